@@ -1,0 +1,99 @@
+//! The one place where wall-clock time enters, so that tests can move it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// A point in time, in whole seconds since 1970-01-01 00:00:00 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixTime(pub u64);
+
+impl UnixTime {
+    /// This time plus `duration`, in whole seconds, at the latest the end of time.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_secs()))
+    }
+
+    /// This time less `duration`, in whole seconds, at the earliest 1970.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration.as_secs()))
+    }
+}
+
+impl fmt::Display for UnixTime {
+    /// RFC 3339, `2026-01-31T12:00:00Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let formatted = i64::try_from(self.0)
+            .ok()
+            .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok())
+            .and_then(|time| time.format(&Rfc3339).ok());
+        match formatted {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "@{}", self.0),
+        }
+    }
+}
+
+impl serde::Serialize for UnixTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Tells the time: the system's, or one that a test sets.
+#[derive(Debug, Clone)]
+pub struct Clock(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    System,
+    Manual(Arc<AtomicU64>),
+}
+
+impl Clock {
+    /// The system's wall clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock that stands still until [`Clock::set`] moves it; clones move together.
+    #[must_use]
+    pub fn manual(start: UnixTime) -> Self {
+        Self(Source::Manual(Arc::new(AtomicU64::new(start.0))))
+    }
+
+    /// The time now; 1970 if the system's clock stands before it.
+    #[must_use]
+    pub fn now(&self) -> UnixTime {
+        match &self.0 {
+            Source::System => UnixTime(
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |elapsed| elapsed.as_secs()),
+            ),
+            Source::Manual(seconds) => UnixTime(seconds.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Moves a manual clock; the system's clock is left alone.
+    pub fn set(&self, time: UnixTime) {
+        if let Source::Manual(seconds) = &self.0 {
+            seconds.store(time.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves a manual clock forward.
+    pub fn advance(&self, duration: Duration) {
+        self.set(self.now().after(duration));
+    }
+}

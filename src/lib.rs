@@ -1,0 +1,5 @@
+//! countersign: a reverse proxy that verifies OAuth 1.0a (RFC 5849) in front of an API that stays as it is.
+
+pub mod clock;
+pub mod names;
+pub mod secret;

@@ -1,0 +1,73 @@
+//! Secrets: bytes that do not print and are wiped when dropped.
+
+use std::fmt;
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// A shared secret or a password: never printed, compared in constant time, wiped on drop.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<Box<[u8]>>);
+
+impl Secret {
+    /// The bytes themselves, for a key or for the one answer that issues them.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The secret as text, lossily if it is not UTF-8; for the one answer that issues it.
+    #[must_use]
+    pub fn expose_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(String::from_utf8_lossy(&self.0).into_owned())
+    }
+
+    /// Whether the secret has no byte at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<Vec<u8>> for Secret {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes.into_boxed_slice()))
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::from(text.into_bytes())
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::from(text.as_bytes().to_vec())
+    }
+}
+
+impl PartialEq for Secret {
+    /// Takes the same time wherever the secrets differ; their lengths are not hidden.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_not_print() {
+        assert_eq!(format!("{:?}", Secret::from("hunter2")), "<redacted>");
+    }
+}
