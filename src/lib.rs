@@ -2,4 +2,5 @@
 
 pub mod clock;
 pub mod names;
+pub mod oauth;
 pub mod secret;

@@ -1,0 +1,158 @@
+//! Encodings that consumers use in place of RFC 5849 §3.6, and spellings of a signature in place of base64.
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD},
+};
+
+use crate::oauth::percent;
+
+/// How a text is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// RFC 5849 §3.6.
+    Right,
+    /// Not at all.
+    Plain,
+    /// As [`Self::Right`], and then once more.
+    Twice,
+    /// With small letters in the escapes.
+    LowerCase,
+    /// With `+` for a space, as forms have it.
+    Form,
+    /// As JavaScript's `encodeURIComponent` does, which leaves `!*'()`.
+    LeavesMarks,
+    /// As older libraries do, which encode `~`.
+    EncodesTilde,
+    /// As Java's `URLEncoder` does: `+` for a space, `*` left, `~` encoded.
+    JavaForm,
+    /// Of the text as ISO 8859-1.
+    Latin1,
+}
+
+impl Coding {
+    pub(super) fn encode(self, text: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Right => percent::encode(text).into_bytes(),
+            Self::Plain => text.to_vec(),
+            Self::Twice => percent::encode(percent::encode(text).as_bytes()).into_bytes(),
+            Self::LowerCase => lower_escapes(percent::encode(text).as_bytes()),
+            Self::Form => bytewise(text, |byte| (byte == b' ').then_some(&b"+"[..])),
+            Self::LeavesMarks => leaving(text, b"!*'()"),
+            Self::EncodesTilde => bytewise(text, |byte| (byte == b'~').then_some(&b"%7E"[..])),
+            Self::JavaForm => bytewise(text, |byte| match byte {
+                b' ' => Some(b"+"),
+                b'*' => Some(b"*"),
+                b'~' => Some(b"%7E"),
+                _ => None,
+            }),
+            Self::Latin1 => percent::encode(&latin1(text)).into_bytes(),
+        }
+    }
+}
+
+/// Encodes rightly all bytes but those that `other` has something else for.
+fn bytewise(text: &[u8], other: impl Fn(u8) -> Option<&'static [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &byte in text {
+        match other(byte) {
+            Some(other) => out.extend_from_slice(other),
+            None => percent::encode_into(&mut out, &[byte]),
+        }
+    }
+    out
+}
+
+fn leaving(text: &[u8], left: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &byte in text {
+        if left.contains(&byte) {
+            out.push(byte);
+        } else {
+            percent::encode_into(&mut out, &[byte]);
+        }
+    }
+    out
+}
+
+/// Writes the letters of all escapes small.
+pub(super) fn lower_escapes(encoded: &[u8]) -> Vec<u8> {
+    let mut out = encoded.to_vec();
+    let mut at = 0;
+    while at < out.len() {
+        if out[at] == b'%' {
+            let end = out.len().min(at + 3);
+            out[at..end].make_ascii_lowercase();
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    out
+}
+
+fn latin1(text: &[u8]) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return text.to_vec();
+    };
+    text.chars()
+        .map(|character| u8::try_from(u32::from(character)).unwrap_or(b'?'))
+        .collect()
+}
+
+/// How a digest becomes a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// Padded base64.
+    Right,
+    /// Base64 without its `=`.
+    Unpadded,
+    /// Base64 with `-` and `_`, padded.
+    UrlSafe,
+    /// Base64 with `-` and `_`, not padded.
+    UrlSafeUnpadded,
+    /// Hexadecimal digits.
+    Hex,
+    /// Base64 of hexadecimal digits.
+    HexBase64,
+    /// Base64, percent-encoded once more than its place asks for.
+    EncodedTwice,
+    /// Base64, not percent-encoded for its place, so that each `+` came as a space.
+    NotEncoded,
+    /// Base64 with a line break at the end.
+    LineBreak,
+}
+
+impl Spelling {
+    /// The digest that `sent` spells, if it is spelt so.
+    pub(super) fn read(self, sent: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Right => STANDARD.decode(sent).ok(),
+            Self::Unpadded => STANDARD_NO_PAD.decode(sent).ok(),
+            Self::UrlSafe => URL_SAFE.decode(sent).ok(),
+            Self::UrlSafeUnpadded => URL_SAFE_NO_PAD.decode(sent).ok(),
+            Self::Hex => unhex(sent),
+            Self::HexBase64 => unhex(&STANDARD.decode(sent).ok()?),
+            Self::EncodedTwice => STANDARD.decode(percent::decode(sent).ok()?).ok(),
+            Self::NotEncoded => {
+                let plus: Vec<u8> = sent
+                    .iter()
+                    .map(|&byte| if byte == b' ' { b'+' } else { byte })
+                    .collect();
+                STANDARD.decode(plus).ok()
+            }
+            Self::LineBreak => STANDARD.decode(sent.trim_ascii_end()).ok(),
+        }
+    }
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_chunks();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|&digits| percent::escaped(digits).ok())
+        .collect()
+}

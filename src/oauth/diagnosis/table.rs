@@ -1,0 +1,500 @@
+//! The known mistakes: for each a fixed word, a sentence that names the mend, and how it is made.
+
+use std::fmt;
+
+use super::{
+    Attempt,
+    coding::{Coding, Spelling},
+    recipe::{Hash, Order, Outer, Pair, Recipe, joined},
+};
+use crate::oauth::{
+    method::SignatureMethod,
+    name::OAUTH_PREFIX,
+    origin::{Scheme, split_authority},
+    percent,
+    shape::Place,
+};
+
+/// Defines [`Mistake`] from one row a mistake, in the order in which they are tried: the likelier one first, where the outcome of
+/// two can be the same.
+macro_rules! mistakes {
+    ($( $name:ident $word:literal $advice:literal $make:expr; )*) => {
+        /// A mistake that consumers are known to make when they sign.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Mistake {
+            $( #[doc = concat!("`", $word, "`: ", $advice)] $name, )*
+        }
+
+        impl Mistake {
+            /// All of them.
+            pub const ALL: &[Self] = &[$( Self::$name, )*];
+
+            /// The fixed word for it.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $( Self::$name => $word, )* }
+            }
+
+            /// What the consumer's author has to do, in one sentence.
+            #[must_use]
+            pub const fn advice(self) -> &'static str {
+                match self { $( Self::$name => $advice, )* }
+            }
+
+            /// Makes it: the ways to sign that it may lead to.
+            pub(super) fn make(self, recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
+                let make: fn(&Recipe, &Attempt<'_>) -> Vec<Recipe> = match self { $( Self::$name => $make, )* };
+                make(recipe, attempt)
+            }
+        }
+    };
+}
+
+mistakes! {
+    // The key.
+    TokenSecretMissing "token_secret_missing"
+        "put the token secret behind the '&' of the key"
+        |recipe, attempt| with_key(recipe, &[&encoded(attempt.consumer_secret.expose()), b"&"]);
+    AmpersandMissing "ampersand_missing"
+        "join the two secrets with '&', also when the token secret is empty"
+        |recipe, attempt| {
+            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
+            let alone = with_key(recipe, &[consumer]);
+            [with_key(recipe, &[&encoded(consumer), &encoded(token)]), with_key(recipe, &[consumer, token]), alone].concat()
+        };
+    SecretsNotEncoded "secrets_not_encoded"
+        "percent-encode the consumer secret and the token secret before joining them"
+        |recipe, attempt| with_key(recipe, &[attempt.consumer_secret.expose(), b"&", attempt.token_secret.expose()]);
+    ConsumerSecretMissing "consumer_secret_missing"
+        "put the consumer secret in front of the '&' of the key"
+        |recipe, attempt| with_key(recipe, &[b"&", &encoded(attempt.token_secret.expose())]);
+    SecretsSwapped "secrets_swapped"
+        "put the consumer secret before the '&' and the token secret behind it"
+        |recipe, attempt| {
+            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
+            with_key(recipe, &[&encoded(token), b"&", &encoded(consumer)])
+        };
+    KeyEncodedWhole "key_encoded_whole"
+        "encode the two secrets one by one and leave the '&' between them as it is"
+        |recipe, attempt| {
+            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
+            let whole = joined(&[consumer, b"&", token]);
+            [with_key(recipe, &[&encoded(&whole)]), with_key(recipe, &[&encoded(&recipe.key)])].concat()
+        };
+    SecretsEncodedTwice "secrets_encoded_twice"
+        "percent-encode the secrets once, not twice"
+        |recipe, attempt| {
+            let twice = |secret: &[u8]| Coding::Twice.encode(secret);
+            with_key(recipe, &[&twice(attempt.consumer_secret.expose()), b"&", &twice(attempt.token_secret.expose())])
+        };
+    KeyInsteadOfSecret "key_instead_of_secret"
+        "make the key of the consumer secret and the token secret, not of the consumer key or the token that are sent"
+        |recipe, attempt| {
+            let value = |name: &[u8]| {
+                let found = recipe.pairs.iter().find(|pair| pair.name == name);
+                found.map_or_else(Vec::new, |pair| encoded(&pair.value))
+            };
+            let (key, token) = (value(b"oauth_consumer_key"), value(b"oauth_token"));
+            let consumer_secret = encoded(attempt.consumer_secret.expose());
+            [
+                with_key(recipe, &[&consumer_secret, b"&", &token]),
+                with_key(recipe, &[&key, b"&", &encoded(attempt.token_secret.expose())]),
+                with_key(recipe, &[&key, b"&", &token]),
+            ]
+            .concat()
+        };
+    SecretWithLineBreak "secret_with_line_break"
+        "cut the line break off the secret that was read from a file"
+        |recipe, attempt| {
+            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
+            let keys: [[&[u8]; 2]; 3] = [[b"\n", b""], [b"", b"\n"], [b"\n", b"\n"]];
+            keys.iter()
+                .flat_map(|[after_consumer, after_token]| {
+                    let (consumer, token) = (joined(&[consumer, after_consumer]), joined(&[token, after_token]));
+                    [
+                        with_key(recipe, &[&encoded(&consumer), b"&", &encoded(&token)]),
+                        with_key(recipe, &[&consumer, b"&", &token]),
+                    ]
+                    .concat()
+                })
+                .collect()
+        };
+
+    // Which parameters are signed.
+    QueryUnsigned "query_unsigned"
+        "sign the parameters of the query together with the oauth_ parameters"
+        |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Query);
+    BodyUnsigned "body_unsigned"
+        "sign the parameters of a form-encoded body together with the oauth_ parameters"
+        |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Body);
+    OnlyOauthSigned "only_oauth_signed"
+        "sign the parameters of query and form-encoded body together with the oauth_ parameters"
+        |recipe, _| keep(recipe, is_oauth);
+    OauthUnsigned "oauth_unsigned"
+        "sign the oauth_ parameters too, all but oauth_signature"
+        |recipe, _| keep(recipe, |pair| !is_oauth(pair));
+    OauthParameterUnsigned "oauth_parameter_unsigned"
+        "sign every oauth_ parameter that is sent, all but oauth_signature"
+        |recipe, _| {
+            let oauth = recipe.pairs.iter().filter(|pair| is_oauth(pair));
+            oauth.flat_map(|left_out| keep(recipe, |pair| pair != left_out)).collect()
+        };
+    UnsentParameterSigned "unsent_parameter_signed"
+        "send every oauth_ parameter that is signed, and sign none that is not sent"
+        |recipe, _| {
+            let unsent: [(&[u8], &[u8]); 6] = [
+                (b"oauth_version", b"1.0"),
+                (b"oauth_token", b""),
+                (b"oauth_callback", b"oob"),
+                (b"oauth_callback", b""),
+                (b"oauth_verifier", b""),
+                (b"oauth_version", b"1.0a"),
+            ];
+            unsent
+                .iter()
+                .filter(|(name, _)| recipe.pairs.iter().all(|pair| pair.name != *name))
+                .flat_map(|(name, value)| add(recipe, &[(name.to_vec(), value.to_vec())]))
+                .collect()
+        };
+    SignatureSigned "signature_signed"
+        "leave oauth_signature out of what is signed, also while it is empty"
+        |recipe, _| add(recipe, &[(b"oauth_signature".to_vec(), Vec::new())]);
+    OauthPrefixMissing "oauth_prefix_missing"
+        "sign the oauth_ parameters under their whole names"
+        |recipe, _| change_pairs(recipe, |pair| {
+            if let Some(rest) = pair.name.strip_prefix(OAUTH_PREFIX) {
+                pair.name = rest.to_vec();
+            }
+        });
+    RealmSigned "realm_signed"
+        "leave realm out of what is signed"
+        |recipe, attempt| match attempt.parameters.realm() {
+            Some(realm) => add(recipe, &[(b"realm".to_vec(), realm.to_vec())]),
+            None => Vec::new(),
+        };
+    BodySigned "body_signed"
+        "leave a body out of what is signed unless its Content-Type is application/x-www-form-urlencoded"
+        |recipe, attempt| {
+            let body = attempt.other_body;
+            if body.is_empty() {
+                return Vec::new();
+            }
+            [
+                add(recipe, &pairs_of_form(body)),
+                add(recipe, &members_of_json(body)),
+                add(recipe, &[(body.to_vec(), Vec::new())]),
+                add(recipe, &[(b"body".to_vec(), body.to_vec())]),
+            ]
+            .concat()
+        };
+    EmptyValuesUnsigned "empty_values_unsigned"
+        "sign parameters with an empty value too"
+        |recipe, _| keep(recipe, |pair| !pair.value.is_empty());
+    EqualsMissing "equals_missing"
+        "write the '=' of a parameter with an empty value too"
+        |recipe, _| change(recipe, |wrong| wrong.bare_names = true);
+    RepeatedNamesUnsigned "repeated_names_unsigned"
+        "sign a parameter that is sent several times as often as it is sent"
+        |recipe, _| {
+            let kept = |mut pairs: Vec<Pair>| {
+                let mut seen = Vec::new();
+                pairs.retain(|pair| {
+                    let first = !seen.contains(&pair.name);
+                    seen.push(pair.name.clone());
+                    first
+                });
+                pairs
+            };
+            let reversed = recipe.pairs.iter().rev().cloned().collect();
+            [recipe.pairs.clone(), reversed].into_iter().flat_map(|pairs| with_pairs(recipe, kept(pairs))).collect()
+        };
+
+    // The order of the parameters.
+    Unsorted "unsorted"
+        "sort the parameters by name, then by value, after encoding them"
+        |recipe, _| {
+            use Place::{Body, Header, Query};
+            let sent = [[Header, Query, Body], [Query, Header, Body], [Query, Body, Header], [Body, Header, Query], [Header, Body, Query]];
+            sent.iter()
+                .flat_map(|places| {
+                    let listed = places.iter().flat_map(|place| recipe.pairs.iter().filter(move |pair| pair.place == *place));
+                    let pairs = listed.cloned().collect();
+                    change(recipe, |wrong| (wrong.pairs, wrong.order) = (pairs, Order::AsListed))
+                })
+                .collect()
+        };
+    SortedBeforeEncoding "sorted_before_encoding"
+        "percent-encode names and values first and sort them then"
+        |recipe, _| change(recipe, |wrong| wrong.order = Order::Decoded);
+    SortedByNameOnly "sorted_by_name_only"
+        "sort parameters of equal name by their encoded value"
+        |recipe, _| change(recipe, |wrong| wrong.order = Order::NameOnly);
+    SortedIgnoringCase "sorted_ignoring_case"
+        "sort by bytes: capital letters come before small ones"
+        |recipe, _| change(recipe, |wrong| wrong.order = Order::IgnoringCase);
+
+    // The encoding of the parameters.
+    EncodedTwice "encoded_twice"
+        "decode what the query or body has before encoding it for the base string, and encode it once"
+        |recipe, attempt| [
+            change(recipe, |wrong| wrong.coding = Coding::Twice),
+            change_pairs(recipe, |pair| {
+                if !is_oauth(pair) {
+                    (pair.name, pair.value) = (encoded(&pair.name), encoded(&pair.value));
+                }
+            }),
+            with_raw_query(recipe, attempt),
+        ]
+        .concat();
+    NotEncoded "not_encoded"
+        "percent-encode each name and value before joining them, beside encoding the joined text"
+        |recipe, _| change(recipe, |wrong| wrong.coding = Coding::Plain);
+    PlusForSpace "plus_for_space"
+        "encode a space as %20, not as '+'"
+        |recipe, _| with_codings(recipe, &[Coding::Form, Coding::JavaForm]);
+    LowerCaseEscapes "lower_case_escapes"
+        "write the letters of escapes in upper case, %2F rather than %2f"
+        |recipe, _| {
+            let inner = change(recipe, |wrong| wrong.coding = Coding::LowerCase);
+            let outer = change(recipe, |wrong| wrong.outer = Outer::LowerCase);
+            let both = change(recipe, |wrong| (wrong.coding, wrong.outer) = (Coding::LowerCase, Outer::LowerCase));
+            [inner, outer, both].concat()
+        };
+    MarksNotEncoded "marks_not_encoded"
+        "percent-encode ! * ' ( ) as well"
+        |recipe, _| with_codings(recipe, &[Coding::LeavesMarks]);
+    TildeEncoded "tilde_encoded"
+        "leave '~' as it is"
+        |recipe, _| with_codings(recipe, &[Coding::EncodesTilde]);
+    NotUtf8 "not_utf_8"
+        "encode text as UTF-8 before percent-encoding it"
+        |recipe, _| with_codings(recipe, &[Coding::Latin1]);
+
+    // The base string.
+    ParametersNotEncoded "parameters_not_encoded"
+        "percent-encode the joined parameters once more when they go into the base string"
+        |recipe, _| change(recipe, |wrong| wrong.outer = Outer::PlainParameters);
+    UriNotEncoded "uri_not_encoded"
+        "percent-encode the URI when it goes into the base string"
+        |recipe, _| {
+            let both = change(recipe, |wrong| wrong.outer = Outer::Plain);
+            [change(recipe, |wrong| wrong.outer = Outer::PlainUri), both].concat()
+        };
+    OtherMethod "other_method"
+        "sign the method that is sent, in upper case"
+        |recipe, _| {
+            let methods = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
+            let mut signed: Vec<Vec<u8>> = methods.iter().map(|method| method.as_bytes().to_vec()).collect();
+            let lower = recipe.method.to_ascii_lowercase();
+            let mut capital = lower.clone();
+            capital[..1.min(lower.len())].make_ascii_uppercase();
+            signed.extend([lower, capital, Vec::new()]);
+            signed.into_iter().flat_map(|method| change(recipe, |wrong| wrong.method = method)).collect()
+        };
+    OtherScheme "other_scheme"
+        "sign the scheme of the public URL: https where it is called by https"
+        |recipe, _| {
+            let other = if recipe.scheme == Scheme::Http { Scheme::Https } else { Scheme::Http };
+            let shown = recipe.port.or(Some(recipe.scheme.default_port()));
+            [
+                change(recipe, |wrong| wrong.scheme = other),
+                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, None)),
+                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, shown)),
+                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, Some(other.default_port()))),
+            ]
+            .concat()
+        };
+    DefaultPortSigned "default_port_signed"
+        "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
+        |recipe, _| match recipe.port {
+            None => change(recipe, |wrong| wrong.port = Some(wrong.scheme.default_port())),
+            Some(_) => Vec::new(),
+        };
+    PortMissing "port_missing"
+        "keep the port in the URI if it is not the default one"
+        |recipe, _| change(recipe, |wrong| wrong.port = None);
+    HostNotLowered "host_not_lowered"
+        "write the host in small letters"
+        |recipe, attempt| {
+            let host = split_authority(attempt.authority).map_or("", |(host, _)| host);
+            change(recipe, |wrong| wrong.host = host.to_owned())
+        };
+    TrailingSlash "trailing_slash"
+        "sign the path as it is sent, with its slash at the end if there is one, else without"
+        |recipe, _| {
+            let path = &recipe.path;
+            let other = match path.strip_suffix(b"/") {
+                Some(bare) => bare.to_vec(),
+                None => [path, &b"/"[..]].concat(),
+            };
+            change(recipe, |wrong| wrong.path = other)
+        };
+    QueryInUri "query_in_uri"
+        "leave the query out of the URI; its parameters go to the other parameters"
+        |recipe, attempt| {
+            let query = [b"?", attempt.query].concat();
+            let both = change(recipe, |wrong| wrong.uri_query = query.clone());
+            let unsigned = keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Query);
+            let moved = unsigned.iter().flat_map(|unsigned| change(unsigned, |wrong| wrong.uri_query = query.clone()));
+            both.into_iter().chain(moved).collect()
+        };
+    PathDecoded "path_decoded"
+        "sign the path with the escapes that it is sent with"
+        |recipe, _| match percent::decode(&recipe.path) {
+            Ok(path) => change(recipe, |wrong| wrong.path = path.to_vec()),
+            Err(_) => Vec::new(),
+        };
+    PathMissing "path_missing"
+        "sign the whole URL, path included"
+        |recipe, _| {
+            let root = change(recipe, |wrong| wrong.path = b"/".to_vec());
+            [root, change(recipe, |wrong| wrong.path.clear())].concat()
+        };
+
+    // What is made of it.
+    Hex "hex"
+        "send base64 of the digest's bytes, not hexadecimal digits"
+        |recipe, _| with_spellings(recipe, &[Spelling::Hex, Spelling::HexBase64]);
+    Unpadded "unpadded"
+        "keep the '=' at the end of the base64 text"
+        |recipe, _| with_spellings(recipe, &[Spelling::Unpadded]);
+    UrlSafe "url_safe"
+        "use the base64 alphabet with '+' and '/', not the URL-safe one"
+        |recipe, _| with_spellings(recipe, &[Spelling::UrlSafe, Spelling::UrlSafeUnpadded]);
+    SignatureEncodedTwice "signature_encoded_twice"
+        "percent-encode the signature once when it is put into the request"
+        |recipe, _| with_spellings(recipe, &[Spelling::EncodedTwice]);
+    SignatureNotEncoded "signature_not_encoded"
+        "percent-encode the signature when it is put into the request, '+' as %2B"
+        |recipe, _| with_spellings(recipe, &[Spelling::NotEncoded]);
+    SignatureWithLineBreak "signature_with_line_break"
+        "cut the line break off that the base64 encoder puts behind the signature"
+        |recipe, _| with_spellings(recipe, &[Spelling::LineBreak]);
+    OtherHash "other_hash"
+        "sign with the method that oauth_signature_method names"
+        |recipe, _| {
+            let hmacs = SignatureMethod::ALL.into_iter().filter(|method| !method.is_rsa());
+            let hashes: Vec<Hash> = hmacs.map(Hash::Method).collect();
+            with_hashes(recipe, &hashes)
+        };
+    KeyAndTextSwapped "key_and_text_swapped"
+        "give HMAC the joined secrets as its key and the base string as its text"
+        |recipe, attempt| with_hashes(recipe, &[Hash::Swapped(attempt.signature_method)]);
+    HashWithoutKey "hash_without_key"
+        "use HMAC with the joined secrets as its key, not the plain hash"
+        |recipe, attempt| with_hashes(recipe, &[Hash::Keyless(attempt.signature_method)]);
+}
+
+impl fmt::Display for Mistake {
+    /// `word: advice`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.word(), self.advice())
+    }
+}
+
+fn encoded(text: &[u8]) -> Vec<u8> {
+    percent::encode(text).into_bytes()
+}
+
+fn is_oauth(pair: &Pair) -> bool {
+    pair.name.starts_with(OAUTH_PREFIX)
+}
+
+fn change(recipe: &Recipe, make: impl FnOnce(&mut Recipe)) -> Vec<Recipe> {
+    let mut wrong = recipe.clone();
+    make(&mut wrong);
+    vec![wrong]
+}
+
+fn with_key(recipe: &Recipe, parts: &[&[u8]]) -> Vec<Recipe> {
+    change(recipe, |wrong| wrong.key = joined(parts))
+}
+
+fn with_codings(recipe: &Recipe, codings: &[Coding]) -> Vec<Recipe> {
+    codings
+        .iter()
+        .flat_map(|&coding| change(recipe, |wrong| wrong.coding = coding))
+        .collect()
+}
+
+fn with_spellings(recipe: &Recipe, spellings: &[Spelling]) -> Vec<Recipe> {
+    spellings
+        .iter()
+        .flat_map(|&spelling| change(recipe, |wrong| wrong.spelling = spelling))
+        .collect()
+}
+
+fn with_hashes(recipe: &Recipe, hashes: &[Hash]) -> Vec<Recipe> {
+    hashes
+        .iter()
+        .flat_map(|&hash| change(recipe, |wrong| wrong.hash = hash))
+        .collect()
+}
+
+fn with_pairs(recipe: &Recipe, pairs: Vec<Pair>) -> Vec<Recipe> {
+    change(recipe, |wrong| wrong.pairs = pairs)
+}
+
+fn keep(recipe: &Recipe, kept: impl Fn(&Pair) -> bool) -> Vec<Recipe> {
+    change(recipe, |wrong| wrong.pairs.retain(kept))
+}
+
+fn change_pairs(recipe: &Recipe, make: impl Fn(&mut Pair)) -> Vec<Recipe> {
+    change(recipe, |wrong| wrong.pairs.iter_mut().for_each(make))
+}
+
+fn add(recipe: &Recipe, added: &[(Vec<u8>, Vec<u8>)]) -> Vec<Recipe> {
+    change(recipe, |wrong| {
+        wrong.pairs.extend(added.iter().map(|(name, value)| Pair {
+            place: Place::Body,
+            name: name.clone(),
+            value: value.clone(),
+        }));
+    })
+}
+
+/// The query's parameters as they were sent, not decoded.
+fn with_raw_query(recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
+    let mut pairs = recipe.pairs.clone();
+    pairs.retain(|pair| pair.place != Place::Query);
+    pairs.extend(split_form(attempt.query).map(|(name, value)| Pair {
+        place: Place::Query,
+        name: name.to_vec(),
+        value: value.to_vec(),
+    }));
+    pairs.retain(|pair| pair.name != b"oauth_signature");
+    with_pairs(recipe, pairs)
+}
+
+fn split_form(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    raw.split(|&byte| byte == b'&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let at = pair.iter().position(|&byte| byte == b'=');
+            at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]))
+        })
+}
+
+fn pairs_of_form(body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let plain = |text: &[u8]| {
+        percent::decode_form(text).map_or_else(|_| text.to_vec(), |text| text.into_owned())
+    };
+    split_form(body)
+        .map(|(name, value)| (plain(name), plain(value)))
+        .collect()
+}
+
+/// The members of a JSON object, each as its text.
+fn members_of_json(body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(body) else {
+        return Vec::new();
+    };
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    members
+        .into_iter()
+        .map(|(name, value)| (name.into_bytes(), text(value).into_bytes()))
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! RFC 5849 as data and functions: no async, no I/O, no clock, no randomness, no logging.
+//!
+//! # The way of a signed request
+//!
+//! ```text
+//! Parameters::read_header, read_query, read_body   bytes -> parameters
+//! Parameters::protocol                             -> Protocol: typed, each once, in one place
+//! Protocol::demand                                 -> Credentials: nothing missing
+//! BaseString                                       what was signed
+//! signature::verify                                -> SignatureHolds
+//! ```
+//!
+//! Secrets come in as [`SigningKey`], made once per pair of secrets and kept; time and nonces are somebody else's.
+
+pub mod base_string;
+pub mod body_hash;
+pub mod diagnosis;
+pub mod method;
+pub mod name;
+pub mod origin;
+pub mod parameters;
+pub mod percent;
+pub mod protocol;
+pub mod request_uri;
+pub mod rsa;
+pub mod shape;
+pub mod signature;
+pub mod signing_key;
+pub mod sink;
+
+pub use self::{
+    base_string::BaseString,
+    body_hash::{BodyHash, BodyHashHolds, BodyHashInvalid},
+    method::{MethodSet, SignatureMethod},
+    name::{ParameterNames, ProtocolParameter},
+    origin::{EncodedOrigin, Scheme},
+    parameters::{Parameter, Parameters, Selection, is_form_content_type, is_oauth_scheme},
+    protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
+    request_uri::RequestUri,
+    rsa::RsaPublicKey,
+    shape::{Fault, Place, Reason, ShapeError},
+    signature::{SignatureHolds, SignatureInvalid, sign, sign_text, verify},
+    signing_key::SigningKey,
+};

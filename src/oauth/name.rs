@@ -1,0 +1,228 @@
+//! The names of protocol parameters, and lists of names as answers carry them.
+
+use std::{borrow::Cow, fmt};
+
+use super::percent;
+
+/// The parameters that RFC 5849, or OAuth Core 1.0a before it, gives a meaning in a request; and the body hash extension's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProtocolParameter {
+    /// `oauth_consumer_key`
+    ConsumerKey,
+    /// `oauth_token`
+    Token,
+    /// `oauth_signature_method`
+    SignatureMethod,
+    /// `oauth_signature`
+    Signature,
+    /// `oauth_timestamp`
+    Timestamp,
+    /// `oauth_nonce`
+    Nonce,
+    /// `oauth_version`
+    Version,
+    /// `oauth_callback`
+    Callback,
+    /// `oauth_verifier`
+    Verifier,
+    /// `oauth_body_hash`
+    BodyHash,
+}
+
+/// What all names of protocol parameters begin with, and only theirs.
+pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
+
+impl ProtocolParameter {
+    /// All of them, in the order in which answers list them.
+    pub const ALL: [Self; 10] = [
+        Self::ConsumerKey,
+        Self::Token,
+        Self::SignatureMethod,
+        Self::Signature,
+        Self::Timestamp,
+        Self::Nonce,
+        Self::Version,
+        Self::Callback,
+        Self::Verifier,
+        Self::BodyHash,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConsumerKey => "oauth_consumer_key",
+            Self::Token => "oauth_token",
+            Self::SignatureMethod => "oauth_signature_method",
+            Self::Signature => "oauth_signature",
+            Self::Timestamp => "oauth_timestamp",
+            Self::Nonce => "oauth_nonce",
+            Self::Version => "oauth_version",
+            Self::Callback => "oauth_callback",
+            Self::Verifier => "oauth_verifier",
+            Self::BodyHash => "oauth_body_hash",
+        }
+    }
+
+    /// The parameter whose name this is, without its `oauth_`.
+    #[inline]
+    pub(super) fn from_suffix(suffix: &[u8]) -> Option<Self> {
+        match suffix {
+            b"consumer_key" => Some(Self::ConsumerKey),
+            b"token" => Some(Self::Token),
+            b"signature_method" => Some(Self::SignatureMethod),
+            b"signature" => Some(Self::Signature),
+            b"timestamp" => Some(Self::Timestamp),
+            b"nonce" => Some(Self::Nonce),
+            b"version" => Some(Self::Version),
+            b"callback" => Some(Self::Callback),
+            b"verifier" => Some(Self::Verifier),
+            b"body_hash" => Some(Self::BodyHash),
+            _ => None,
+        }
+    }
+
+    /// The name with the encoded `=` behind it, as it stands in the base string, and how many bytes of that count.
+    #[inline]
+    pub(super) fn opening(self) -> (&'static [u8; 32], usize) {
+        let (block, length) = &OPENINGS[self as usize];
+        (block, *length)
+    }
+
+    pub(super) const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// For every parameter its opening, filled up to what is stored at once.
+const OPENINGS: [([u8; 32], usize); ProtocolParameter::ALL.len()] = {
+    let mut openings = [([0; 32], 0); ProtocolParameter::ALL.len()];
+    let mut at = 0;
+    while at < openings.len() {
+        let parameter = ProtocolParameter::ALL[at];
+        let name = parameter.as_str().as_bytes();
+        let opening = &mut openings[parameter as usize];
+        let (start, rest) = opening.0.split_at_mut(name.len());
+        start.copy_from_slice(name);
+        rest.split_at_mut(3).0.copy_from_slice(b"%3D");
+        opening.1 = name.len() + 3;
+        at += 1;
+    }
+    openings
+};
+
+/// More names than this are not told to a caller that sent them all.
+const MAX_NAMES: usize = 16;
+/// A longer name of the caller's own making is cut here.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Names of parameters, as an answer lists them: percent-encoded, at most 16 of at most 64 bytes each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParameterNames(Vec<Cow<'static, str>>);
+
+impl ParameterNames {
+    /// The names one after the other, each percent-encoded.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add_known(&mut self, parameter: ProtocolParameter) {
+        self.add(Cow::Borrowed(parameter.as_str()));
+    }
+
+    /// Adds a name that is not percent-encoded yet.
+    pub(super) fn add_unknown(&mut self, name: &[u8]) {
+        // An escape is three bytes: a name that may be too long is cut before it is encoded, so that no escape is.
+        let cut = match percent::encode(name) {
+            whole if whole.len() <= MAX_NAME_BYTES => whole,
+            _ => percent::encode(&name[..name.len().min(MAX_NAME_BYTES / 3)]),
+        };
+        self.add(Cow::Owned(cut));
+    }
+
+    fn add(&mut self, name: Cow<'static, str>) {
+        if self.0.len() < MAX_NAMES && !self.0.contains(&name) {
+            self.0.push(name);
+        }
+    }
+}
+
+impl FromIterator<ProtocolParameter> for ParameterNames {
+    fn from_iter<I: IntoIterator<Item = ProtocolParameter>>(parameters: I) -> Self {
+        let mut names = Self::default();
+        for parameter in parameters {
+            names.add_known(parameter);
+        }
+        names
+    }
+}
+
+impl fmt::Display for ParameterNames {
+    /// `a&b`, as `oauth_parameters_absent` and `oauth_parameters_rejected` want it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, name) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str("&")?;
+            }
+            f.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_again() {
+        for parameter in ProtocolParameter::ALL {
+            let suffix = parameter
+                .as_str()
+                .as_bytes()
+                .strip_prefix(OAUTH_PREFIX)
+                .unwrap();
+            assert_eq!(ProtocolParameter::from_suffix(suffix), Some(parameter));
+        }
+        assert_eq!(ProtocolParameter::from_suffix(b"token_secret"), None);
+    }
+
+    #[test]
+    fn an_opening_is_the_name_and_an_encoded_equals() {
+        for parameter in ProtocolParameter::ALL {
+            let (block, length) = parameter.opening();
+            assert_eq!(
+                block[..length],
+                *format!("{}%3D", parameter.as_str()).as_bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn the_list_of_names_is_bounded_and_plain_ascii() {
+        let mut names = ParameterNames::default();
+        for at in 0..100u8 {
+            names.add_unknown(&[b'"', at, b'&']);
+        }
+        names.add_unknown(&[b'x'; 1000]);
+        assert_eq!(names.iter().count(), MAX_NAMES);
+        assert!(names.iter().all(|name| name.len() <= MAX_NAME_BYTES));
+        assert!(names.to_string().starts_with("%22%00%26&%22%01%26&"));
+    }
+
+    #[test]
+    fn names_are_listed_once_and_joined() {
+        let names: ParameterNames = [
+            ProtocolParameter::Nonce,
+            ProtocolParameter::Token,
+            ProtocolParameter::Nonce,
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(names.to_string(), "oauth_nonce&oauth_token");
+    }
+}

@@ -1,0 +1,102 @@
+//! Memory that is written front to back, forgotten, and written again.
+
+use std::ops::Deref;
+
+use crate::oauth::percent::{self, BLOCK_BYTES};
+
+/// The longest block that is appended at once.
+const SLACK_BYTES: usize = 32;
+
+/// Bytes, as a `Vec<u8>` holds them, with a faster way to copy unreserved ones.
+///
+/// Copying is done in blocks of fixed size, which is one instruction each, and what was too much is overwritten. That needs room
+/// behind the end, so the vector's own length is how much there is, and only grows.
+#[derive(Default)]
+pub(super) struct Arena {
+    room: Vec<u8>,
+    used: usize,
+}
+
+impl Arena {
+    /// Forgets all bytes, and gives memory back down to `kept` bytes.
+    pub(super) fn clear(&mut self, kept: usize) {
+        self.used = 0;
+        if self.room.len() > kept {
+            self.room.truncate(kept);
+            self.room.shrink_to(kept);
+        }
+    }
+
+    /// How many bytes are held in memory.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.room.capacity()
+    }
+
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.used = self.used.min(length);
+    }
+
+    /// Makes sure of room for that many bytes and a block behind them.
+    #[inline]
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        if self.room.len() - self.used < bytes + SLACK_BYTES {
+            self.grow(bytes);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        // By half at least, so that growing step by step costs no more than the bytes do.
+        let needed = self.used + bytes + SLACK_BYTES;
+        self.room.resize(needed + needed / 2, 0);
+    }
+
+    /// Appends the first `length` bytes of `block`.
+    #[inline(always)]
+    pub(super) fn extend_block<const N: usize>(&mut self, block: &[u8; N], length: usize) {
+        const { assert!(N <= SLACK_BYTES) };
+        self.reserve(0);
+        if let Some(room) = self.room[self.used..].first_chunk_mut() {
+            *room = *block;
+            self.used += length;
+        }
+    }
+
+    /// Copies what is unreserved at the start of `bytes`, and returns what follows it.
+    #[inline(always)]
+    pub(super) fn extend_unreserved<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        self.reserve(bytes.len());
+        let mut rest = bytes;
+        let mut room = &mut self.room[self.used..];
+        while let (Some((block, behind)), Some(into)) =
+            (rest.split_first_chunk(), room.first_chunk_mut())
+        {
+            *into = *block;
+            match percent::reserved_in(block) {
+                Some(at) => {
+                    rest = &rest[at..];
+                    self.used += bytes.len() - rest.len();
+                    return rest;
+                }
+                None => {
+                    rest = behind;
+                    room = &mut room[BLOCK_BYTES..];
+                }
+            }
+        }
+        let (run, rest) = rest.split_at(percent::unreserved_run(rest));
+        room[..run.len()].copy_from_slice(run);
+        self.used += bytes.len() - rest.len();
+        rest
+    }
+}
+
+impl Deref for Arena {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.room[..self.used]
+    }
+}

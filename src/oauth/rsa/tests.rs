@@ -1,0 +1,141 @@
+use super::*;
+
+const SPKI: &str = include_str!("testdata/spki.pem");
+const PKCS1: &str = include_str!("testdata/pkcs1.pem");
+const CERTIFICATE: &str = include_str!("testdata/certificate.pem");
+const EC: &str = include_str!("testdata/ec.pem");
+
+/// What the private key of [`SPKI`] signed; it was not kept.
+const MESSAGE: &[u8] = b"GET&http%3A%2F%2Fh%2F&a%3D1";
+const SIGNATURES: [(SignatureMethod, &str); 3] = [
+    (
+        SignatureMethod::RsaSha1,
+        include_str!("testdata/sha1.signature"),
+    ),
+    (
+        SignatureMethod::RsaSha256,
+        include_str!("testdata/sha256.signature"),
+    ),
+    (
+        SignatureMethod::RsaSha512,
+        include_str!("testdata/sha512.signature"),
+    ),
+];
+
+fn refusal(pem: &str) -> InvalidRsaKey {
+    RsaPublicKey::from_pem(pem).unwrap_err()
+}
+
+#[test]
+fn reads_the_key_in_each_wrapping() {
+    for pem in [
+        SPKI,
+        PKCS1,
+        CERTIFICATE,
+        &SPKI.replace('\n', "\r\n"),
+        &format!("a comment\n{SPKI}{EC}"),
+    ] {
+        let key = RsaPublicKey::from_pem(pem).unwrap();
+        assert_eq!(key.bits(), 2048);
+        for (method, signature) in SIGNATURES {
+            assert!(
+                key.verifies(method, &MESSAGE, signature.trim_end().as_bytes()),
+                "{method}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_signature_holds_for_its_own_method_and_message_only() {
+    let key = RsaPublicKey::from_pem(SPKI).unwrap();
+    for (signed_with, signature) in SIGNATURES {
+        let signature = signature.trim_end().as_bytes();
+        for method in SignatureMethod::ALL {
+            assert_eq!(
+                key.verifies(method, &MESSAGE, signature),
+                method == signed_with,
+                "{method}"
+            );
+        }
+        assert!(!key.verifies(signed_with, &&b"GET&http%3A%2F%2Fh%2F&a%3D2"[..], signature));
+    }
+}
+
+#[test]
+fn takes_one_spelling_of_the_signature() {
+    let key = RsaPublicKey::from_pem(SPKI).unwrap();
+    let (method, line) = SIGNATURES[0];
+    let right = line.trim_end();
+    assert!(key.verifies(method, &MESSAGE, right.as_bytes()));
+    let body = right.trim_end_matches('=');
+    for wrong in [
+        String::new(),
+        body.to_owned(),
+        format!("{right}="),
+        format!("{right}\n"),
+        format!(" {right}"),
+        right.replace(['+', '/'], "-"),
+        format!("{}\n{}", &right[..64], &right[64..]),
+        // The same bytes with spare bits set: 256 bytes leave two base64 digits and four spare bits at the end.
+        format!("{}B==", &body[..body.len() - 1]),
+        "A".repeat(10_000),
+    ] {
+        assert_ne!(wrong, right);
+        assert!(!key.verifies(method, &MESSAGE, wrong.as_bytes()), "{wrong}");
+    }
+}
+
+#[test]
+fn tells_what_is_wrong_with_a_file() {
+    assert_eq!(refusal(""), InvalidRsaKey::NoPem);
+    assert_eq!(
+        refusal("-----BEGIN PUBLIC KEY-----\nAAAA\n"),
+        InvalidRsaKey::NoPem
+    );
+    assert_eq!(
+        refusal(&SPKI.replace("END PUBLIC", "END RSA")),
+        InvalidRsaKey::NoPem
+    );
+    assert_eq!(
+        refusal(&SPKI.replace("PUBLIC", "ENCRYPTED PRIVATE")),
+        InvalidRsaKey::PrivateKey
+    );
+    assert_eq!(
+        refusal(&SPKI.replace("PUBLIC KEY", "X509 CRL")),
+        InvalidRsaKey::Kind
+    );
+    assert_eq!(refusal(&SPKI.replace('A', "*")), InvalidRsaKey::Base64);
+    assert_eq!(refusal(EC), InvalidRsaKey::NotRsa);
+    assert_eq!(
+        refusal(&PKCS1.replace("RSA PUBLIC", "PUBLIC")),
+        InvalidRsaKey::NotRsa
+    );
+    assert_eq!(
+        refusal(include_str!("testdata/512.pem")),
+        InvalidRsaKey::Size(512)
+    );
+    assert_eq!(
+        refusal(include_str!("testdata/1023.pem")),
+        InvalidRsaKey::Size(1023)
+    );
+}
+
+#[test]
+fn no_cut_or_bent_file_makes_it_panic() {
+    let (_, body) = first_block(CERTIFICATE).unwrap();
+    let certificate = STANDARD
+        .decode(body.replace(char::is_whitespace, ""))
+        .unwrap();
+    for end in 0..certificate.len() {
+        let _ = der::spki_of_certificate(&certificate[..end])
+            .and_then(der::rsa_key_of_spki)
+            .and_then(der::modulus_bits);
+        for bend in [0x01, 0x80, 0xff] {
+            let mut bent = certificate.clone();
+            bent[end] ^= bend;
+            let key = der::spki_of_certificate(&bent).and_then(der::rsa_key_of_spki);
+            let _ = key.map(RsaPublicKey::from_pkcs1);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Making and checking signatures, RFC 5849 §3.4.2 to §3.4.4.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use thiserror::Error;
+
+use super::{
+    base_string::BaseString,
+    method::SignatureMethod,
+    rsa::RsaPublicKey,
+    signing_key::{Message, SigningKey},
+};
+
+/// The proof that a request was signed with the key it was checked with. Nothing but [`verify`] makes one.
+#[derive(Debug)]
+#[must_use]
+pub struct SignatureHolds(());
+
+/// The signature is not the one that this key makes of this request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the signature does not match")]
+pub struct SignatureInvalid;
+
+/// Base64 of a SHA-512 digest, the longest.
+const LONGEST_BASE64: usize = 88;
+
+/// Checks the signature that was sent, `oauth_signature` decoded.
+///
+/// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, and is compared in time that does not depend on
+/// where it differs. The RSA methods use `rsa` and nothing of `key`; without an RSA key they do not hold.
+///
+/// # Errors
+///
+/// [`SignatureInvalid`] in every other case.
+pub fn verify(
+    method: SignatureMethod,
+    key: &SigningKey,
+    rsa: Option<&RsaPublicKey>,
+    base: &BaseString<'_>,
+    sent: &[u8],
+) -> Result<SignatureHolds, SignatureInvalid> {
+    let holds = match method {
+        SignatureMethod::HmacSha1 => is_base64_of(sent, &key.hmac_sha1(base)),
+        SignatureMethod::HmacMd5 => is_base64_of(sent, &key.hmac_md5(base)),
+        SignatureMethod::HmacSha256 => is_base64_of(sent, &key.hmac_sha256(base)),
+        SignatureMethod::HmacSha512 => is_base64_of(sent, &key.hmac_sha512(base)),
+        SignatureMethod::Plaintext => equal(sent, key.text()),
+        SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
+            rsa.is_some_and(|rsa| rsa.verifies(method, base, sent))
+        }
+    };
+    if holds {
+        Ok(SignatureHolds(()))
+    } else {
+        Err(SignatureInvalid)
+    }
+}
+
+/// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
+#[must_use]
+pub fn sign(method: SignatureMethod, key: &SigningKey, base: &BaseString<'_>) -> Option<String> {
+    sign_message(method, key, base)
+}
+
+/// [`sign`] for a base string that is there as text.
+#[must_use]
+pub fn sign_text(method: SignatureMethod, key: &SigningKey, base_string: &[u8]) -> Option<String> {
+    sign_message(method, key, &base_string)
+}
+
+fn sign_message(
+    method: SignatureMethod,
+    key: &SigningKey,
+    message: &impl Message,
+) -> Option<String> {
+    let signature = match method {
+        SignatureMethod::HmacSha1 => STANDARD.encode(key.hmac_sha1(message)),
+        SignatureMethod::HmacMd5 => STANDARD.encode(key.hmac_md5(message)),
+        SignatureMethod::HmacSha256 => STANDARD.encode(key.hmac_sha256(message)),
+        SignatureMethod::HmacSha512 => STANDARD.encode(key.hmac_sha512(message)),
+        SignatureMethod::Plaintext => String::from_utf8_lossy(key.text()).into_owned(),
+        SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
+            return None;
+        }
+    };
+    Some(signature)
+}
+
+/// Whether `sent` is the base64 spelling of `digest`.
+fn is_base64_of(sent: &[u8], digest: &[u8]) -> bool {
+    // What is right is encoded, rather than decoding what was sent: so no second spelling can slip through a decoder.
+    let mut expected = [0; LONGEST_BASE64];
+    match STANDARD.encode_slice(digest, &mut expected) {
+        Ok(length) => equal(sent, &expected[..length]),
+        Err(_) => false,
+    }
+}
+
+/// Compares in time that depends on the lengths only.
+fn equal(left: &[u8], right: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(left, right).is_ok()
+}
+
+#[cfg(test)]
+mod tests;
