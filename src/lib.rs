@@ -4,3 +4,4 @@ pub mod clock;
 pub mod names;
 pub mod oauth;
 pub mod secret;
+pub mod telemetry;

@@ -1,0 +1,284 @@
+//! The log: records with fields on standard error, for people or for machines.
+
+use std::{fmt, io, str::FromStr};
+
+use thiserror::Error;
+use tracing::{Subscriber, level_filters::LevelFilter};
+use tracing_subscriber::{
+    Layer, Registry,
+    filter::Targets,
+    fmt::{MakeWriter, layer},
+    layer::SubscriberExt,
+    reload,
+    util::SubscriberInitExt,
+};
+
+/// What the log writes from: one level for all, and other levels for some targets.
+///
+/// Written as `info`, or `info,audit=debug,countersign::verify=trace`; without a level for all it is `info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLevel {
+    default: LevelFilter,
+    targets: Vec<(String, LevelFilter)>,
+}
+
+/// Why a text is no [`LogLevel`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidLogLevel {
+    /// A word that is no level. A bare target is refused too, because a mistyped level looks like one.
+    #[error("the levels are off, error, warn, info, debug and trace")]
+    Level,
+    /// A target with other characters than the path of a module has.
+    #[error("a target has only letters, digits, _ and : in it")]
+    Target,
+    /// Two levels for one target, or two for all.
+    #[error("one target has two levels")]
+    Repeated,
+}
+
+impl LogLevel {
+    /// The level of records of `target`.
+    #[must_use]
+    pub fn of_target(&self, target: &str) -> LevelFilter {
+        let filter = self.targets();
+        [
+            tracing::Level::TRACE,
+            tracing::Level::DEBUG,
+            tracing::Level::INFO,
+            tracing::Level::WARN,
+            tracing::Level::ERROR,
+        ]
+        .into_iter()
+        .find(|level| filter.would_enable(target, level))
+        .map_or(LevelFilter::OFF, LevelFilter::from_level)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::new()
+            .with_default(self.default)
+            .with_targets(self.targets.iter().cloned())
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = InvalidLogLevel;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLogLevel> {
+        let mut default = None;
+        let mut targets: Vec<(String, LevelFilter)> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let Some((target, level)) = part.split_once('=') else {
+                if default.replace(level_of(part)?).is_some() {
+                    return Err(InvalidLogLevel::Repeated);
+                }
+                continue;
+            };
+            let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"_:".contains(&byte);
+            if target.is_empty() || !target.bytes().all(valid) {
+                return Err(InvalidLogLevel::Target);
+            }
+            if targets.iter().any(|(known, _)| known == target) {
+                return Err(InvalidLogLevel::Repeated);
+            }
+            targets.push((target.to_owned(), level_of(level)?));
+        }
+        Ok(Self {
+            default: default.unwrap_or(LevelFilter::INFO),
+            targets,
+        })
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.default)?;
+        for (target, level) in &self.targets {
+            write!(f, ",{target}={level}")?;
+        }
+        Ok(())
+    }
+}
+
+fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
+    match word {
+        "off" => Ok(LevelFilter::OFF),
+        "error" => Ok(LevelFilter::ERROR),
+        "warn" => Ok(LevelFilter::WARN),
+        "info" => Ok(LevelFilter::INFO),
+        "debug" => Ok(LevelFilter::DEBUG),
+        "trace" => Ok(LevelFilter::TRACE),
+        _ => Err(InvalidLogLevel::Level),
+    }
+}
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A line for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// How to start the log.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// How records are written.
+    pub format: Format,
+    /// Which records are written.
+    pub level: LogLevel,
+}
+
+/// The log could not be started or changed.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// A log is running in this process already.
+    #[error("a log is running already")]
+    Running(#[from] tracing_subscriber::util::TryInitError),
+    /// The running log is gone.
+    #[error("the level of the log cannot be changed")]
+    Reload(#[from] reload::Error),
+}
+
+/// Changes the level of the running log.
+#[derive(Debug, Clone)]
+pub struct LogControl(reload::Handle<Targets, Registry>);
+
+impl LogControl {
+    /// Writes from now on what `level` lets through.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Reload`] if the log that this controls is gone.
+    pub fn set_level(&self, level: &LogLevel) -> Result<(), LogError> {
+        Ok(self.0.reload(level.targets())?)
+    }
+}
+
+/// Starts the log on standard error, once in a process.
+///
+/// # Errors
+///
+/// [`LogError::Running`] if there is one already.
+pub fn start(params: &Params) -> Result<LogControl, LogError> {
+    let (subscriber, control) = subscriber(params, io::stderr);
+    subscriber.try_init()?;
+    Ok(control)
+}
+
+/// Makes the log without starting it, with another place to write to; for tests.
+pub fn subscriber<W>(
+    params: &Params,
+    writer: W,
+) -> (impl Subscriber + Send + Sync + 'static, LogControl)
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let (filter, handle) = reload::Layer::new(params.level.targets());
+    // Colours are for terminals; a log collector would keep their escape sequences.
+    let lines = layer().with_ansi(false).with_writer(writer);
+    let lines = match params.format {
+        Format::Text => lines.boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    };
+    let subscriber = Registry::default().with(filter).with(lines);
+    (subscriber, LogControl(handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn reads_levels_by_target() {
+        let level: LogLevel = "warn, audit=debug,countersign::verify=off".parse().unwrap();
+        assert_eq!(level.of_target("hyper"), LevelFilter::WARN);
+        assert_eq!(level.of_target("audit"), LevelFilter::DEBUG);
+        assert_eq!(
+            level.of_target("countersign::verify::order"),
+            LevelFilter::OFF
+        );
+        let level: LogLevel = "audit=debug".parse().unwrap();
+        assert_eq!(level.of_target("hyper"), LevelFilter::INFO);
+        assert_eq!(level.to_string(), "info,audit=debug");
+    }
+
+    #[test]
+    fn refuses_a_mistyped_level_rather_than_taking_it_for_a_target() {
+        for (text, error) in [
+            ("", InvalidLogLevel::Level),
+            ("inof", InvalidLogLevel::Level),
+            ("INFO", InvalidLogLevel::Level),
+            ("info,", InvalidLogLevel::Level),
+            ("audit=", InvalidLogLevel::Level),
+            ("=info", InvalidLogLevel::Target),
+            ("a[b]=info", InvalidLogLevel::Target),
+            ("info,warn", InvalidLogLevel::Repeated),
+            ("a=info,a=warn", InvalidLogLevel::Repeated),
+        ] {
+            assert_eq!(text.parse::<LogLevel>(), Err(error), "{text}");
+        }
+    }
+
+    /// Keeps what a log writes.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Kept {
+        fn take(&self) -> String {
+            String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+        }
+    }
+
+    fn params(format: Format, level: &str) -> Params {
+        Params {
+            format,
+            level: level.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn writes_json_objects_with_their_fields() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let (subscriber, _) = subscriber(&params(Format::Json, "info"), move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: "audit", consumer = "c1", "token issued");
+            tracing::debug!("hidden");
+        });
+        let line: serde_json::Value = serde_json::from_str(&kept.take()).unwrap();
+        assert_eq!(line["target"], "audit");
+        assert_eq!(line["consumer"], "c1");
+        assert_eq!(line["message"], "token issued");
+    }
+
+    #[test]
+    fn changes_the_level_while_running() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let (subscriber, control) =
+            subscriber(&params(Format::Text, "warn"), move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!("before");
+            assert_eq!(kept.take(), "");
+            control.set_level(&"debug".parse().unwrap()).unwrap();
+            tracing::debug!(path = "\u{1b}[31m", "after");
+        });
+        let written = kept.take();
+        assert!(written.contains("DEBUG"), "{written}");
+        assert!(!written.contains('\u{1b}'), "{written:?}");
+    }
+}

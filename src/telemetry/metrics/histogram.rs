@@ -1,0 +1,189 @@
+//! Histograms with fixed buckets, counted in nanoseconds and told in seconds.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The most bounds that a histogram can have; one more bucket takes what lies above the last.
+const MAX_BOUNDS: usize = 16;
+
+const MICROSECOND: i64 = 1_000;
+const MILLISECOND: i64 = 1_000_000;
+const SECOND: i64 = 1_000_000_000;
+
+/// From below a cache hit to a store that hangs.
+pub(super) const VERIFY_BOUNDS: &[i64] = &[
+    MICROSECOND,
+    2 * MICROSECOND,
+    5 * MICROSECOND,
+    10 * MICROSECOND,
+    20 * MICROSECOND,
+    50 * MICROSECOND,
+    100 * MICROSECOND,
+    250 * MICROSECOND,
+    MILLISECOND,
+    5 * MILLISECOND,
+    25 * MILLISECOND,
+    100 * MILLISECOND,
+    500 * MILLISECOND,
+    2 * SECOND,
+];
+
+/// From an API on the same machine to the longest time-outs.
+pub(super) const REQUEST_BOUNDS: &[i64] = &[
+    500 * MICROSECOND,
+    MILLISECOND,
+    2_500 * MICROSECOND,
+    5 * MILLISECOND,
+    10 * MILLISECOND,
+    25 * MILLISECOND,
+    50 * MILLISECOND,
+    100 * MILLISECOND,
+    250 * MILLISECOND,
+    500 * MILLISECOND,
+    SECOND,
+    2_500 * MILLISECOND,
+    5 * SECOND,
+    10 * SECOND,
+    30 * SECOND,
+    60 * SECOND,
+];
+
+/// Both ways: below zero the consumer's clock is behind, above it ahead.
+pub(super) const SKEW_BOUNDS: &[i64] = &[
+    -3_600 * SECOND,
+    -600 * SECOND,
+    -300 * SECOND,
+    -120 * SECOND,
+    -30 * SECOND,
+    -5 * SECOND,
+    -SECOND,
+    0,
+    SECOND,
+    5 * SECOND,
+    30 * SECOND,
+    120 * SECOND,
+    300 * SECOND,
+    600 * SECOND,
+    3_600 * SECOND,
+];
+
+/// A histogram that one writer fills at the cost of a few plain stores, or several by [`Histogram::record_shared`].
+#[derive(Debug)]
+pub(super) struct Histogram {
+    bounds: &'static [i64],
+    buckets: [AtomicU64; MAX_BOUNDS + 1],
+    /// The bits of an `f64`: an integer of nanoseconds would run over within days of ten thousand slow requests.
+    sum: AtomicU64,
+}
+
+/// What a histogram holds at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    pub(super) bounds: &'static [i64],
+    /// Not cumulative; the last one is above every bound.
+    pub(super) buckets: Vec<u64>,
+    pub(super) sum_seconds: f64,
+}
+
+impl Histogram {
+    /// `bounds` are upper bounds, inclusive, ascending, at most [`MAX_BOUNDS`] of them; more would share the last bucket.
+    pub(super) fn new(bounds: &'static [i64]) -> Self {
+        debug_assert!(bounds.len() <= MAX_BOUNDS && bounds.is_sorted());
+        Self {
+            bounds: &bounds[..bounds.len().min(MAX_BOUNDS)],
+            buckets: Default::default(),
+            sum: AtomicU64::new(0f64.to_bits()),
+        }
+    }
+
+    /// Counts a value, in nanoseconds. One thread at a time: of two, one count may be lost.
+    pub(super) fn record(&self, nanoseconds: i64) {
+        let bucket = &self.buckets[self.bucket(nanoseconds)];
+        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+        let sum = f64::from_bits(self.sum.load(Relaxed)) + nanoseconds as f64;
+        self.sum.store(sum.to_bits(), Relaxed);
+    }
+
+    /// Counts a value, in nanoseconds, from any thread.
+    pub(super) fn record_shared(&self, nanoseconds: i64) {
+        self.buckets[self.bucket(nanoseconds)].fetch_add(1, Relaxed);
+        self.sum.update(Relaxed, Relaxed, |bits| {
+            (f64::from_bits(bits) + nanoseconds as f64).to_bits()
+        });
+    }
+
+    /// The bucket of a value. Comparing with every bound costs less than a search whose branches mispredict.
+    fn bucket(&self, nanoseconds: i64) -> usize {
+        let above = |bound: &i64| usize::from(nanoseconds > *bound);
+        self.bounds.iter().map(above).sum()
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let buckets = &self.buckets[..=self.bounds.len()];
+        Snapshot {
+            bounds: self.bounds,
+            buckets: buckets.iter().map(|bucket| bucket.load(Relaxed)).collect(),
+            sum_seconds: seconds(f64::from_bits(self.sum.load(Relaxed))),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Adds what another histogram of the same bounds holds.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (bucket, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += more;
+        }
+        self.sum_seconds += other.sum_seconds;
+    }
+}
+
+/// Nanoseconds as seconds.
+pub(super) fn seconds(nanoseconds: f64) -> f64 {
+    nanoseconds / 1e9
+}
+
+/// Nanoseconds as they are recorded, at most what fits.
+pub(super) fn clamped(nanoseconds: u64) -> i64 {
+    i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, thread};
+
+    use super::*;
+
+    #[test]
+    fn counts_a_bound_into_its_own_bucket() {
+        let histogram = Histogram::new(&[-10, 0, 10]);
+        for value in [i64::MIN, -11, -10, -9, 0, 1, 10, 11, i64::MAX] {
+            histogram.record(value);
+        }
+        assert_eq!(histogram.snapshot().buckets, [3, 2, 2, 2]);
+    }
+
+    #[test]
+    fn loses_nothing_between_threads_when_shared() {
+        let histogram = Arc::new(Histogram::new(VERIFY_BOUNDS));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let histogram = Arc::clone(&histogram);
+                thread::spawn(move || (0..1_000).for_each(|_| histogram.record_shared(1_000)))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        let snapshot = histogram.snapshot();
+        assert_eq!(snapshot.buckets[0], 4_000);
+        assert!((snapshot.sum_seconds - 0.004).abs() < 1e-12);
+    }
+
+    #[test]
+    fn keeps_every_set_of_bounds_in_order() {
+        for bounds in [VERIFY_BOUNDS, REQUEST_BOUNDS, SKEW_BOUNDS] {
+            assert!(bounds.len() <= MAX_BOUNDS);
+            assert!(bounds.is_sorted_by(|low, high| low < high));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The Prometheus text format, version 0.0.4.
+
+use std::fmt::{Display, Write as _};
+
+use super::histogram::{Snapshot, seconds};
+
+/// A label and its value. Both are constants of the program, so no caller can make the set grow.
+pub(super) type Label = (&'static str, &'static str);
+
+/// Writes metrics one family after the other.
+#[derive(Debug, Default)]
+pub(super) struct Text(String);
+
+// Writing to a `String` never fails, so results are dropped here.
+impl Text {
+    /// Starts a family; `kind` is `counter`, `gauge` or `histogram`.
+    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    pub(super) fn sample(&mut self, name: &str, labels: &[Label], value: impl Display) {
+        self.0.push_str(name);
+        self.labels(labels, None);
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    pub(super) fn histogram(&mut self, name: &str, labels: &[Label], snapshot: &Snapshot) {
+        let mut cumulative = 0;
+        let bounds = snapshot
+            .bounds
+            .iter()
+            .map(|bound| seconds(*bound as f64).to_string());
+        let bounds = bounds.chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(&snapshot.buckets) {
+            cumulative += count;
+            let _ = write!(self.0, "{name}_bucket");
+            self.labels(labels, Some(&bound));
+            let _ = writeln!(self.0, " {cumulative}");
+        }
+        self.sample(&format!("{name}_sum"), labels, snapshot.sum_seconds);
+        self.sample(&format!("{name}_count"), labels, cumulative);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+
+    /// Label values are words of this program: none has a quote, a backslash or a line break to escape.
+    fn labels(&mut self, labels: &[Label], bound: Option<&str>) {
+        let all = labels
+            .iter()
+            .copied()
+            .chain(bound.map(|bound| ("le", bound)));
+        let mut separator = '{';
+        for (name, value) in all {
+            let _ = write!(self.0, "{separator}{name}=\"{value}\"");
+            separator = ',';
+        }
+        if separator == ',' {
+            self.0.push('}');
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The counters of one worker.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{
+    histogram::{Histogram, REQUEST_BOUNDS, SKEW_BOUNDS, VERIFY_BOUNDS, clamped},
+    verdict::Verdict,
+};
+
+/// The counters of one worker, on cache lines of their own.
+///
+/// Each method is meant for the worker's own thread: a count is then a plain load and store, no locked instruction.
+/// Called from two threads at once nothing breaks, but a count may be lost.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerMetrics {
+    pub(super) requests: [AtomicU64; Verdict::COUNT],
+    pub(super) observed: [AtomicU64; Verdict::COUNT],
+    pub(super) verify: Histogram,
+    pub(super) upstream: Histogram,
+    pub(super) request: Histogram,
+    pub(super) clock_skew: Histogram,
+    pub(super) connections: AtomicU64,
+}
+
+impl WorkerMetrics {
+    pub(super) fn new() -> Self {
+        Self {
+            requests: [const { AtomicU64::new(0) }; Verdict::COUNT],
+            observed: [const { AtomicU64::new(0) }; Verdict::COUNT],
+            verify: Histogram::new(VERIFY_BOUNDS),
+            upstream: Histogram::new(REQUEST_BOUNDS),
+            request: Histogram::new(REQUEST_BOUNDS),
+            clock_skew: Histogram::new(SKEW_BOUNDS),
+            connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request that is done.
+    pub fn request(&self, verdict: Verdict) {
+        count(&self.requests[verdict.index()]);
+    }
+
+    /// Counts what a request would have been refused with, had it not been let through by `observe`. The request
+    /// itself counts as [`Verdict::Observed`].
+    pub fn observed(&self, verdict: Verdict) {
+        count(&self.observed[verdict.index()]);
+    }
+
+    /// Counts the time that verification took, in nanoseconds.
+    pub fn verify_nanoseconds(&self, nanoseconds: u64) {
+        self.verify.record(clamped(nanoseconds));
+    }
+
+    /// Counts the time from the request sent to the API to the head of its answer, in nanoseconds.
+    pub fn upstream_nanoseconds(&self, nanoseconds: u64) {
+        self.upstream.record(clamped(nanoseconds));
+    }
+
+    /// Counts the time from a request's head to the end of its answer, in nanoseconds.
+    pub fn request_nanoseconds(&self, nanoseconds: u64) {
+        self.request.record(clamped(nanoseconds));
+    }
+
+    /// Counts how far a consumer's clock is ahead of ours, in nanoseconds; below zero it is behind.
+    pub fn clock_skew_nanoseconds(&self, nanoseconds: i64) {
+        self.clock_skew.record(nanoseconds);
+    }
+
+    /// Counts a connection that was accepted, from any thread.
+    pub fn connection_opened(&self) {
+        // A lost count would stay wrong for good, and a connection is rare beside its requests: so a locked one.
+        self.connections.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a connection that was closed, from any thread; once for each that was opened.
+    pub fn connection_closed(&self) {
+        self.connections
+            .update(Relaxed, Relaxed, |open| open.saturating_sub(1));
+    }
+}
+
+/// One more, by the only writer.
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}

@@ -1,0 +1,5 @@
+//! What the process tells about itself: its log, its metrics, and what neither may hold.
+
+pub mod log;
+pub mod metrics;
+pub mod redact;
