@@ -4,4 +4,5 @@ pub mod clock;
 pub mod names;
 pub mod oauth;
 pub mod secret;
+pub mod store;
 pub mod telemetry;

@@ -1,0 +1,167 @@
+//! The feed of changes.
+
+use super::*;
+
+impl Setup {
+    fn tell(&self, change: Change) {
+        self.store.records().changes.push(change);
+    }
+
+    async fn follow(&self) {
+        self.cached.follow_changes().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_seen_once_it_was_followed() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    setup.revoke();
+    setup.tell(Change::AccessToken("t".into()));
+    assert!(!setup.is_revoked().await);
+    setup.follow().await;
+    assert!(setup.is_revoked().await);
+    // A change is followed once.
+    let before = setup.reads();
+    setup.follow().await;
+    setup.access().await;
+    assert_eq!(setup.reads(), before);
+}
+
+#[tokio::test]
+async fn what_was_read_before_the_feed_was_first_asked_is_in_doubt() {
+    let setup = setup();
+    setup.access().await;
+    setup.revoke();
+    setup.tell(Change::AccessToken("t".into()));
+    setup.follow().await;
+    assert!(setup.is_revoked().await);
+}
+
+#[tokio::test]
+async fn all_that_waits_is_followed_at_once() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    for other in ["a", "b", "d", "e"] {
+        setup.tell(Change::AccessToken(other.into()));
+    }
+    setup.revoke();
+    setup.tell(Change::AccessToken("t".into()));
+    setup.follow().await;
+    assert!(setup.is_revoked().await);
+}
+
+#[tokio::test]
+async fn a_token_given_out_is_known_at_once() {
+    let setup = setup();
+    setup.follow().await;
+    assert!(setup.cached.access(b"new").await.unwrap().is_none());
+    setup
+        .store
+        .records()
+        .tokens
+        .insert("new".into(), token("new", "c"));
+    setup.tell(Change::AccessToken("new".into()));
+    setup.follow().await;
+    assert!(setup.cached.access(b"new").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_change_of_a_consumer_reaches_its_tokens() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    let key: ConsumerKey = "c".parse().unwrap();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&key)
+        .unwrap()
+        .enabled = false;
+    setup.tell(Change::Consumer(key.clone()));
+    setup.follow().await;
+    assert!(!setup.access().await.unwrap().consumer.consumer.enabled);
+    setup.store.records().consumers.remove(&key);
+    setup.tell(Change::Consumer(key));
+    setup.follow().await;
+    assert!(setup.access().await.is_none());
+}
+
+#[tokio::test]
+async fn a_change_reaches_tokens_of_a_consumer_that_is_in_the_cache_no_more() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    // As if it had been pushed out, and read again for another token.
+    setup.cached.consumers.drop_quietly(b"c");
+    setup.cached.consumer(b"c").await.unwrap();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&"c".parse().unwrap())
+        .unwrap()
+        .enabled = false;
+    setup.tell(Change::Consumer("c".parse().unwrap()));
+    setup.follow().await;
+    assert!(!setup.access().await.unwrap().consumer.consumer.enabled);
+}
+
+#[tokio::test]
+async fn a_gap_in_the_feed_puts_everything_in_doubt() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    setup.store.hold();
+    let held = {
+        let cached = Arc::clone(&setup.cached);
+        setup
+            .store
+            .records()
+            .tokens
+            .insert("u".into(), token("u", "c"));
+        let arrived = setup.store.arrived.notified();
+        let task = tokio::spawn(async move { cached.access(b"u").await });
+        arrived.await;
+        task
+    };
+    setup.store.let_new_ones_pass();
+    setup.revoke();
+    setup
+        .store
+        .records()
+        .tokens
+        .get_mut("u")
+        .unwrap()
+        .revoked_at = Some(START);
+    setup.store.records().incomplete = true;
+    setup.follow().await;
+    assert!(setup.is_revoked().await);
+    setup.store.release();
+    assert!(
+        held.await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+            .token
+            .revoked_at
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn a_failing_feed_is_taken_up_where_it_was_left() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    setup.revoke();
+    setup.tell(Change::AccessToken("t".into()));
+    setup.store.fail(true);
+    assert!(setup.cached.follow_changes().await.is_err());
+    setup.store.fail(false);
+    setup.follow().await;
+    assert!(setup.is_revoked().await);
+}

@@ -1,0 +1,201 @@
+//! How long an entry is used, and what happens while the store fails.
+
+use super::*;
+
+#[tokio::test]
+async fn an_entry_is_read_again_after_its_time() {
+    let setup = setup();
+    setup.access().await;
+    setup.revoke();
+    setup.later(59);
+    assert!(!setup.is_revoked().await);
+    setup.later(1);
+    assert!(setup.is_revoked().await);
+    assert_eq!(setup.reads(), (2, 2));
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_asked_for_again_after_its_time() {
+    let setup = setup();
+    let issued = setup.store.records().tokens.remove("t").unwrap();
+    assert!(setup.access().await.is_none());
+    setup.store.records().tokens.insert("t".into(), issued);
+    setup.later(4);
+    assert!(setup.access().await.is_none());
+    assert_eq!(setup.cached.counts().1.negative_hits.load(SeqCst), 1);
+    setup.later(1);
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn a_removed_record_is_unknown_after_its_time() {
+    let setup = setup();
+    setup.access().await;
+    setup.store.records().tokens.clear();
+    setup.later(60);
+    assert!(setup.access().await.is_none());
+    // And stays so, also while the store fails.
+    setup.store.fail(true);
+    assert!(setup.access().await.is_none());
+    setup.later(5);
+    assert!(setup.cached.access(b"t").await.is_err());
+}
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_makes_entries_old() {
+    let setup = setup();
+    setup.access().await;
+    setup.revoke();
+    setup.clock.set(START.before(seconds(3_600)));
+    assert!(setup.is_revoked().await);
+    // And not for ever.
+    setup.access().await;
+    assert_eq!(setup.reads(), (2, 2));
+}
+
+#[tokio::test]
+async fn a_consumer_that_is_the_same_is_not_read_with_each_of_its_tokens() {
+    let setup = setup();
+    setup.cached.consumer(b"c").await.unwrap();
+    setup.later(30);
+    let before = setup.access().await.unwrap();
+    setup.later(40);
+    let after = setup.access().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &after));
+    assert_eq!(setup.reads(), (2, 1));
+}
+
+#[tokio::test]
+async fn a_consumer_that_is_another_is_noticed_under_a_fresh_token() {
+    let setup = setup();
+    setup.cached.consumer(b"c").await.unwrap();
+    setup.later(30);
+    setup.access().await.unwrap();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&"c".parse().unwrap())
+        .unwrap()
+        .enabled = false;
+    setup.later(29);
+    assert!(setup.access().await.unwrap().consumer.consumer.enabled);
+    setup.later(1);
+    assert!(!setup.access().await.unwrap().consumer.consumer.enabled);
+}
+
+#[tokio::test]
+async fn an_old_entry_is_used_while_the_store_fails_and_not_for_long() {
+    let setup = setup();
+    setup.access().await;
+    setup.store.fail(true);
+    setup.later(59);
+    assert!(setup.access().await.is_some());
+    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 0);
+    for _ in 0..5 {
+        setup.later(2);
+        assert!(setup.access().await.is_some());
+        assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
+    }
+    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 5);
+    setup.later(1);
+    assert!(setup.cached.access(b"t").await.is_err());
+    assert!(setup.cached.consumer(b"c").await.is_err());
+    assert_eq!(setup.cached.counts().1.errors.load(SeqCst), 1);
+    setup.store.fail(false);
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn a_failing_store_is_not_asked_more_than_once_a_second() {
+    let setup = setup();
+    setup.access().await;
+    setup.store.fail(true);
+    setup.later(61);
+    for _ in 0..10 {
+        assert!(setup.access().await.is_some());
+    }
+    assert_eq!(setup.reads(), (1, 2));
+    setup.later(1);
+    assert!(setup.access().await.is_some());
+    assert_eq!(setup.reads(), (1, 3));
+}
+
+#[tokio::test]
+async fn an_old_entry_is_not_used_while_the_store_answers() {
+    let setup = setup();
+    setup.access().await;
+    setup.revoke();
+    setup.later(61);
+    assert!(setup.is_revoked().await);
+    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn nothing_changed_is_used_while_the_store_fails() {
+    for later in [0, 61] {
+        let setup = setup();
+        setup.access().await;
+        setup.later(later);
+        setup.cached.forget_access("t");
+        setup.store.fail(true);
+        assert!(setup.cached.access(b"t").await.is_err());
+    }
+    for later in [0, 61] {
+        let setup = setup();
+        setup.access().await;
+        setup.later(later);
+        setup.cached.forget_consumer(&"c".parse().unwrap());
+        setup.store.fail(true);
+        assert!(setup.cached.access(b"t").await.is_err());
+        assert!(setup.cached.consumer(b"c").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn the_old_secret_verifies_until_its_grace_ends() {
+    let setup = setup();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&"c".parse().unwrap())
+        .unwrap()
+        .previous_secret = Some((Secret::from("old"), START.after(seconds(10))));
+    let found = setup.access().await.unwrap();
+    for (later, keys) in [(0, 2), (9, 2), (10, 1)] {
+        let now = START.after(seconds(later));
+        assert_eq!(found.keys(now).count(), keys);
+        assert_eq!(found.consumer.keys(now).count(), keys);
+        assert_eq!(found.consumer.keys_alone(now).count(), keys);
+    }
+}
+
+#[tokio::test]
+async fn a_change_ends_the_use_of_an_old_entry() {
+    let consumer = "c".parse().unwrap();
+    let changes: [fn(&Cached, &ConsumerKey); 2] = [
+        |cached, _| cached.forget_access("t"),
+        |cached, key| cached.forget_consumer(key),
+    ];
+    for change in changes {
+        let setup = setup();
+        setup.access().await;
+        setup.later(61);
+        setup.store.fail(true);
+        assert!(setup.access().await.is_some());
+        change(&setup.cached, &consumer);
+        assert!(setup.cached.access(b"t").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_another_key_costs_one_read_at_most() {
+    let setup = setup();
+    setup.access().await;
+    setup.cached.access.collide(b"t");
+    for _ in 0..3 {
+        assert!(setup.access().await.is_some());
+    }
+    assert_eq!(setup.reads(), (1, 2));
+}

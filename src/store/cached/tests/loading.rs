@@ -1,0 +1,337 @@
+//! Who reads, when, and what is kept of it.
+
+use super::*;
+
+#[tokio::test]
+async fn a_hit_does_not_ask_the_store() {
+    let setup = setup();
+    for _ in 0..3 {
+        assert_eq!(setup.access().await.unwrap().token.token, "t");
+        assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
+    }
+    assert_eq!(setup.reads(), (1, 1));
+    let (consumers, tokens) = setup.cached.counts();
+    assert_eq!(tokens.hits.load(SeqCst), 2);
+    assert_eq!(tokens.misses.load(SeqCst), 1);
+    // The token's own miss asked for the consumer first.
+    assert_eq!(consumers.hits.load(SeqCst), 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_name_does_not_reach_the_store() {
+    let setup = setup();
+    for key in [&b""[..], b"a b", b"\xff", &[b'a'; 256]] {
+        assert!(setup.cached.consumer(key).await.unwrap().is_none());
+    }
+    for token in [&b"\xff"[..], &[b'a'; 1025]] {
+        assert!(setup.cached.access(token).await.unwrap().is_none());
+    }
+    assert_eq!(setup.reads(), (0, 0));
+}
+
+#[tokio::test]
+async fn strangers_do_not_push_out_good_entries() {
+    let setup = setup_with(&Params {
+        max_entries: 100,
+        ..params()
+    });
+    for number in 0..50 {
+        let name = format!("good{number}");
+        setup
+            .store
+            .records()
+            .tokens
+            .insert(name.clone(), token(&name, "c"));
+        setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
+    }
+    for number in 0..5_000 {
+        let stranger = format!("stranger{number}");
+        assert!(
+            setup
+                .cached
+                .access(stranger.as_bytes())
+                .await
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            setup
+                .cached
+                .consumer(stranger.as_bytes())
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    let before = setup.reads();
+    for number in 0..50 {
+        setup
+            .cached
+            .access(format!("good{number}").as_bytes())
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    assert_eq!(setup.reads(), before);
+}
+
+#[tokio::test]
+async fn one_reads_for_all_who_wait() {
+    let setup = setup();
+    setup.store.hold();
+    let mut tasks = vec![setup.ask_and_be_held().await];
+    for _ in 0..50 {
+        let cached = Arc::clone(&setup.cached);
+        tasks.push(tokio::spawn(async move { cached.access(b"t").await }));
+    }
+    tokio::task::yield_now().await;
+    setup.store.release();
+    for task in tasks {
+        assert!(task.await.unwrap().unwrap().is_some());
+    }
+    assert_eq!(setup.reads(), (1, 1));
+    assert_eq!(setup.cached.access.reads_under_way(), 0);
+}
+
+#[tokio::test]
+async fn one_failure_is_told_to_all_who_wait() {
+    let setup = setup();
+    setup.store.hold();
+    setup.store.fail(true);
+    let mut tasks = vec![setup.ask_and_be_held().await];
+    for _ in 0..20 {
+        let cached = Arc::clone(&setup.cached);
+        tasks.push(tokio::spawn(async move { cached.access(b"t").await }));
+    }
+    tokio::task::yield_now().await;
+    setup.store.release();
+    for task in tasks {
+        assert!(matches!(
+            task.await.unwrap(),
+            Err(StoreError::Unavailable(_))
+        ));
+    }
+    assert_eq!(setup.reads(), (0, 1));
+    setup.store.fail(false);
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn who_waits_reads_when_the_reader_gives_up() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    let cached = Arc::clone(&setup.cached);
+    let waiter = tokio::spawn(async move { cached.access(b"t").await });
+    tokio::task::yield_now().await;
+    setup.store.let_new_ones_pass();
+    reader.abort();
+    assert!(reader.await.is_err());
+    assert!(waiter.await.unwrap().unwrap().is_some());
+    assert_eq!(setup.reads(), (1, 2));
+}
+
+#[tokio::test]
+async fn a_read_that_all_gave_up_leaves_nothing_behind() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    assert_eq!(setup.cached.access.reads_under_way(), 1);
+    reader.abort();
+    assert!(reader.await.is_err());
+    assert_eq!(setup.cached.access.reads_under_way(), 0);
+    setup.store.release();
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn a_read_from_before_a_change_is_not_kept_after_it() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    setup.revoke();
+    setup.cached.forget_access("t");
+    setup.store.release();
+    // The read saw the token unrevoked. Whoever waited for it is told of the change all the same.
+    assert!(
+        reader
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+            .token
+            .revoked_at
+            .is_some()
+    );
+    assert!(setup.is_revoked().await);
+}
+
+#[tokio::test]
+async fn who_comes_after_a_change_does_not_wait_for_a_read_from_before_it() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    setup.revoke();
+    setup.cached.forget_access("t");
+    setup.store.let_new_ones_pass();
+    assert!(setup.is_revoked().await);
+    setup.store.release();
+    reader.await.unwrap().unwrap();
+    // Nor does the old read, which ends last, replace what the new one found.
+    assert!(setup.is_revoked().await);
+}
+
+#[tokio::test]
+async fn a_read_from_before_a_change_of_the_consumer_is_not_kept_after_it() {
+    let setup = setup();
+    setup.cached.consumer(b"c").await.unwrap();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    let key = "c".parse().unwrap();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&key)
+        .unwrap()
+        .enabled = false;
+    setup.cached.forget_consumer(&key);
+    setup.store.release();
+    assert!(
+        !reader
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+            .consumer
+            .consumer
+            .enabled
+    );
+}
+
+#[tokio::test]
+async fn unknown_from_before_a_change_is_not_kept_after_it() {
+    let setup = setup();
+    let issued = setup.store.records().tokens.remove("t").unwrap();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    setup.store.records().tokens.insert("t".into(), issued);
+    setup.cached.forget_access("t");
+    setup.store.release();
+    assert!(reader.await.unwrap().unwrap().is_some());
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn a_token_without_its_consumer_is_unknown() {
+    let setup = setup();
+    setup.store.records().consumers.clear();
+    assert!(setup.access().await.is_none());
+}
+
+#[tokio::test]
+async fn unknown_from_before_a_change_is_not_kept_though_nothing_else_is_found() {
+    let setup = setup();
+    let issued = setup.store.records().tokens.remove("t").unwrap();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    setup.store.records().tokens.insert("t".into(), issued);
+    setup.cached.forget_access("t");
+    setup.store.fail(true);
+    setup.store.release();
+    assert!(reader.await.unwrap().is_err());
+    setup.store.fail(false);
+    assert!(setup.access().await.is_some());
+}
+
+#[tokio::test]
+async fn who_is_slow_to_take_an_answer_notices_a_change_meanwhile() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    let mut slow = std::pin::pin!(setup.cached.access(b"t"));
+    assert!(poll_once(slow.as_mut()).await.is_none());
+    setup.store.release();
+    reader.await.unwrap().unwrap();
+    let key = "c".parse().unwrap();
+    setup
+        .store
+        .records()
+        .consumers
+        .get_mut(&key)
+        .unwrap()
+        .enabled = false;
+    setup.cached.forget_consumer(&key);
+    assert!(!slow.await.unwrap().unwrap().consumer.consumer.enabled);
+}
+
+#[tokio::test]
+async fn who_is_slow_to_take_an_answer_passes_it_to_nobody() {
+    let setup = setup();
+    setup.store.hold();
+    let reader = setup.ask_and_be_held().await;
+    let mut slow = std::pin::pin!(setup.cached.access(b"t"));
+    assert!(poll_once(slow.as_mut()).await.is_none());
+    setup.store.release();
+    reader.await.unwrap().unwrap();
+    setup.revoke();
+    setup.later(60);
+    assert!(setup.is_revoked().await);
+    assert!(slow.await.unwrap().is_some());
+}
+
+async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match future.as_mut().poll(context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+/// Readers and a writer race; whoever begins after a change was announced sees it or a later one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_announced_is_ever_missed() {
+    let setup = setup();
+    let announced = Arc::new(AtomicU64::new(0));
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (cached, announced, done) = (
+                Arc::clone(&setup.cached),
+                Arc::clone(&announced),
+                Arc::clone(&done),
+            );
+            tokio::spawn(async move {
+                let mut reads = 0;
+                while !done.load(SeqCst) {
+                    let least = announced.load(SeqCst);
+                    let found = cached.access(b"t").await.unwrap().unwrap();
+                    let seen = found.token.expires_at.map_or(0, |time| time.0);
+                    assert!(seen >= least, "{seen} after {least}");
+                    reads += 1;
+                }
+                reads
+            })
+        })
+        .collect();
+    for version in 1..=20_000 {
+        setup
+            .store
+            .records()
+            .tokens
+            .get_mut("t")
+            .unwrap()
+            .expires_at = Some(UnixTime(version));
+        setup.cached.forget_access("t");
+        announced.store(version, SeqCst);
+        if version % 16 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    done.store(true, SeqCst);
+    for reader in readers {
+        assert!(reader.await.unwrap() > 0);
+    }
+}

@@ -1,0 +1,125 @@
+mod changes;
+mod double;
+mod expiry;
+mod loading;
+mod uses;
+
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
+
+use double::Double;
+
+use super::*;
+use crate::store::record::{AccessToken, Consumer};
+
+const START: UnixTime = UnixTime(1_000_000);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn params() -> Params {
+    Params {
+        max_entries: 1_000,
+        ttl: seconds(60),
+        negative_ttl: seconds(5),
+        stale_if_error: seconds(10),
+    }
+}
+
+fn consumer(key: &str) -> Consumer {
+    Consumer {
+        key: key.parse().unwrap(),
+        secret: Secret::from("secret"),
+        previous_secret: None,
+        rsa_public_key: None,
+        name: key.to_owned(),
+        callbacks: Vec::new(),
+        permissions: Vec::new(),
+        dialect: None,
+        enforce: false,
+        enabled: true,
+        created_at: START,
+    }
+}
+
+fn token(token: &str, consumer: &str) -> AccessToken {
+    AccessToken {
+        token: token.to_owned(),
+        secret: Secret::from("token secret"),
+        consumer: consumer.parse().unwrap(),
+        user: "user".parse().unwrap(),
+        permissions: Vec::new(),
+        issued_at: START,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+    }
+}
+
+/// A store with the consumer `c` and its token `t`, a cache in front of it, and their clock.
+struct Setup {
+    store: Arc<Double>,
+    cached: Arc<Cached>,
+    clock: Clock,
+}
+
+fn setup_with(params: &Params) -> Setup {
+    let store = Arc::new(Double::new());
+    store
+        .records()
+        .consumers
+        .insert("c".parse().unwrap(), consumer("c"));
+    store.records().tokens.insert("t".into(), token("t", "c"));
+    let clock = Clock::manual(START);
+    let behind: Arc<dyn Store> = Arc::clone(&store) as _;
+    Setup {
+        cached: Arc::new(Cached::new(behind, params, clock.clone())),
+        store,
+        clock,
+    }
+}
+
+fn setup() -> Setup {
+    setup_with(&params())
+}
+
+impl Setup {
+    /// Reads of consumers and of tokens so far.
+    fn reads(&self) -> (usize, usize) {
+        (
+            self.store.consumer_reads.load(SeqCst),
+            self.store.token_reads.load(SeqCst),
+        )
+    }
+
+    fn later(&self, by: u64) {
+        self.clock.advance(seconds(by));
+    }
+
+    /// Revokes `t` in the store, where nobody is told.
+    fn revoke(&self) {
+        self.store.records().tokens.get_mut("t").unwrap().revoked_at = Some(START);
+    }
+
+    async fn access(&self) -> Option<Arc<AccessCredentials>> {
+        self.cached.access(b"t").await.unwrap()
+    }
+
+    async fn is_revoked(&self) -> bool {
+        self.access().await.unwrap().token.revoked_at.is_some()
+    }
+
+    /// Asks for `t` in a task of its own, and returns when its read is at the gate.
+    async fn ask_and_be_held(&self) -> tokio::task::JoinHandle<Answer> {
+        let arrived = self.store.arrived.notified();
+        let cached = Arc::clone(&self.cached);
+        let task = tokio::spawn(async move { cached.access(b"t").await });
+        arrived.await;
+        task
+    }
+}
+
+type Answer = Result<Option<Arc<AccessCredentials>>, StoreError>;

@@ -1,0 +1,144 @@
+//! Last uses.
+
+use super::*;
+
+fn at(later: u64) -> UnixTime {
+    START.after(seconds(later))
+}
+
+#[tokio::test]
+async fn uses_are_written_once_with_the_latest_time() {
+    let setup = setup();
+    let found = setup.access().await.unwrap();
+    for later in [1, 3, 2, 3] {
+        setup.cached.touch(&found, at(later));
+    }
+    assert_eq!(found.last_used(), Some(at(3)));
+    setup.cached.flush_uses().await.unwrap();
+    setup.cached.flush_uses().await.unwrap();
+    setup.cached.touch(&found, at(3));
+    setup.cached.flush_uses().await.unwrap();
+    setup.cached.touch(&found, at(4));
+    setup.cached.flush_uses().await.unwrap();
+    let written = std::mem::take(&mut setup.store.records().uses);
+    assert_eq!(
+        written,
+        [[("t".to_owned(), at(3))], [("t".to_owned(), at(4))]]
+    );
+}
+
+#[tokio::test]
+async fn uses_that_could_not_be_written_are_kept() {
+    let setup = setup();
+    let found = setup.access().await.unwrap();
+    setup.cached.touch(&found, at(1));
+    setup.store.fail(true);
+    assert!(setup.cached.flush_uses().await.is_err());
+    setup.cached.touch(&found, at(2));
+    assert!(setup.cached.flush_uses().await.is_err());
+    setup.store.fail(false);
+    setup.cached.flush_uses().await.unwrap();
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(setup.store.records().uses, [[("t".to_owned(), at(2))]]);
+}
+
+#[tokio::test]
+async fn uses_are_kept_when_writing_is_given_up() {
+    let setup = setup();
+    let found = setup.access().await.unwrap();
+    setup.cached.touch(&found, at(1));
+    setup.store.hold();
+    let arrived = setup.store.arrived.notified();
+    let cached = Arc::clone(&setup.cached);
+    let flush = tokio::spawn(async move { cached.flush_uses().await });
+    arrived.await;
+    flush.abort();
+    assert!(flush.await.is_err());
+    setup.store.release();
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(setup.store.records().uses, [[("t".to_owned(), at(1))]]);
+}
+
+#[tokio::test]
+async fn many_uses_are_written_in_parts_and_all_of_them() {
+    let setup = setup_with(&Params {
+        max_entries: 20_000,
+        ..params()
+    });
+    for number in 0..12_000 {
+        let name = format!("t{number}");
+        setup
+            .store
+            .records()
+            .tokens
+            .insert(name.clone(), token(&name, "c"));
+        let found = setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
+        setup.cached.touch(&found, at(1));
+    }
+    setup.cached.flush_uses().await.unwrap();
+    let written = std::mem::take(&mut setup.store.records().uses);
+    assert!(written.iter().all(|part| part.len() <= USES_AT_ONCE));
+    let names: std::collections::BTreeSet<_> = written.into_iter().flatten().collect();
+    assert_eq!(names.len(), 12_000);
+}
+
+#[tokio::test]
+async fn a_use_that_is_not_written_yet_outlives_the_entry() {
+    let setup = setup();
+    setup.cached.touch(&setup.access().await.unwrap(), at(50));
+    setup
+        .store
+        .records()
+        .tokens
+        .get_mut("t")
+        .unwrap()
+        .permissions = vec!["p".parse().unwrap()];
+    setup.later(60);
+    let found = setup.access().await.unwrap();
+    assert_eq!(found.token.permissions.len(), 1);
+    assert_eq!(found.last_used(), Some(at(50)));
+}
+
+#[tokio::test]
+async fn a_later_use_in_the_store_is_seen() {
+    let setup = setup();
+    let found = setup.access().await.unwrap();
+    setup.cached.touch(&found, at(10));
+    // Another process was used later.
+    setup
+        .store
+        .records()
+        .tokens
+        .get_mut("t")
+        .unwrap()
+        .last_used_at = Some(at(20));
+    setup.later(30);
+    assert_eq!(setup.access().await.unwrap().last_used(), Some(at(10)));
+    assert_eq!(
+        setup
+            .cached
+            .access_anew(b"t")
+            .await
+            .unwrap()
+            .unwrap()
+            .last_used(),
+        Some(at(20))
+    );
+    setup
+        .store
+        .records()
+        .tokens
+        .get_mut("t")
+        .unwrap()
+        .last_used_at = Some(at(70));
+    setup.later(60);
+    assert_eq!(setup.access().await.unwrap().last_used(), Some(at(70)));
+}
+
+#[tokio::test]
+async fn asking_anew_loses_no_use() {
+    let setup = setup();
+    setup.cached.touch(&setup.access().await.unwrap(), at(10));
+    let found = setup.cached.access_anew(b"t").await.unwrap().unwrap();
+    assert_eq!(found.last_used(), Some(at(10)));
+}

@@ -1,0 +1,277 @@
+//! The port that every store backend implements: use cases, not tables.
+//!
+//! Each method is one atomic step. A method that changes something returns only once the change is durable
+//! (it survives a power loss as far as the backend's medium does) and visible to every other process on the store.
+//! Times come from the caller, so that tests can move them.
+
+use std::{future::Future, pin::Pin};
+
+use thiserror::Error;
+
+use super::{
+    record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+    transfer::{Import, Record},
+};
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+};
+
+/// What a store method returns: a future that may move between threads.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A fault of the store: nothing is known about the record asked for, and nothing was changed, unless the
+/// store was just making the change durable when the caller stopped waiting for it.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The backend cannot be reached, is full, or is too slow.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What the backend returned is not a record of ours.
+    #[error("the store holds a broken record: {0}")]
+    Broken(&'static str),
+}
+
+/// The outcome of registering something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is registered.
+    Added,
+    /// The key, id or name is taken, or an id that was used before.
+    Taken,
+}
+
+/// The user's decision on the consent page.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// The user lets the consumer act.
+    Allow {
+        /// What the consumer must show at the exchange.
+        verifier: Secret,
+        /// Dialect `legacy`: the token put on the redirect.
+        redirect_token: Option<String>,
+        /// Until when the exchange may happen.
+        expires_at: UnixTime,
+    },
+    /// The user refuses.
+    Deny,
+}
+
+/// The outcome of [`Store::decide`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// The decision stands.
+    Recorded,
+    /// The token was decided, voided or exchanged before; nothing changed.
+    AlreadyDecided,
+    /// The token is expired; nothing changed.
+    Expired,
+    /// There is no such token, or its consumer or the user is gone or disabled.
+    Unknown,
+}
+
+/// What [`Store::exchange`] is asked.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// The request token, or for dialect `legacy` the token of the redirect.
+    pub token: String,
+    /// The consumer that signed.
+    pub consumer: ConsumerKey,
+    /// The verifier as the consumer sent it; for an out-of-band token already without spaces and hyphens.
+    pub verifier: Secret,
+    /// The time now.
+    pub now: UnixTime,
+    /// The identifier of the access token to give out.
+    pub access_token: String,
+    /// Its secret.
+    pub access_secret: Secret,
+    /// From when on it is expired.
+    pub expires_at: Option<UnixTime>,
+}
+
+/// The outcome of [`Store::exchange`], checked in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exchanged {
+    /// This consumer has no such request token, or too many wrong verifiers voided it, or its user is gone or disabled.
+    Unknown,
+    /// The request token is expired.
+    Expired,
+    /// It was exchanged before.
+    Used,
+    /// The user has not decided.
+    Undecided,
+    /// The user refused.
+    Denied,
+    /// The verifier is wrong; counted, and the fifth voids the token.
+    WrongVerifier,
+    /// The access token is given out, the request token used up.
+    Exchanged {
+        /// What was given out.
+        access_token: AccessToken,
+        /// The name of the user it acts for.
+        user_name: String,
+    },
+}
+
+/// Wrong verifiers, under a right signature, after which a request token is void.
+pub const MAX_WRONG_VERIFIERS: u32 = 5;
+
+/// What has been changed in the store, for caches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A consumer was added, changed or removed.
+    Consumer(ConsumerKey),
+    /// An access token was given out, revoked or removed; one that went with its consumer is covered by the
+    /// change of the consumer, one that ended with its user is named beside the change of the user.
+    AccessToken(String),
+    /// A user was changed or removed: its sessions may have ended.
+    User(UserId),
+}
+
+/// The answer of [`Store::changes_since`].
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The position to ask from next time.
+    pub position: u64,
+    /// What changed, oldest first.
+    pub changes: Vec<Change>,
+    /// `true`: changes before these have been dropped already, so every cached record is in doubt.
+    pub incomplete: bool,
+}
+
+/// Which access tokens [`Store::access_tokens`] lists.
+#[derive(Debug, Clone, Default)]
+pub struct TokenFilter {
+    /// Only those of this user.
+    pub user: Option<UserId>,
+    /// Only those of this consumer.
+    pub consumer: Option<ConsumerKey>,
+}
+
+/// A token backend.
+pub trait Store: Send + Sync + 'static {
+    /// Whether the store answers; for readiness.
+    fn ping(&self) -> StoreFuture<'_, ()>;
+
+    // What verification reads.
+
+    /// Finds a consumer, disabled ones too.
+    fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>>;
+    /// Finds an access token, expired and revoked ones too.
+    fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>>;
+    /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
+    fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>>;
+
+    // The token flow.
+
+    /// Keeps a new request token.
+    fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()>;
+    /// Records the user's decision; of two racing decisions one is recorded.
+    fn decide<'a>(
+        &'a self,
+        token: &'a str,
+        user: &'a UserId,
+        decision: Decision,
+        now: UnixTime,
+    ) -> StoreFuture<'a, Decided>;
+    /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
+    fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged>;
+    /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
+    /// or the consumer is unknown, or the user is unknown or disabled.
+    fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added>;
+    /// Revokes an access token for good; `false` if there is none. Revoking twice keeps the first time.
+    fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool>;
+    /// Lists access tokens in the order of their identifiers, from behind `after`, at most `limit`.
+    fn access_tokens<'a>(
+        &'a self,
+        filter: &'a TokenFilter,
+        after: Option<&'a str>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<AccessToken>>;
+    /// Writes last uses in one batch; an earlier time never replaces a later one. Not reported by `changes_since`.
+    fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()>;
+
+    // Consumers.
+
+    /// Registers a consumer.
+    fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added>;
+    /// Changes a consumer and returns what it is now; `None` if there is none.
+    fn update_consumer<'a>(
+        &'a self,
+        key: &'a ConsumerKey,
+        update: ConsumerUpdate,
+    ) -> StoreFuture<'a, Option<Consumer>>;
+    /// Replaces the secret; the old one verifies until `previous_until`, if given. `None` if there is no consumer.
+    fn rotate_consumer_secret<'a>(
+        &'a self,
+        key: &'a ConsumerKey,
+        secret: Secret,
+        previous_until: Option<UnixTime>,
+    ) -> StoreFuture<'a, Option<Consumer>>;
+    /// Removes a consumer with its request tokens and access tokens; `false` if there is none.
+    fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
+    /// Lists consumers in the order of their keys, from behind `after`, at most `limit`.
+    fn consumers<'a>(
+        &'a self,
+        after: Option<&'a ConsumerKey>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Consumer>>;
+
+    // Users.
+
+    /// Registers a user; `Taken` also for the id of a removed user.
+    fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
+    /// Finds a user by id.
+    fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
+    /// Finds a user by login name, without regard to ASCII case.
+    fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>>;
+    /// Sets the password hash and ends the user's sessions; `false` if there is no such user.
+    fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool>;
+    /// Enables or disables a user. Disabling ends sessions, revokes access tokens and voids request tokens that
+    /// the user authorized; enabling brings none of them back. `false` if there is no such user.
+    fn set_user_enabled<'a>(
+        &'a self,
+        id: &'a UserId,
+        enabled: bool,
+        now: UnixTime,
+    ) -> StoreFuture<'a, bool>;
+    /// Removes a user, as disabling does, and retires the id; `false` if there is no such user.
+    fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
+    /// Lists users in the order of their ids, from behind `after`, at most `limit`.
+    fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
+
+    // Browser sessions.
+
+    /// Keeps a session.
+    fn open_session(&self, session: Session) -> StoreFuture<'_, ()>;
+    /// Finds the session that is not ended at `now`, with its enabled user.
+    fn session<'a>(
+        &'a self,
+        id_hash: &'a [u8; 32],
+        now: UnixTime,
+    ) -> StoreFuture<'a, Option<(Session, User)>>;
+    /// Ends a session; one that is not there is no error.
+    fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
+
+    // Transfer.
+
+    /// Returns all that an export holds, as it stands at one moment: consumers, users, access tokens, and the
+    /// marks of users and access tokens that were removed.
+    fn export(&self) -> StoreFuture<'_, Vec<Record>>;
+    /// Takes in records, all or none; a record that is there already with the same content is no error.
+    /// The rules are told at [`Import`].
+    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import>;
+
+    // Upkeep.
+
+    /// What this and every other process changed since `position` (0: only where the feed stands now).
+    fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
+    /// Up to which time a process that kept its nonces in a local window may have accepted requests;
+    /// `None` if there was none yet.
+    fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
+    /// Writes that mark; an earlier time never replaces a later one.
+    fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;
+    /// Deletes request tokens and sessions that ended over a day before `now`, and old change records.
+    fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()>;
+}

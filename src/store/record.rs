@@ -1,0 +1,189 @@
+//! The records of the store, as plain data.
+
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, Permission, UserId},
+    secret::Secret,
+};
+
+/// Which base string a consumer signs protected calls with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// RFC 5849 §3.4.1: every query and form parameter is signed.
+    #[default]
+    Rfc5849,
+    /// The service's description: `oauth_` parameters and form body parameters alone, beside RFC 5849's.
+    Legacy,
+}
+
+/// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consumer {
+    /// Its public identifier.
+    pub key: ConsumerKey,
+    /// The shared secret.
+    pub secret: Secret,
+    /// The secret before the last rotation and the time until which it verifies too.
+    pub previous_secret: Option<(Secret, UnixTime)>,
+    /// The public key for the RSA methods, as PEM.
+    pub rsa_public_key: Option<String>,
+    /// What the consent page calls it.
+    pub name: String,
+    /// The registered callbacks, each an absolute URI or `oob`, as registered.
+    pub callbacks: Vec<String>,
+    /// The permissions it may ask for.
+    pub permissions: Vec<Permission>,
+    /// Its dialect; `None` follows `signature.default_dialect`.
+    pub dialect: Option<Dialect>,
+    /// `true`: protected calls are enforced even where the configuration only observes.
+    pub enforce: bool,
+    /// A disabled consumer is refused.
+    pub enabled: bool,
+    /// When it was registered.
+    pub created_at: UnixTime,
+}
+
+/// A change of a consumer; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ConsumerUpdate {
+    /// The new name.
+    pub name: Option<String>,
+    /// All callbacks, anew.
+    pub callbacks: Option<Vec<String>>,
+    /// All permissions, anew.
+    pub permissions: Option<Vec<Permission>>,
+    /// The dialect, or `Some(None)` to follow the default.
+    pub dialect: Option<Option<Dialect>>,
+    /// The RSA key as PEM, or `Some(None)` to remove it.
+    pub rsa_public_key: Option<Option<String>>,
+    /// Whether protected calls are always enforced.
+    pub enforce: Option<bool>,
+    /// Whether it is accepted at all.
+    pub enabled: Option<bool>,
+}
+
+impl ConsumerUpdate {
+    /// Changes `consumer` as asked.
+    pub fn apply(self, consumer: &mut Consumer) {
+        fn set<T>(field: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *field = value;
+            }
+        }
+        set(&mut consumer.name, self.name);
+        set(&mut consumer.callbacks, self.callbacks);
+        set(&mut consumer.permissions, self.permissions);
+        set(&mut consumer.dialect, self.dialect);
+        set(&mut consumer.rsa_public_key, self.rsa_public_key);
+        set(&mut consumer.enforce, self.enforce);
+        set(&mut consumer.enabled, self.enabled);
+    }
+}
+
+/// A person with a local account (RFC 5849 §1.1: the resource owner).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// The id that the API sees.
+    pub id: UserId,
+    /// The name to log in with, unique without regard to ASCII case.
+    pub name: String,
+    /// What pages call the user.
+    pub display_name: Option<String>,
+    /// The argon2id hash in PHC form; `None` for a user that an outside login made known.
+    pub password_hash: Option<Secret>,
+    /// A disabled user can neither log in nor be acted for.
+    pub enabled: bool,
+    /// When the account was made.
+    pub created_at: UnixTime,
+}
+
+/// Where the user is sent after deciding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Callback {
+    /// Out of band: the verifier is shown to the user.
+    Oob,
+    /// The absolute URI that the consumer gave, checked against its registration.
+    Uri(String),
+}
+
+/// What has become of a request token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestTokenState {
+    /// Given out; the user has not decided.
+    Issued,
+    /// The user agreed; waits for the exchange.
+    Authorized {
+        /// Who agreed.
+        user: UserId,
+        /// What the consumer must show.
+        verifier: Secret,
+        /// Dialect `legacy`: the other token by which the exchange may name it.
+        redirect_token: Option<String>,
+    },
+    /// The user refused.
+    Denied,
+    /// An access token was given for it.
+    Exchanged,
+    /// Too many wrong verifiers.
+    Voided,
+}
+
+/// A request token (RFC 5849 §1.1: temporary credentials).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestToken {
+    /// The identifier.
+    pub token: String,
+    /// The shared secret.
+    pub secret: Secret,
+    /// The one consumer that it belongs to.
+    pub consumer: ConsumerKey,
+    /// Where the user is sent after deciding.
+    pub callback: Callback,
+    /// What the consent page asks for.
+    pub permissions: Vec<Permission>,
+    /// When it was given out.
+    pub issued_at: UnixTime,
+    /// From this time on it is expired; counted anew when the user agrees.
+    pub expires_at: UnixTime,
+    /// What has become of it.
+    pub state: RequestTokenState,
+    /// Wrong verifiers shown so far, under a right signature.
+    pub wrong_verifiers: u32,
+}
+
+/// An access token (RFC 5849 §1.1: token credentials).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessToken {
+    /// The identifier.
+    pub token: String,
+    /// The shared secret.
+    pub secret: Secret,
+    /// The one consumer that it belongs to.
+    pub consumer: ConsumerKey,
+    /// The user it acts for.
+    pub user: UserId,
+    /// What it grants.
+    pub permissions: Vec<Permission>,
+    /// When it was given out.
+    pub issued_at: UnixTime,
+    /// From this time on it is expired; `None`: never.
+    pub expires_at: Option<UnixTime>,
+    /// The last use that has reached the store; uses are written in batches.
+    pub last_used_at: Option<UnixTime>,
+    /// When it was revoked.
+    pub revoked_at: Option<UnixTime>,
+}
+
+/// A browser session of a logged-in user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// SHA-256 of the session id in the cookie, so that a read of the store opens no session.
+    pub id_hash: [u8; 32],
+    /// Who is logged in.
+    pub user: UserId,
+    /// When the login was.
+    pub created_at: UnixTime,
+    /// From this time on it is ended.
+    pub expires_at: UnixTime,
+}

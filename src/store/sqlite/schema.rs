@@ -1,0 +1,135 @@
+//! The tables, and how an older file gets them.
+
+use rusqlite::Connection;
+
+/// Marks a file as ours: `CtSn`.
+pub(super) const APPLICATION_ID: i32 = 0x4374_536e;
+
+/// The steps from an empty file to the newest schema; `user_version` counts those taken. A step that was released is
+/// never changed.
+const MIGRATIONS: &[&str] = &[
+    // Times are seconds since 1970; lists are JSON; secrets are what `seal` keeps.
+    "
+    CREATE TABLE meta (
+        name TEXT PRIMARY KEY NOT NULL,
+        value ANY NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE consumers (
+        key TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        previous_secret BLOB,
+        previous_until INTEGER,
+        rsa_public_key TEXT,
+        name TEXT NOT NULL,
+        callbacks TEXT NOT NULL,
+        permissions TEXT NOT NULL,
+        dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy')),
+        enforce INTEGER NOT NULL CHECK (enforce IN (0, 1)),
+        enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+        created_at INTEGER NOT NULL,
+        CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
+    ) STRICT;
+
+    CREATE TABLE users (
+        id TEXT PRIMARY KEY NOT NULL,
+        name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+        display_name TEXT,
+        password_hash BLOB,
+        enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+        created_at INTEGER NOT NULL
+    ) STRICT;
+
+    -- Ids of removed users, never to be used again.
+    CREATE TABLE removed_users (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+
+    -- Tokens outlive their user, revoked, so that the identifier stays taken.
+    CREATE TABLE access_tokens (
+        token TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        consumer TEXT NOT NULL REFERENCES consumers (key),
+        user TEXT NOT NULL,
+        permissions TEXT NOT NULL,
+        issued_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        last_used_at INTEGER,
+        revoked_at INTEGER
+    ) STRICT;
+    CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
+    CREATE INDEX access_tokens_of_user ON access_tokens (user, token);
+
+    -- Identifiers of access tokens that went with their consumer, never to be used again.
+    CREATE TABLE removed_tokens (token TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE request_tokens (
+        token TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        consumer TEXT NOT NULL REFERENCES consumers (key),
+        callback TEXT, -- NULL: out of band
+        permissions TEXT NOT NULL,
+        issued_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        state TEXT NOT NULL
+            CHECK (state IN ('issued', 'authorized', 'denied', 'exchanged', 'voided')),
+        user TEXT,
+        verifier BLOB,
+        redirect_token TEXT UNIQUE,
+        wrong_verifiers INTEGER NOT NULL,
+        CHECK ((state = 'authorized') = (user IS NOT NULL)),
+        CHECK ((state = 'authorized') = (verifier IS NOT NULL))
+    ) STRICT;
+    CREATE INDEX request_tokens_of_consumer ON request_tokens (consumer);
+    CREATE INDEX request_tokens_of_user ON request_tokens (user) WHERE user IS NOT NULL;
+    CREATE INDEX request_tokens_by_end ON request_tokens (expires_at);
+
+    CREATE TABLE sessions (
+        id_hash BLOB PRIMARY KEY NOT NULL,
+        user TEXT NOT NULL REFERENCES users (id),
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX sessions_of_user ON sessions (user);
+    CREATE INDEX sessions_by_end ON sessions (expires_at);
+
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('consumer', 'access_token', 'user')),
+        key TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX changes_by_time ON changes (at);
+    -- The feed begins behind 1, because to ask from 0 is to ask only where it stands.
+    INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);
+    ",
+];
+
+/// The schema that this program knows.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// The schema of the file: 0 for an empty one.
+pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
+    sql.prepare_cached("SELECT user_version FROM pragma_user_version")?
+        .query_row([], |row| row.get(0))
+}
+
+/// Whether an empty file, or one of ours.
+pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
+    // One transaction, for another process may be making the file just now.
+    let sql = sql.unchecked_transaction()?;
+    let id: i32 = sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(id == APPLICATION_ID || (id == 0 && tables == 0 && version(&sql)? == 0))
+}
+
+/// Takes the steps that the file has not taken yet, in the transaction that is open.
+pub(super) fn migrate(sql: &Connection) -> rusqlite::Result<()> {
+    let taken = usize::try_from(version(sql)?).unwrap_or(0);
+    for step in MIGRATIONS.iter().skip(taken) {
+        sql.execute_batch(step)?;
+    }
+    if taken < MIGRATIONS.len() {
+        sql.pragma_update(None, "application_id", APPLICATION_ID)?;
+        sql.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Browser sessions.
+
+use rusqlite::params;
+
+use super::{
+    rows::{self, seconds},
+    tx::Tx,
+};
+use crate::{
+    clock::UnixTime,
+    store::{
+        StoreError,
+        record::{Session, User},
+    },
+};
+
+impl Tx<'_> {
+    pub(super) fn open_session(&self, session: &Session) -> Result<(), StoreError> {
+        // The user may have been removed or disabled during the login; then this session ended with that.
+        self.run(
+            "INSERT INTO sessions (id_hash, user, created_at, expires_at)
+             SELECT ?1, ?2, ?3, ?4
+             WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND enabled)",
+            params![
+                session.id_hash,
+                session.user.as_str(),
+                seconds(session.created_at),
+                seconds(session.expires_at),
+            ],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn session(
+        &self,
+        id_hash: &[u8; 32],
+        now: UnixTime,
+    ) -> Result<Option<(Session, User)>, StoreError> {
+        let session = self.first(
+            "SELECT * FROM sessions WHERE id_hash = ?1 AND expires_at > ?2",
+            params![id_hash, seconds(now)],
+            rows::session,
+        )?;
+        let Some(session) = session else {
+            return Ok(None);
+        };
+        let user = self.user(&session.user)?.filter(|user| user.enabled);
+        Ok(user.map(|user| (session, user)))
+    }
+
+    pub(super) fn close_session(&self, id_hash: &[u8; 32]) -> Result<(), StoreError> {
+        self.run("DELETE FROM sessions WHERE id_hash = ?1", [id_hash])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,427 @@
+//! The threads that speak to SQLite: one that writes, some that read, and one that watches the time.
+//!
+//! A use case is a closure over a transaction. Whoever asks awaits a channel, so no runtime is ever blocked, and none is
+//! needed. The writer takes what has gathered while it worked into one transaction, each use case under a savepoint
+//! of its own, and answers after the commit: under load many share one flush of the disk.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+
+use super::{
+    Trouble,
+    answer::{Slot, Waiter, Watchdog},
+    queue::Queue,
+    sealing::{self, Stamp},
+    tx::Tx,
+};
+use crate::store::{StoreError, StoreFuture, seal::Seal};
+
+/// How long a caller waits for an answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller waits for an export or an import, which touch every record.
+pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(600);
+/// Callers that may wait in each line: more than connections are allowed by default.
+const QUEUE_LENGTH: usize = 16_384;
+/// Use cases in one transaction at most: what a caller waits for behind others stays short.
+const GROUP: usize = 64;
+/// How long dropping the store waits for the threads to close their connections.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Gives the answer of a use case to its caller.
+type Deliver = Box<dyn FnOnce() + Send>;
+/// Runs a use case; what it returns is called once the change is durable.
+type Work = Box<dyn FnOnce(&Tx<'_>) -> Result<Deliver, StoreError> + Send>;
+
+struct Task {
+    waiter: Arc<dyn Waiter>,
+    work: Work,
+}
+
+/// The connections of a store, all to the same file.
+pub(super) struct Connections {
+    pub(super) writer: Connection,
+    pub(super) readers: Vec<Connection>,
+    pub(super) seal: Arc<Seal>,
+    /// The state of the file that the connections were made for.
+    pub(super) stamp: Stamp,
+}
+
+/// The running threads; they end when this is dropped.
+pub(super) struct Threads {
+    writes: Arc<Queue<Task>>,
+    reads: Arc<Queue<Task>>,
+    watchdog: Arc<Watchdog>,
+    /// Disconnected when the last thread has closed its connection.
+    ended: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Threads {
+    /// Starts a thread for each connection.
+    pub(super) fn start(connections: Connections) -> io::Result<Self> {
+        let Connections {
+            writer,
+            readers,
+            seal,
+            stamp,
+        } = connections;
+        let (alive, ended) = mpsc::channel();
+        let threads = Self {
+            writes: Arc::new(Queue::new(QUEUE_LENGTH)),
+            reads: Arc::new(Queue::new(QUEUE_LENGTH)),
+            watchdog: Arc::default(),
+            ended: Mutex::new(ended),
+        };
+        let watchdog = Arc::clone(&threads.watchdog);
+        spawn("store-watch", &alive, move || watchdog.run())?;
+        let (queue, sealed) = (Arc::clone(&threads.writes), Arc::clone(&seal));
+        spawn("store-write", &alive, move || {
+            write(&queue, &writer, &sealed, &stamp)
+        })?;
+        for reader in readers {
+            let (queue, seal) = (Arc::clone(&threads.reads), Arc::clone(&seal));
+            spawn("store-read", &alive, move || read(&queue, &reader, &seal))?;
+        }
+        Ok(threads)
+    }
+
+    /// Runs `work` in a transaction that sees one state of the store and changes nothing.
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        self.ask(&self.reads, patience, work)
+    }
+
+    /// Runs `work` in a transaction that is durable when the future is ready. A fault changes nothing.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, or its time is up, before `work` has begun, it is never begun.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        self.ask(&self.writes, patience, work)
+    }
+
+    fn ask<'a, T: Send + 'static>(
+        &'a self,
+        queue: &'a Queue<Task>,
+        patience: Duration,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let (slot, answer) = Slot::new();
+            let waiter: Arc<dyn Waiter> = Arc::clone(&slot) as _;
+            let work: Work = Box::new(move |tx| {
+                let value = work(tx)?;
+                Ok(Box::new(move || slot.answer(Ok(value))))
+            });
+            self.watchdog.watch(&waiter, patience);
+            queue
+                .push(Task { waiter, work })
+                .map_err(|_| Trouble::Overloaded)?;
+            answer
+                .await
+                .unwrap_or_else(|_| Err(Trouble::Stopped.into()))
+        })
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.writes.close();
+        self.reads.close();
+        self.watchdog.close();
+        // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
+        // not waited for: the log is taken up at the next start.
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(FAREWELL);
+    }
+}
+
+fn spawn(
+    name: &str,
+    alive: &mpsc::Sender<()>,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let alive = alive.clone();
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            body();
+            drop(alive);
+        })?;
+    Ok(())
+}
+
+fn read(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
+    until_closed(queue, 1, sql, |tasks| {
+        for Task { waiter, work } in tasks {
+            match read_one(&Tx { sql, seal }, work) {
+                Ok(deliver) => deliver(),
+                Err(error) => waiter.fail(error),
+            }
+        }
+    });
+}
+
+fn read_one(tx: &Tx<'_>, work: Work) -> Result<Deliver, StoreError> {
+    tx.run("BEGIN DEFERRED", [])?;
+    let result = work(tx);
+    // Nothing was written, so it does not matter how the transaction ends; if it does not, the next one fails.
+    tx.run("ROLLBACK", [])?;
+    result
+}
+
+fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal, stamp: &Stamp) {
+    until_closed(queue, GROUP, sql, |tasks| {
+        let waiters: Vec<_> = tasks.iter().map(|task| Arc::clone(&task.waiter)).collect();
+        match write_group(&Tx { sql, seal }, stamp, tasks) {
+            Ok(delivers) => delivers.into_iter().for_each(|deliver| deliver()),
+            Err(error) => {
+                // One cause for all. Those that have failed on their own have their answer already.
+                let error = Arc::new(error);
+                for waiter in waiters {
+                    waiter.fail(Trouble::Group(Arc::clone(&error)).into());
+                }
+            }
+        }
+    });
+}
+
+/// Runs a group and commits it. An error is the group's: nothing of it is kept.
+fn write_group(tx: &Tx<'_>, stamp: &Stamp, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
+    tx.run("BEGIN IMMEDIATE", [])?;
+    if sealing::stamp(tx.sql)? != *stamp {
+        return Err(Trouble::Replaced.into());
+    }
+    let mut delivers = Vec::with_capacity(tasks.len());
+    for Task { waiter, work } in tasks {
+        tx.run("SAVEPOINT use_case", [])?;
+        match work(tx) {
+            Ok(deliver) => delivers.push(deliver),
+            // SQLite itself ends the transaction after some faults, a full disk among them.
+            Err(error) if tx.sql.is_autocommit() => return Err(error),
+            Err(error) => {
+                tx.run("ROLLBACK TO use_case", [])?;
+                waiter.fail(error);
+            }
+        }
+        tx.run("RELEASE use_case", [])?;
+    }
+    tx.run("COMMIT", [])?;
+    Ok(delivers)
+}
+
+/// Gives `work` what still has a caller, until the queue is closed.
+fn until_closed(queue: &Queue<Task>, most: usize, sql: &Connection, work: impl Fn(Vec<Task>)) {
+    loop {
+        let mut tasks = queue.take(most);
+        if tasks.is_empty() {
+            return;
+        }
+        tasks.retain(|task| task.waiter.is_waiting());
+        if tasks.is_empty() {
+            continue;
+        }
+        // A panic ends the use case and not the thread; its caller gets `Stopped`.
+        if catch_unwind(AssertUnwindSafe(|| work(tasks))).is_err() {
+            tracing::error!("a use case of the store panicked");
+        }
+        if !sql.is_autocommit()
+            && let Err(error) = sql.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction of the store cannot be rolled back");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::Path,
+        pin::Pin,
+        sync::mpsc,
+        task::{Context, Waker},
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::sqlite::{Params, open};
+
+    fn threads() -> (TempDir, Threads) {
+        let directory = tempfile::tempdir().unwrap();
+        let threads = start(&directory.path().join("store.db"));
+        (directory, threads)
+    }
+
+    fn start(path: &Path) -> Threads {
+        let params = Params {
+            path: path.to_owned(),
+            key: None,
+        };
+        Threads::start(open::open(&params).unwrap()).unwrap()
+    }
+
+    /// Lets a future put its use case into the line.
+    fn begin<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send + '_>>) {
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(future.as_mut().poll(context).is_pending());
+    }
+
+    /// Retires a user id, for want of something simpler to write.
+    fn put<'a>(threads: &'a Threads, id: &'static str) -> StoreFuture<'a, ()> {
+        threads.write(PATIENCE, move |tx| {
+            tx.run("INSERT INTO removed_users (id) VALUES (?1)", [id])?;
+            Ok(())
+        })
+    }
+
+    async fn put_so_far(threads: &Threads) -> Vec<String> {
+        let read = threads.read(PATIENCE, |tx| {
+            tx.all("SELECT id FROM removed_users ORDER BY id", [], |row| {
+                Ok(row.get(0)?)
+            })
+        });
+        read.await.unwrap()
+    }
+
+    /// Holds the writer until the sender is used or dropped, and waits until it is held.
+    async fn hold(threads: &Threads) -> (mpsc::Sender<()>, StoreFuture<'_, ()>) {
+        let (release, released) = mpsc::channel();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let mut held = threads.write(PATIENCE, move |_| {
+            begun.send(()).unwrap();
+            let _ = released.recv();
+            Ok(())
+        });
+        begin(&mut held);
+        has_begun.await.unwrap();
+        (release, held)
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_leaves_its_group_alone() {
+        let (_directory, threads) = threads();
+        let (release, held) = hold(&threads).await;
+        let mut first = put(&threads, "first");
+        let mut failing = threads.write::<()>(PATIENCE, |tx| {
+            tx.run("INSERT INTO removed_users (id) VALUES ('half')", [])?;
+            Err(StoreError::Broken("on purpose"))
+        });
+        let mut taken = put(&threads, "first");
+        let mut last = put(&threads, "last");
+        for future in [&mut first, &mut failing, &mut taken, &mut last] {
+            begin(future);
+        }
+        drop(release);
+        held.await.unwrap();
+        first.await.unwrap();
+        assert!(matches!(
+            failing.await,
+            Err(StoreError::Broken("on purpose"))
+        ));
+        assert!(matches!(taken.await, Err(StoreError::Unavailable(_))));
+        last.await.unwrap();
+        assert_eq!(put_so_far(&threads).await, ["first", "last"]);
+    }
+
+    #[tokio::test]
+    async fn one_that_ends_the_transaction_fails_its_group() {
+        let (_directory, threads) = threads();
+        let (release, held) = hold(&threads).await;
+        let mut first = put(&threads, "first");
+        // As SQLite does by itself when the disk is full.
+        let mut ending = threads.write::<()>(PATIENCE, |tx| {
+            tx.run("ROLLBACK", [])?;
+            Err(StoreError::Broken("on purpose"))
+        });
+        let mut last = put(&threads, "last");
+        for future in [&mut first, &mut ending, &mut last] {
+            begin(future);
+        }
+        drop(release);
+        held.await.unwrap();
+        for future in [first, ending, last] {
+            assert!(matches!(future.await, Err(StoreError::Unavailable(_))));
+        }
+        assert!(put_so_far(&threads).await.is_empty());
+        put(&threads, "after").await.unwrap();
+        assert_eq!(put_so_far(&threads).await, ["after"]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_neither_thread_nor_transaction_of_others() {
+        let (_directory, threads) = threads();
+        let writing = threads.write::<()>(PATIENCE, |tx| {
+            tx.run("INSERT INTO removed_users (id) VALUES ('half')", [])?;
+            panic!("on purpose")
+        });
+        assert!(matches!(writing.await, Err(StoreError::Unavailable(_))));
+        for _ in 0..4 {
+            let reading = threads.read::<()>(PATIENCE, |_| panic!("on purpose"));
+            assert!(matches!(reading.await, Err(StoreError::Unavailable(_))));
+        }
+        put(&threads, "after").await.unwrap();
+        assert_eq!(put_so_far(&threads).await, ["after"]);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_longer_than_asked_and_what_was_not_begun_never_is() {
+        let (_directory, threads) = threads();
+        let (release, held) = hold(&threads).await;
+        let late = threads.write(Duration::ZERO, |tx| {
+            tx.run("INSERT INTO removed_users (id) VALUES ('late')", [])
+        });
+        let error = late.await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)));
+        let mut dropped = put(&threads, "dropped");
+        begin(&mut dropped);
+        drop(dropped);
+        // Readers are not held up by the writer.
+        assert!(put_so_far(&threads).await.is_empty());
+        drop(release);
+        held.await.unwrap();
+        put(&threads, "after").await.unwrap();
+        assert_eq!(put_so_far(&threads).await, ["after"]);
+    }
+
+    #[tokio::test]
+    async fn readers_write_nothing() {
+        let (_directory, threads) = threads();
+        let writing = threads.read(PATIENCE, |tx| {
+            tx.run("INSERT INTO removed_users (id) VALUES ('r')", [])
+        });
+        assert!(matches!(writing.await, Err(StoreError::Unavailable(_))));
+        assert!(put_so_far(&threads).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_read_sees_one_state() {
+        let (_directory, threads) = threads();
+        let (go, gone) = mpsc::channel::<()>();
+        let count = |tx: &Tx<'_>| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let mut reading = threads.read(PATIENCE, move |tx| {
+            let before = count(tx)?.len();
+            begun.send(()).unwrap();
+            let _ = gone.recv();
+            Ok((before, count(tx)?.len()))
+        });
+        begin(&mut reading);
+        has_begun.await.unwrap();
+        put(&threads, "between").await.unwrap();
+        drop(go);
+        assert_eq!(reading.await.unwrap(), (0, 0));
+    }
+}

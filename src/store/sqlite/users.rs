@@ -1,0 +1,153 @@
+//! Users: registered, disabled, removed, and what ends with them.
+
+use rusqlite::params;
+
+use super::{rows::seconds, sealing::field, tx::Tx};
+use crate::{
+    clock::UnixTime,
+    names::UserId,
+    secret::Secret,
+    store::{
+        StoreError,
+        port::{Added, Change},
+        record::User,
+    },
+};
+
+impl Tx<'_> {
+    pub(super) fn user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
+        self.first("SELECT * FROM users WHERE id = ?1", [id.as_str()], |row| {
+            self.read_user(row)
+        })
+    }
+
+    pub(super) fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
+        // The column's collation folds ASCII letters and no others.
+        self.first("SELECT * FROM users WHERE name = ?1", [name], |row| {
+            self.read_user(row)
+        })
+    }
+
+    pub(super) fn users(
+        &self,
+        after: Option<&UserId>,
+        limit: u32,
+    ) -> Result<Vec<User>, StoreError> {
+        let after = after.map_or("", UserId::as_str);
+        self.all(
+            "SELECT * FROM users WHERE id > ?1 ORDER BY id LIMIT ?2",
+            params![after, limit],
+            |row| self.read_user(row),
+        )
+    }
+
+    pub(super) fn add_user(&self, user: &User) -> Result<Added, StoreError> {
+        let is_taken = self.is_user_removed(&user.id)?
+            || self.exists(
+                "SELECT 1 FROM users WHERE id = ?1 UNION ALL SELECT 1 FROM users WHERE name = ?2",
+                [user.id.as_str(), &user.name],
+            )?;
+        if is_taken {
+            return Ok(Added::Taken);
+        }
+        self.insert_user(user)?;
+        Ok(Added::Added)
+    }
+
+    pub(super) fn set_password(&self, id: &UserId, hash: &Secret) -> Result<bool, StoreError> {
+        let kept = self.seal.close(field::USER, id.as_str(), hash)?;
+        let is_there = self.run(
+            "UPDATE users SET password_hash = ?2 WHERE id = ?1",
+            params![id.as_str(), kept],
+        )? > 0;
+        if is_there {
+            self.end_sessions(id)?;
+            self.changed(&Change::User(id.clone()))?;
+        }
+        Ok(is_there)
+    }
+
+    pub(super) fn set_user_enabled(
+        &self,
+        id: &UserId,
+        enabled: bool,
+        now: UnixTime,
+    ) -> Result<bool, StoreError> {
+        let is_there = self.run(
+            "UPDATE users SET enabled = ?2 WHERE id = ?1",
+            params![id.as_str(), enabled],
+        )? > 0;
+        if is_there {
+            if !enabled {
+                self.end_all_of(id, now)?;
+            }
+            self.changed(&Change::User(id.clone()))?;
+        }
+        Ok(is_there)
+    }
+
+    pub(super) fn remove_user(&self, id: &UserId, now: UnixTime) -> Result<bool, StoreError> {
+        if self.user(id)?.is_none() {
+            return Ok(false);
+        }
+        self.end_all_of(id, now)?;
+        self.run("DELETE FROM users WHERE id = ?1", [id.as_str()])?;
+        self.retire_user(id)?;
+        self.changed(&Change::User(id.clone()))?;
+        Ok(true)
+    }
+
+    pub(super) fn is_user_removed(&self, id: &UserId) -> Result<bool, StoreError> {
+        self.exists("SELECT 1 FROM removed_users WHERE id = ?1", [id.as_str()])
+    }
+
+    /// Marks an id as never to be used again.
+    pub(super) fn retire_user(&self, id: &UserId) -> Result<(), StoreError> {
+        self.run("INSERT INTO removed_users (id) VALUES (?1)", [id.as_str()])?;
+        Ok(())
+    }
+
+    pub(super) fn insert_user(&self, user: &User) -> Result<(), StoreError> {
+        let id = user.id.as_str();
+        let hash = user.password_hash.as_ref();
+        self.run(
+            "INSERT INTO users (id, name, display_name, password_hash, enabled, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                id,
+                user.name,
+                user.display_name,
+                hash.map(|hash| self.seal.close(field::USER, id, hash))
+                    .transpose()?,
+                user.enabled,
+                seconds(user.created_at),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn end_sessions(&self, id: &UserId) -> Result<(), StoreError> {
+        self.run("DELETE FROM sessions WHERE user = ?1", [id.as_str()])?;
+        Ok(())
+    }
+
+    /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
+    fn end_all_of(&self, id: &UserId, now: UnixTime) -> Result<(), StoreError> {
+        self.end_sessions(id)?;
+        let revoked = self.all(
+            "UPDATE access_tokens SET revoked_at = ?2 WHERE user = ?1 AND revoked_at IS NULL
+             RETURNING token",
+            params![id.as_str(), seconds(now)],
+            |row| Ok(row.get(0)?),
+        )?;
+        for token in revoked {
+            self.changed(&Change::AccessToken(token))?;
+        }
+        self.run(
+            "UPDATE request_tokens SET state = 'voided', user = NULL, verifier = NULL
+             WHERE user = ?1",
+            [id.as_str()],
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Times every use case of a store, under its name.
+
+use std::{sync::Arc, time::Instant};
+
+use super::{
+    Store, StoreFuture,
+    port::{Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+    record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+    transfer::{Import, Record},
+};
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+    telemetry::metrics::StoreMetrics,
+};
+
+/// A store whose use cases are timed.
+pub struct Timed {
+    store: Box<dyn Store>,
+    metrics: Arc<StoreMetrics>,
+}
+
+impl Timed {
+    /// Times `store`; the metrics are made for all use cases.
+    #[must_use]
+    pub fn new(store: Box<dyn Store>) -> (Self, Arc<StoreMetrics>) {
+        let metrics = Arc::new(StoreMetrics::new(USE_CASES));
+        (
+            Self {
+                store,
+                metrics: Arc::clone(&metrics),
+            },
+            metrics,
+        )
+    }
+
+    fn time<'a, T: Send + 'a>(
+        &'a self,
+        use_case: &'static str,
+        work: StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let begun = Instant::now();
+            let result = work.await;
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.metrics.record(use_case, took, result.is_err());
+            result
+        })
+    }
+}
+
+/// Passes each use case on under its own name.
+macro_rules! timed {
+    ($(fn $name:ident$(<$life:lifetime>)?(&$($self_life:lifetime)? self $(, $argument:ident: $type:ty)* $(,)?) -> $output:ty;)*) => {
+        /// The names under which use cases are timed.
+        const USE_CASES: &[&str] = &[$(stringify!($name)),*];
+
+        impl Store for Timed {
+            $(fn $name$(<$life>)?(&$($self_life)? self $(, $argument: $type)*) -> $output {
+                self.time(stringify!($name), self.store.$name($($argument),*))
+            })*
+        }
+    };
+}
+
+timed! {
+    fn ping(&self) -> StoreFuture<'_, ()>;
+    fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>>;
+    fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>>;
+    fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>>;
+    fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()>;
+    fn decide<'a>(&'a self, token: &'a str, user: &'a UserId, decision: Decision, now: UnixTime) -> StoreFuture<'a, Decided>;
+    fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged>;
+    fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added>;
+    fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool>;
+    fn access_tokens<'a>(&'a self, filter: &'a TokenFilter, after: Option<&'a str>, limit: u32) -> StoreFuture<'a, Vec<AccessToken>>;
+    fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()>;
+    fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added>;
+    fn update_consumer<'a>(&'a self, key: &'a ConsumerKey, update: ConsumerUpdate) -> StoreFuture<'a, Option<Consumer>>;
+    fn rotate_consumer_secret<'a>(&'a self, key: &'a ConsumerKey, secret: Secret, previous_until: Option<UnixTime>) -> StoreFuture<'a, Option<Consumer>>;
+    fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
+    fn consumers<'a>(&'a self, after: Option<&'a ConsumerKey>, limit: u32) -> StoreFuture<'a, Vec<Consumer>>;
+    fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
+    fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
+    fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>>;
+    fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool>;
+    fn set_user_enabled<'a>(&'a self, id: &'a UserId, enabled: bool, now: UnixTime) -> StoreFuture<'a, bool>;
+    fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
+    fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
+    fn open_session(&self, session: Session) -> StoreFuture<'_, ()>;
+    fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
+    fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
+    fn export(&self) -> StoreFuture<'_, Vec<Record>>;
+    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import>;
+    fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
+    fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
+    fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;
+    fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()>;
+}

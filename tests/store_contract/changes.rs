@@ -1,0 +1,227 @@
+//! The feed of changes.
+
+use std::time::Duration;
+
+use countersign::{
+    clock::Clock,
+    store::{
+        Store,
+        port::{Change, Exchanged},
+        record::ConsumerUpdate,
+        transfer::Record,
+    },
+};
+
+use crate::{
+    records::{
+        NOW, access_token, allow, authorize, consumer, exchange, later, populate, session, user,
+    },
+    suite::Backend,
+};
+
+/// Follows the feed.
+struct Follower(u64);
+
+impl Follower {
+    async fn start(store: &dyn Store) -> Self {
+        let changes = store.changes_since(0).await.unwrap();
+        assert!(changes.changes.is_empty() && !changes.incomplete);
+        Self(changes.position)
+    }
+
+    /// What is new since the last call.
+    async fn news(&mut self, store: &dyn Store) -> Vec<Change> {
+        let changes = store.changes_since(self.0).await.unwrap();
+        assert!(!changes.incomplete);
+        self.0 = changes.position;
+        changes.changes
+    }
+}
+
+fn of_consumer(key: &str) -> Change {
+    Change::Consumer(key.parse().unwrap())
+}
+
+fn of_token(token: &str) -> Change {
+    Change::AccessToken(token.to_owned())
+}
+
+fn of_user(id: &str) -> Change {
+    Change::User(id.parse().unwrap())
+}
+
+pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    // On an empty store too the position can be told from "no position".
+    let mut early = Follower::start(&*store).await;
+    assert_ne!(early.0, 0);
+    assert_eq!(early.news(&*store).await, []);
+    store.add_consumer(consumer("c")).await.unwrap();
+    let mut late = Follower::start(&*store).await;
+    assert_eq!(early.news(&*store).await, [of_consumer("c")]);
+    assert_eq!(late.news(&*store).await, []);
+    assert_eq!(early.0, late.0);
+}
+
+pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let mut follower = Follower::start(&*store).await;
+    let (c, u, v) = (
+        "c".parse().unwrap(),
+        "u".parse().unwrap(),
+        "v".parse().unwrap(),
+    );
+    authorize(&store, allow()).await;
+    assert_eq!(follower.news(&*store).await, [of_consumer("c")]);
+    assert!(matches!(
+        store.exchange(exchange("r", "c")).await.unwrap(),
+        Exchanged::Exchanged { .. }
+    ));
+    store
+        .issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    store.revoke_access_token("a", NOW).await.unwrap();
+    assert_eq!(
+        follower.news(&*store).await,
+        [of_token("access-r"), of_token("a"), of_token("a")]
+    );
+    store
+        .update_consumer(&c, ConsumerUpdate::default())
+        .await
+        .unwrap();
+    store
+        .rotate_consumer_secret(&c, "s".into(), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        follower.news(&*store).await,
+        [of_consumer("c"), of_consumer("c")]
+    );
+    store.set_password(&u, "h".into()).await.unwrap();
+    assert_eq!(follower.news(&*store).await, [of_user("u")]);
+
+    // With a user go the tokens that were active, each by name.
+    let mut disabled = {
+        store.set_user_enabled(&u, false, NOW).await.unwrap();
+        follower.news(&*store).await
+    };
+    disabled.sort_by_key(|change| matches!(change, Change::User(_)));
+    assert_eq!(disabled, [of_token("access-r"), of_user("u")]);
+    store.set_user_enabled(&u, true, NOW).await.unwrap();
+    assert_eq!(follower.news(&*store).await, [of_user("u")]);
+    store.add_user(user("v")).await.unwrap();
+    store
+        .issue_access_token(access_token("v", "c", "v"))
+        .await
+        .unwrap();
+    follower.news(&*store).await;
+    store.remove_user(&v, NOW).await.unwrap();
+    let mut removed = follower.news(&*store).await;
+    removed.sort_by_key(|change| matches!(change, Change::User(_)));
+    assert_eq!(removed, [of_token("v"), of_user("v")]);
+
+    store.remove_consumer(&c).await.unwrap();
+    assert!(follower.news(&*store).await.contains(&of_consumer("c")));
+    let records = vec![
+        Record::Consumer(consumer("i")),
+        Record::RemovedToken("gone".to_owned()),
+    ];
+    store.import(records).await.unwrap();
+    let mut imported = follower.news(&*store).await;
+    imported.retain(|change| matches!(change, Change::Consumer(_)));
+    assert_eq!(imported, [of_consumer("i")]);
+}
+
+pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
+    let backend = B::fresh().await;
+    let (here, there) = (backend.open().await, backend.open().await);
+    let mut followers = [Follower::start(&*here).await, Follower::start(&*here).await];
+    populate(&there).await;
+    here.issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    there.revoke_access_token("a", NOW).await.unwrap();
+    let expected = [of_consumer("c"), of_token("a"), of_token("a")];
+    assert_eq!(followers[0].news(&*here).await, expected);
+    assert_eq!(followers[1].news(&*there).await, expected);
+    assert_eq!(followers[0].news(&*there).await, []);
+}
+
+pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    store.revoke_access_token("a", NOW).await.unwrap();
+    let mut follower = Follower::start(&*store).await;
+    let (d, w) = ("d".parse().unwrap(), "w".parse().unwrap());
+    store.add_consumer(consumer("c")).await.unwrap();
+    store.add_user(user("u")).await.unwrap();
+    store
+        .issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    store.revoke_access_token("a", later(1)).await.unwrap();
+    store.revoke_access_token("none", NOW).await.unwrap();
+    store
+        .update_consumer(&d, ConsumerUpdate::default())
+        .await
+        .unwrap();
+    store.remove_consumer(&d).await.unwrap();
+    store.set_password(&w, "h".into()).await.unwrap();
+    store.set_user_enabled(&w, false, NOW).await.unwrap();
+    store.remove_user(&w, NOW).await.unwrap();
+    store
+        .import(vec![Record::Consumer(consumer("c"))])
+        .await
+        .unwrap();
+    // Not a change: it is told to nobody, for it happens all the time.
+    store
+        .record_uses(vec![("a".to_owned(), NOW)])
+        .await
+        .unwrap();
+    store.open_session(session(1, "u")).await.unwrap();
+    assert_eq!(follower.news(&*store).await, []);
+}
+
+pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let mut follower = Follower::start(&*store).await;
+    let behind = follower.0;
+    populate(&store).await;
+    store
+        .issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    let news = follower.news(&*store).await;
+    assert_eq!(news.len(), 2);
+    // Within the hour nothing is forgotten.
+    let now = Clock::system().now();
+    store.purge(now).await.unwrap();
+    let told = store.changes_since(behind).await.unwrap();
+    assert_eq!((told.changes, told.incomplete), (news, false));
+
+    store
+        .purge(now.after(Duration::from_secs(2 * 3600)))
+        .await
+        .unwrap();
+    let forgotten = store.changes_since(behind).await.unwrap();
+    assert!(forgotten.incomplete);
+    assert_eq!(forgotten.position, follower.0);
+    // Whoever kept up misses nothing, and the feed goes on.
+    assert_eq!(follower.news(&*store).await, []);
+    store.revoke_access_token("a", NOW).await.unwrap();
+    assert!(store.changes_since(behind).await.unwrap().incomplete);
+    assert_eq!(follower.news(&*store).await, [of_token("a")]);
+    // A position that was never given out: the store was replaced by an older one.
+    let future = store.changes_since(follower.0 + 1000).await.unwrap();
+    assert!(future.incomplete);
+    assert_eq!(future.position, follower.0);
+}

@@ -1,0 +1,205 @@
+//! Consumers.
+
+use countersign::{
+    names::ConsumerKey,
+    store::{
+        port::{Added, Exchanged},
+        record::{ConsumerUpdate, Dialect},
+    },
+};
+
+use crate::{
+    records::{
+        access_token, allow, authorize, consumer, exchange, later, populate, request_token,
+        rich_consumer,
+    },
+    suite::Backend,
+};
+
+pub(crate) async fn keeps_every_field<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let legacy = rich_consumer("rich");
+    let mut rfc5849 = consumer("simple");
+    rfc5849.dialect = Some(Dialect::Rfc5849);
+    for consumer in [legacy, rfc5849, consumer("A0._~@+:-")] {
+        assert_eq!(
+            store.add_consumer(consumer.clone()).await.unwrap(),
+            Added::Added
+        );
+        assert_eq!(store.consumer(&consumer.key).await.unwrap(), Some(consumer));
+    }
+    assert_eq!(
+        store.consumer(&"RICH".parse().unwrap()).await.unwrap(),
+        None
+    );
+}
+
+pub(crate) async fn takes_a_key_once<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    store.add_consumer(consumer("c")).await.unwrap();
+    let mut other = rich_consumer("c");
+    other.name = "another".to_owned();
+    assert_eq!(store.add_consumer(other).await.unwrap(), Added::Taken);
+    assert_eq!(
+        store.consumer(&"c".parse().unwrap()).await.unwrap(),
+        Some(consumer("c"))
+    );
+}
+
+pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let key: ConsumerKey = "c".parse().unwrap();
+    let none = ConsumerUpdate::default();
+    assert_eq!(
+        store.update_consumer(&key, none.clone()).await.unwrap(),
+        None
+    );
+    let mut expected = consumer("c");
+    store.add_consumer(expected.clone()).await.unwrap();
+    store.add_consumer(consumer("d")).await.unwrap();
+    let updates = [
+        none.clone(),
+        ConsumerUpdate {
+            name: Some("new".to_owned()),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            callbacks: Some(vec!["oob".to_owned()]),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            permissions: Some(vec![]),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            dialect: Some(Some(Dialect::Legacy)),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            dialect: Some(None),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            rsa_public_key: Some(Some("PEM".to_owned())),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            rsa_public_key: Some(None),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            enforce: Some(true),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            enabled: Some(false),
+            ..none.clone()
+        },
+    ];
+    for update in updates {
+        update.clone().apply(&mut expected);
+        assert_eq!(
+            store.update_consumer(&key, update).await.unwrap(),
+            Some(expected.clone())
+        );
+        assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
+    }
+    let other = "d".parse().unwrap();
+    assert_eq!(store.consumer(&other).await.unwrap(), Some(consumer("d")));
+}
+
+pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let key: ConsumerKey = "c".parse().unwrap();
+    assert_eq!(
+        store
+            .rotate_consumer_secret(&key, "s".into(), None)
+            .await
+            .unwrap(),
+        None
+    );
+    let mut expected = consumer("c");
+    store.add_consumer(expected.clone()).await.unwrap();
+    for (secret, until) in [
+        ("second", Some(later(5))),
+        ("third", Some(later(6))),
+        ("fourth", None),
+    ] {
+        let before = std::mem::replace(&mut expected.secret, secret.into());
+        expected.previous_secret = until.map(|until| (before, until));
+        let rotated = store
+            .rotate_consumer_secret(&key, secret.into(), until)
+            .await
+            .unwrap();
+        assert_eq!(rotated, Some(expected.clone()));
+        assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
+    }
+}
+
+pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let key: ConsumerKey = "c".parse().unwrap();
+    assert!(!store.remove_consumer(&key).await.unwrap());
+    authorize(&store, allow()).await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    let mine = access_token("mine", "c", "u");
+    let others = access_token("others", "d", "u");
+    for token in [&mine, &others] {
+        assert_eq!(
+            store.issue_access_token(token.clone()).await.unwrap(),
+            Added::Added
+        );
+    }
+    assert!(store.remove_consumer(&key).await.unwrap());
+    assert!(!store.remove_consumer(&key).await.unwrap());
+    assert_eq!(store.consumer(&key).await.unwrap(), None);
+    assert_eq!(store.access_token("mine").await.unwrap(), None);
+    assert_eq!(store.request_token("r").await.unwrap(), None);
+    assert_eq!(
+        store.exchange(exchange("r", "c")).await.unwrap(),
+        Exchanged::Unknown
+    );
+    assert_eq!(store.access_token("others").await.unwrap(), Some(others));
+    // A request token that was on its way when its consumer went.
+    store
+        .issue_request_token(request_token("late", "c"))
+        .await
+        .unwrap();
+    assert_eq!(store.request_token("late").await.unwrap(), None);
+    // The key may be given again; the tokens of before stay gone and their identifiers taken.
+    assert_eq!(
+        store.add_consumer(consumer("c")).await.unwrap(),
+        Added::Added
+    );
+    assert_eq!(store.access_token("mine").await.unwrap(), None);
+    assert_eq!(store.issue_access_token(mine).await.unwrap(), Added::Taken);
+}
+
+pub(crate) async fn lists_in_pages<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    assert!(store.consumers(None, 10).await.unwrap().is_empty());
+    populate(&store).await;
+    // In the order of bytes, in which capitals come first.
+    for key in ["e", "D", "a", "+"] {
+        store.add_consumer(consumer(key)).await.unwrap();
+    }
+    let mut seen = Vec::new();
+    let mut after: Option<ConsumerKey> = None;
+    loop {
+        let page = store.consumers(after.as_ref(), 2).await.unwrap();
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.clone());
+        seen.extend(page);
+    }
+    let keys: Vec<_> = seen.iter().map(|consumer| consumer.key.as_str()).collect();
+    assert_eq!(keys, ["+", "D", "a", "c", "e"]);
+    assert_eq!(seen[1], consumer("D"));
+    assert!(store.consumers(None, 0).await.unwrap().is_empty());
+}

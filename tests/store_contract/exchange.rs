@@ -1,0 +1,342 @@
+//! The exchange of a request token for an access token.
+
+use std::sync::Arc;
+
+use countersign::store::{
+    Store,
+    port::{Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
+    record::{AccessToken, RequestTokenState},
+};
+
+use crate::{
+    records::{
+        NOW, VERIFIER, allow, authorize, consumer, exchange, later, populate, request_token,
+    },
+    suite::Backend,
+};
+
+fn wrong(token: &str) -> Exchange {
+    Exchange {
+        verifier: "the verifies".into(),
+        ..exchange(token, "c")
+    }
+}
+
+fn with_redirect_token() -> Decision {
+    Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: Some("redirect".to_owned()),
+        expires_at: later(1200),
+    }
+}
+
+async fn outcome(store: &Arc<dyn Store>, exchange: Exchange) -> Exchanged {
+    store.exchange(exchange).await.unwrap()
+}
+
+async fn state(store: &Arc<dyn Store>, token: &str) -> RequestTokenState {
+    store.request_token(token).await.unwrap().unwrap().state
+}
+
+pub(crate) async fn gives_one_access_token<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, allow()).await;
+    let expected = AccessToken {
+        token: "access-r".to_owned(),
+        secret: "access secret".into(),
+        consumer: "c".parse().unwrap(),
+        user: "u".parse().unwrap(),
+        permissions: request_token("r", "c").permissions,
+        issued_at: later(10),
+        expires_at: Some(later(9999)),
+        last_used_at: None,
+        revoked_at: None,
+    };
+    assert_eq!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Exchanged {
+            access_token: expected.clone(),
+            user_name: "u@example.org".to_owned()
+        }
+    );
+    assert_eq!(
+        store.access_token("access-r").await.unwrap(),
+        Some(expected)
+    );
+    assert_eq!(state(&store, "r").await, RequestTokenState::Exchanged);
+    let again = Exchange {
+        access_token: "second".to_owned(),
+        ..exchange("r", "c")
+    };
+    assert_eq!(outcome(&store, again).await, Exchanged::Used);
+    assert_eq!(store.access_token("second").await.unwrap(), None);
+}
+
+pub(crate) async fn takes_the_token_of_the_redirect<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, with_redirect_token()).await;
+    let by_redirect = exchange("redirect", "c");
+    assert!(matches!(
+        outcome(&store, by_redirect.clone()).await,
+        Exchanged::Exchanged { .. }
+    ));
+    assert_eq!(outcome(&store, by_redirect).await, Exchanged::Used);
+    assert_eq!(outcome(&store, exchange("r", "c")).await, Exchanged::Used);
+}
+
+pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, allow()).await;
+    let user = "u".parse().unwrap();
+    for token in ["issued", "denied"] {
+        store
+            .issue_request_token(request_token(token, "c"))
+            .await
+            .unwrap();
+    }
+    store
+        .decide("denied", &user, Decision::Deny, NOW)
+        .await
+        .unwrap();
+    let late = |token: &str, seconds| Exchange {
+        now: later(seconds),
+        ..wrong(token)
+    };
+
+    assert_eq!(outcome(&store, wrong("none")).await, Exchanged::Unknown);
+    assert_eq!(outcome(&store, wrong("issued")).await, Exchanged::Undecided);
+    assert_eq!(outcome(&store, wrong("denied")).await, Exchanged::Denied);
+    assert_eq!(outcome(&store, wrong("r")).await, Exchanged::WrongVerifier);
+    // Expired comes before each of them, and from the very second on.
+    assert_eq!(
+        outcome(&store, late("issued", 599)).await,
+        Exchanged::Undecided
+    );
+    assert_eq!(
+        outcome(&store, late("issued", 600)).await,
+        Exchanged::Expired
+    );
+    assert_eq!(
+        outcome(&store, late("denied", 600)).await,
+        Exchanged::Expired
+    );
+    assert_eq!(
+        outcome(&store, late("r", 1199)).await,
+        Exchanged::WrongVerifier
+    );
+    assert_eq!(outcome(&store, late("r", 1200)).await, Exchanged::Expired);
+    // Two wrong verifiers were counted, not four: the expired tries are none.
+    let found = store.request_token("r").await.unwrap().unwrap();
+    assert_eq!(found.wrong_verifiers, 2);
+
+    assert!(matches!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Exchanged { .. }
+    ));
+    assert_eq!(outcome(&store, wrong("r")).await, Exchanged::Used);
+    assert_eq!(outcome(&store, late("r", 1200)).await, Exchanged::Expired);
+    // Another consumer's token is unknown, whatever its state.
+    store.add_consumer(consumer("d")).await.unwrap();
+    for token in ["r", "issued", "denied"] {
+        let foreign = Exchange {
+            consumer: "d".parse().unwrap(),
+            ..late(token, 5000)
+        };
+        assert_eq!(outcome(&store, foreign).await, Exchanged::Unknown);
+    }
+}
+
+pub(crate) async fn five_wrong_verifiers_void_the_token<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, with_redirect_token()).await;
+    for number in 1..=MAX_WRONG_VERIFIERS {
+        // By either name of the token they are counted together.
+        let token = if number % 2 == 0 { "r" } else { "redirect" };
+        assert_eq!(
+            outcome(&store, wrong(token)).await,
+            Exchanged::WrongVerifier
+        );
+        let found = store.request_token("r").await.unwrap().unwrap();
+        assert_eq!(found.wrong_verifiers, number);
+    }
+    assert_eq!(state(&store, "r").await, RequestTokenState::Voided);
+    assert_eq!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Unknown
+    );
+    assert_eq!(
+        outcome(&store, exchange("redirect", "c")).await,
+        Exchanged::Unknown
+    );
+    assert_eq!(store.access_token("access-r").await.unwrap(), None);
+}
+
+pub(crate) async fn four_wrong_verifiers_do_not<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, allow()).await;
+    for verifier in ["", "the verifie", "the verifier ", "THE VERIFIER"] {
+        let exchange = Exchange {
+            verifier: verifier.into(),
+            ..exchange("r", "c")
+        };
+        assert_eq!(outcome(&store, exchange).await, Exchanged::WrongVerifier);
+    }
+    assert!(matches!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Exchanged { .. }
+    ));
+}
+
+pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, with_redirect_token()).await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    for token in ["r", "redirect"] {
+        for _ in 0..=MAX_WRONG_VERIFIERS {
+            // Neither does another consumer's right verifier exchange it, nor its wrong ones void it.
+            assert_eq!(
+                outcome(&store, exchange(token, "d")).await,
+                Exchanged::Unknown
+            );
+            let wrong = Exchange {
+                consumer: "d".parse().unwrap(),
+                ..wrong(token)
+            };
+            assert_eq!(outcome(&store, wrong).await, Exchanged::Unknown);
+        }
+    }
+    assert!(matches!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Exchanged { .. }
+    ));
+}
+
+/// Exchanges at once over two handles; returns what became of each.
+async fn race<B: Backend>(backend: &B, exchanges: Vec<Exchange>) -> Vec<Exchanged> {
+    let stores = [backend.open().await, backend.open().await];
+    let tasks: Vec<_> = exchanges
+        .into_iter()
+        .zip(stores.iter().cycle().cloned())
+        .map(|(exchange, store)| tokio::spawn(async move { outcome(&store, exchange).await }))
+        .collect();
+    let mut outcomes = Vec::new();
+    for task in tasks {
+        outcomes.push(task.await.unwrap());
+    }
+    outcomes
+}
+
+async fn assert_one_succeeds<B: Backend>(backend: &B, exchanges: Vec<Exchange>) {
+    let count = exchanges.len();
+    let outcomes = race(backend, exchanges).await;
+    let given: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Exchanged::Exchanged { access_token, .. } => Some(access_token.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(given.len(), 1);
+    let used = outcomes
+        .iter()
+        .filter(|outcome| **outcome == Exchanged::Used)
+        .count();
+    assert_eq!(used, count - 1);
+    let store = backend.open().await;
+    let kept = store
+        .access_tokens(&Default::default(), None, 1000)
+        .await
+        .unwrap();
+    assert_eq!(kept, given);
+}
+
+pub(crate) async fn of_racing_exchanges_one_succeeds<B: Backend>() {
+    let backend = B::fresh().await;
+    authorize(&backend.open().await, allow()).await;
+    let exchanges = (0..100)
+        .map(|number| Exchange {
+            access_token: format!("a{number}"),
+            ..exchange("r", "c")
+        })
+        .collect();
+    assert_one_succeeds(&backend, exchanges).await;
+}
+
+pub(crate) async fn of_racing_exchanges_by_both_tokens_one_succeeds<B: Backend>() {
+    let backend = B::fresh().await;
+    authorize(&backend.open().await, with_redirect_token()).await;
+    let exchanges = (0..100)
+        .map(|number| {
+            let token = if number % 3 == 0 { "redirect" } else { "r" };
+            Exchange {
+                access_token: format!("a{number}"),
+                ..exchange(token, "c")
+            }
+        })
+        .collect();
+    assert_one_succeeds(&backend, exchanges).await;
+}
+
+pub(crate) async fn wrong_verifiers_at_once_are_all_counted<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, allow()).await;
+    let outcomes = race(&backend, (0..40).map(|_| wrong("r")).collect()).await;
+    let counted = outcomes
+        .iter()
+        .filter(|outcome| **outcome == Exchanged::WrongVerifier)
+        .count();
+    assert_eq!(counted, MAX_WRONG_VERIFIERS as usize);
+    assert!(
+        outcomes
+            .iter()
+            .all(|outcome| { matches!(outcome, Exchanged::WrongVerifier | Exchanged::Unknown) })
+    );
+    assert_eq!(
+        outcome(&store, exchange("r", "c")).await,
+        Exchanged::Unknown
+    );
+}
+
+pub(crate) async fn ends_with_its_user<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let user = "u".parse().unwrap();
+    for token in ["disabled", "removed"] {
+        store
+            .issue_request_token(request_token(token, "c"))
+            .await
+            .unwrap();
+    }
+    store.decide("disabled", &user, allow(), NOW).await.unwrap();
+    assert!(store.set_user_enabled(&user, false, NOW).await.unwrap());
+    assert_eq!(
+        outcome(&store, exchange("disabled", "c")).await,
+        Exchanged::Unknown
+    );
+    // Enabling brings nothing back.
+    assert!(store.set_user_enabled(&user, true, NOW).await.unwrap());
+    assert_eq!(
+        outcome(&store, exchange("disabled", "c")).await,
+        Exchanged::Unknown
+    );
+    store.decide("removed", &user, allow(), NOW).await.unwrap();
+    assert!(store.remove_user(&user, NOW).await.unwrap());
+    assert_eq!(
+        outcome(&store, exchange("removed", "c")).await,
+        Exchanged::Unknown
+    );
+    // Unknown comes before expired.
+    let late = Exchange {
+        now: later(5000),
+        ..exchange("removed", "c")
+    };
+    assert_eq!(outcome(&store, late).await, Exchanged::Unknown);
+}

@@ -1,0 +1,227 @@
+//! Request tokens and the user's decision.
+
+use countersign::store::{
+    port::{Decided, Decision},
+    record::{Callback, ConsumerUpdate, RequestToken, RequestTokenState},
+};
+
+use crate::{
+    records::{NOW, VERIFIER, allow, authorize, consumer, later, populate, request_token, user},
+    suite::Backend,
+};
+
+pub(crate) async fn keeps_a_request_token<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let bare = RequestToken {
+        secret: "".into(),
+        callback: Callback::Oob,
+        permissions: vec![],
+        ..request_token("bare", "c")
+    };
+    for token in [request_token("r", "c"), bare] {
+        store.issue_request_token(token.clone()).await.unwrap();
+        assert_eq!(
+            store.request_token(&token.token).await.unwrap(),
+            Some(token)
+        );
+    }
+    assert_eq!(store.request_token("R").await.unwrap(), None);
+}
+
+pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let decision = Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: Some("redirect".to_owned()),
+        expires_at: later(1200),
+    };
+    authorize(&store, decision).await;
+    let expected = RequestToken {
+        expires_at: later(1200),
+        state: RequestTokenState::Authorized {
+            user: "u".parse().unwrap(),
+            verifier: VERIFIER.into(),
+            redirect_token: Some("redirect".to_owned()),
+        },
+        ..request_token("r", "c")
+    };
+    for token in ["r", "redirect"] {
+        assert_eq!(
+            store.request_token(token).await.unwrap(),
+            Some(expected.clone())
+        );
+    }
+    // The browser's step goes by the identifier alone.
+    let user = "u".parse().unwrap();
+    assert_eq!(
+        store
+            .decide("redirect", &user, Decision::Deny, NOW)
+            .await
+            .unwrap(),
+        Decided::Unknown
+    );
+    // It is found in every later state too.
+    store.set_user_enabled(&user, false, NOW).await.unwrap();
+    for token in ["r", "redirect"] {
+        let found = store.request_token(token).await.unwrap().unwrap();
+        assert_eq!(
+            (found.token.as_str(), found.state),
+            ("r", RequestTokenState::Voided)
+        );
+    }
+}
+
+pub(crate) async fn records_one_decision<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    authorize(&store, allow()).await;
+    store
+        .issue_request_token(request_token("s", "c"))
+        .await
+        .unwrap();
+    let user = "u".parse().unwrap();
+    let decide = async |token, decision| store.decide(token, &user, decision, NOW).await.unwrap();
+    assert_eq!(decide("s", Decision::Deny).await, Decided::Recorded);
+    assert_eq!(decide("s", allow()).await, Decided::AlreadyDecided);
+    assert_eq!(decide("r", Decision::Deny).await, Decided::AlreadyDecided);
+    assert_eq!(decide("r", allow()).await, Decided::AlreadyDecided);
+    let denied = store.request_token("s").await.unwrap().unwrap();
+    assert_eq!(denied.state, RequestTokenState::Denied);
+    // A denial leaves the lifetime as it is.
+    assert_eq!(denied.expires_at, later(600));
+    let allowed = store.request_token("r").await.unwrap().unwrap();
+    assert!(matches!(
+        allowed.state,
+        RequestTokenState::Authorized { .. }
+    ));
+}
+
+pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .issue_request_token(request_token("r", "c"))
+        .await
+        .unwrap();
+    let user = "u".parse().unwrap();
+    for decision in [allow(), Decision::Deny] {
+        assert_eq!(
+            store
+                .decide("r", &user, decision, later(600))
+                .await
+                .unwrap(),
+            Decided::Expired
+        );
+    }
+    assert_eq!(
+        store.request_token("r").await.unwrap(),
+        Some(request_token("r", "c"))
+    );
+    assert_eq!(
+        store.decide("r", &user, allow(), later(599)).await.unwrap(),
+        Decided::Recorded
+    );
+}
+
+pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .issue_request_token(request_token("r", "c"))
+        .await
+        .unwrap();
+    let (u, v) = ("u".parse().unwrap(), "v".parse().unwrap());
+    let decide = async |token, user| store.decide(token, user, allow(), NOW).await.unwrap();
+    assert_eq!(decide("none", &u).await, Decided::Unknown);
+    assert_eq!(decide("r", &v).await, Decided::Unknown);
+    store.add_user(user("v")).await.unwrap();
+    store.set_user_enabled(&v, false, NOW).await.unwrap();
+    assert_eq!(decide("r", &v).await, Decided::Unknown);
+    let key = "c".parse().unwrap();
+    let enable = |enabled| ConsumerUpdate {
+        enabled: Some(enabled),
+        ..ConsumerUpdate::default()
+    };
+    store.update_consumer(&key, enable(false)).await.unwrap();
+    assert_eq!(decide("r", &u).await, Decided::Unknown);
+    store.update_consumer(&key, enable(true)).await.unwrap();
+    assert_eq!(
+        store.request_token("r").await.unwrap(),
+        Some(request_token("r", "c"))
+    );
+    assert_eq!(decide("r", &u).await, Decided::Recorded);
+}
+
+pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .issue_request_token(request_token("r", "c"))
+        .await
+        .unwrap();
+    let shorter = Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: None,
+        expires_at: later(60),
+    };
+    let user = "u".parse().unwrap();
+    store.decide("r", &user, shorter, NOW).await.unwrap();
+    let found = store.request_token("r").await.unwrap().unwrap();
+    assert_eq!(found.expires_at, later(60));
+    assert_eq!(found.issued_at, NOW);
+}
+
+pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    populate(&stores[0]).await;
+    stores[0].add_consumer(consumer("d")).await.unwrap();
+    stores[0]
+        .issue_request_token(request_token("r", "c"))
+        .await
+        .unwrap();
+    let tasks: Vec<_> = (0..50)
+        .map(|number| {
+            let store = stores[number % 2].clone();
+            tokio::spawn(async move {
+                let decision = match number % 3 {
+                    0 => Decision::Deny,
+                    _ => Decision::Allow {
+                        verifier: format!("verifier {number}").into(),
+                        redirect_token: Some(format!("redirect {number}")),
+                        expires_at: later(1200),
+                    },
+                };
+                store
+                    .decide("r", &"u".parse().unwrap(), decision, NOW)
+                    .await
+                    .unwrap()
+            })
+        })
+        .collect();
+    let mut recorded = Vec::new();
+    for (number, task) in tasks.into_iter().enumerate() {
+        match task.await.unwrap() {
+            Decided::Recorded => recorded.push(number),
+            other => assert_eq!(other, Decided::AlreadyDecided),
+        }
+    }
+    assert_eq!(recorded.len(), 1);
+    // What is kept is the whole of that one decision.
+    let expected = match recorded[0] {
+        number if number % 3 == 0 => RequestTokenState::Denied,
+        number => RequestTokenState::Authorized {
+            user: "u".parse().unwrap(),
+            verifier: format!("verifier {number}").into(),
+            redirect_token: Some(format!("redirect {number}")),
+        },
+    };
+    let found = stores[1].request_token("r").await.unwrap().unwrap();
+    assert_eq!(found.state, expected);
+}

@@ -1,0 +1,24 @@
+//! The contract of the store port, run over every backend: one function a fact, generic over how a store is made.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[macro_use]
+mod suite;
+
+mod changes;
+mod consumers;
+mod exchange;
+mod flow;
+mod records;
+mod sessions;
+mod sqlite;
+mod sqlite_crash;
+mod sqlite_file;
+mod tokens;
+mod transfer;
+mod upkeep;
+mod users;

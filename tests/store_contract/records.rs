@@ -1,0 +1,153 @@
+//! Records to test with: complete, and of another value in every field.
+
+use std::sync::Arc;
+
+use countersign::{
+    clock::UnixTime,
+    secret::Secret,
+    store::{
+        Store,
+        port::{Added, Decided, Decision, Exchange},
+        record::{
+            AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState, Session,
+            User,
+        },
+    },
+};
+
+pub(crate) const NOW: UnixTime = UnixTime(1_700_000_000);
+
+/// `NOW` and some seconds more.
+pub(crate) fn later(seconds: u64) -> UnixTime {
+    UnixTime(NOW.0 + seconds)
+}
+
+pub(crate) fn consumer(key: &str) -> Consumer {
+    Consumer {
+        key: key.parse().unwrap(),
+        secret: format!("secret of {key}").into(),
+        previous_secret: None,
+        rsa_public_key: None,
+        name: format!("Consumer {key}"),
+        callbacks: vec![
+            "https://consumer.example/back?a=\"1\"".to_owned(),
+            "oob".to_owned(),
+        ],
+        permissions: vec!["read".parse().unwrap(), "write:all".parse().unwrap()],
+        dialect: None,
+        enforce: false,
+        enabled: true,
+        created_at: NOW,
+    }
+}
+
+/// A consumer in which no field has its simplest value.
+pub(crate) fn rich_consumer(key: &str) -> Consumer {
+    Consumer {
+        secret: Secret::from(vec![0, 255, b'\n', 39]),
+        previous_secret: Some(("before".into(), later(60))),
+        rsa_public_key: Some("-----BEGIN PUBLIC KEY-----\n…".to_owned()),
+        name: "Ünïcode \0 'quoted'".to_owned(),
+        callbacks: vec![],
+        permissions: vec![],
+        dialect: Some(Dialect::Legacy),
+        enforce: true,
+        enabled: false,
+        ..consumer(key)
+    }
+}
+
+pub(crate) fn user(id: &str) -> User {
+    User {
+        id: id.parse().unwrap(),
+        name: format!("{id}@example.org"),
+        display_name: Some(format!("User {id}")),
+        password_hash: Some("$argon2id$…".into()),
+        enabled: true,
+        created_at: NOW,
+    }
+}
+
+pub(crate) fn access_token(token: &str, consumer: &str, user: &str) -> AccessToken {
+    AccessToken {
+        token: token.to_owned(),
+        secret: format!("secret of {token}").into(),
+        consumer: consumer.parse().unwrap(),
+        user: user.parse().unwrap(),
+        permissions: vec!["read".parse().unwrap()],
+        issued_at: NOW,
+        expires_at: Some(later(3600)),
+        last_used_at: None,
+        revoked_at: None,
+    }
+}
+
+pub(crate) fn request_token(token: &str, consumer: &str) -> RequestToken {
+    RequestToken {
+        token: token.to_owned(),
+        secret: format!("secret of {token}").into(),
+        consumer: consumer.parse().unwrap(),
+        callback: Callback::Uri("https://consumer.example/back?x=1".to_owned()),
+        permissions: vec!["read".parse().unwrap()],
+        issued_at: NOW,
+        expires_at: later(600),
+        state: RequestTokenState::Issued,
+        wrong_verifiers: 0,
+    }
+}
+
+pub(crate) fn session(byte: u8, user: &str) -> Session {
+    Session {
+        id_hash: [byte; 32],
+        user: user.parse().unwrap(),
+        created_at: NOW,
+        expires_at: later(1000),
+    }
+}
+
+/// The verifier that [`allow`] sets.
+pub(crate) const VERIFIER: &str = "the verifier";
+
+pub(crate) fn allow() -> Decision {
+    Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: None,
+        expires_at: later(1200),
+    }
+}
+
+/// An exchange that is right in everything; the access token is named after the request token.
+pub(crate) fn exchange(token: &str, consumer: &str) -> Exchange {
+    Exchange {
+        token: token.to_owned(),
+        consumer: consumer.parse().unwrap(),
+        verifier: VERIFIER.into(),
+        now: later(10),
+        access_token: format!("access-{token}"),
+        access_secret: "access secret".into(),
+        expires_at: Some(later(9999)),
+    }
+}
+
+/// Registers consumer `c` and user `u`.
+pub(crate) async fn populate(store: &Arc<dyn Store>) {
+    assert_eq!(
+        store.add_consumer(consumer("c")).await.unwrap(),
+        Added::Added
+    );
+    assert_eq!(store.add_user(user("u")).await.unwrap(), Added::Added);
+}
+
+/// As [`populate`], and a request token `r` of `c` that `u` has authorized with `decision`.
+pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
+    populate(store).await;
+    store
+        .issue_request_token(request_token("r", "c"))
+        .await
+        .unwrap();
+    let user = "u".parse().unwrap();
+    assert_eq!(
+        store.decide("r", &user, decision, NOW).await.unwrap(),
+        Decided::Recorded
+    );
+}

@@ -1,0 +1,46 @@
+//! SQLite, its secrets plain and sealed.
+
+use std::{path::PathBuf, sync::Arc};
+
+use countersign::store::{
+    Store,
+    seal::SealKey,
+    sqlite::{Params, SqliteStore},
+};
+use tempfile::TempDir;
+
+use crate::suite::Backend;
+
+mod plain {
+    contract!(crate::sqlite::Sqlite<false>);
+}
+
+mod sealed {
+    contract!(crate::sqlite::Sqlite<true>);
+}
+
+/// A file in a directory of its own.
+pub(crate) struct Sqlite<const SEALED: bool>(TempDir);
+
+impl<const SEALED: bool> Sqlite<SEALED> {
+    fn path(&self) -> PathBuf {
+        self.0.path().join("store.db")
+    }
+}
+
+impl<const SEALED: bool> Backend for Sqlite<SEALED> {
+    async fn fresh() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    async fn open(&self) -> Arc<dyn Store> {
+        let key = SEALED.then(|| SealKey::new([7; 32]));
+        Arc::new(
+            SqliteStore::open(Params {
+                path: self.path(),
+                key,
+            })
+            .unwrap(),
+        )
+    }
+}

@@ -1,0 +1,450 @@
+//! What only SQLite has: a file, which may be another's, locked, or of another time.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use countersign::store::{
+    Store, StoreError,
+    port::{Added, TokenFilter},
+    seal::SealKey,
+    sqlite::{OpenError, Params, SqliteStore},
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::records::{NOW, access_token, allow, authorize, consumer, populate, rich_consumer};
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    (directory, path)
+}
+
+fn key(byte: u8) -> Option<SealKey> {
+    Some(SealKey::new([byte; 32]))
+}
+
+fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> {
+    let params = Params {
+        path: path.to_owned(),
+        key,
+    };
+    Ok(Arc::new(SqliteStore::open(params)?))
+}
+
+fn refusal(path: &Path, key: Option<SealKey>) -> OpenError {
+    let Err(error) = open(path, key) else {
+        panic!("{} was opened", path.display())
+    };
+    // One line that names the file.
+    let line = error.to_string();
+    assert!(line.starts_with(path.to_str().unwrap()), "{line}");
+    assert!(!line.contains('\n'), "{line}");
+    error
+}
+
+/// Names and modes of the files beside the store.
+fn files(directory: &TempDir) -> Vec<(String, u32)> {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o7777;
+            (entry.file_name().into_string().unwrap(), mode)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn only_the_owner_can_read_the_files() {
+    let (directory, path) = place();
+    let store = open(&path, None).unwrap();
+    populate(&store).await;
+    let expected =
+        ["store.db", "store.db-shm", "store.db-wal"].map(|name| (name.to_owned(), 0o600));
+    assert_eq!(files(&directory), expected);
+    // Closing leaves one file, which can be copied as it is.
+    drop(store);
+    assert_eq!(files(&directory), [("store.db".to_owned(), 0o600)]);
+    let store = open(&path, None).unwrap();
+    store.ping().await.unwrap();
+    assert!(files(&directory).iter().all(|(_, mode)| *mode == 0o600));
+}
+
+#[tokio::test]
+async fn takes_an_empty_file_for_a_new_store() {
+    let (_directory, path) = place();
+    fs::write(&path, "").unwrap();
+    populate(&open(&path, None).unwrap()).await;
+}
+
+#[test]
+fn leaves_what_is_no_database_as_it_is() {
+    let (directory, path) = place();
+    let long = "notes\n".repeat(1000);
+    for content in [
+        "# notes\n",
+        "SQLite format 2\0 and more",
+        "S",
+        &long,
+        &long[..512],
+    ] {
+        fs::write(&path, content).unwrap();
+        assert!(matches!(refusal(&path, None), OpenError::NotADatabase(_)));
+        assert!(matches!(refusal(&path, key(1)), OpenError::NotADatabase(_)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        assert_eq!(files(&directory).len(), 1);
+    }
+    // The head alone does not make a database.
+    let content = [b"SQLite format 3\0".as_slice(), &[7; 4080]].concat();
+    fs::write(&path, &content).unwrap();
+    assert!(matches!(refusal(&path, None), OpenError::NotADatabase(_)));
+    assert_eq!(fs::read(&path).unwrap(), content);
+}
+
+#[test]
+fn leaves_the_database_of_another_program_as_it_is() {
+    for statement in [
+        "CREATE TABLE users (id TEXT)",
+        "PRAGMA application_id = 77",
+        "PRAGMA user_version = 1",
+    ] {
+        let (directory, path) = place();
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(statement)
+            .unwrap();
+        let content = fs::read(&path).unwrap();
+        assert!(
+            matches!(refusal(&path, None), OpenError::OfAnotherProgram(_)),
+            "{statement}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), content);
+        assert_eq!(files(&directory).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn leaves_a_newer_schema_as_it_is() {
+    let (directory, path) = place();
+    populate(&open(&path, None).unwrap()).await;
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 9999; ALTER TABLE users ADD COLUMN future TEXT")
+        .unwrap();
+    let content = fs::read(&path).unwrap();
+    for key in [None, key(1)] {
+        let error = refusal(&path, key);
+        assert!(
+            matches!(error, OpenError::NewerSchema { found: 9999, .. }),
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read(&path).unwrap(), content);
+    assert_eq!(files(&directory).len(), 1);
+}
+
+#[tokio::test]
+async fn leaves_the_log_of_what_it_refuses_as_it_is() {
+    // What a program leaves that was killed: a file and a log that is not in it yet.
+    let (_live, live) = place();
+    populate(&open(&live, None).unwrap()).await;
+    let newer = Connection::open(&live).unwrap();
+    newer.execute_batch("PRAGMA user_version = 9999").unwrap();
+    let (_directory, path) = place();
+    let log = |path: &Path| path.with_extension("db-wal");
+    fs::copy(&live, &path).unwrap();
+    fs::copy(log(&live), log(&path)).unwrap();
+    let before = [fs::read(&path).unwrap(), fs::read(log(&path)).unwrap()];
+    assert!(!before[1].is_empty());
+    assert!(matches!(
+        refusal(&path, None),
+        OpenError::NewerSchema { found: 9999, .. }
+    ));
+    assert_eq!(
+        [fs::read(&path).unwrap(), fs::read(log(&path)).unwrap()],
+        before
+    );
+}
+
+#[test]
+fn names_what_is_wrong_with_the_place() {
+    let (directory, path) = place();
+    assert!(matches!(
+        refusal(directory.path(), None),
+        OpenError::NotAFile(_)
+    ));
+    let below = directory.path().join("missing/store.db");
+    assert!(matches!(
+        refusal(&below, None),
+        OpenError::DirectoryMissing(_)
+    ));
+    fs::write(&path, "").unwrap();
+    let below = path.join("store.db");
+    assert!(matches!(
+        refusal(&below, None),
+        OpenError::DirectoryMissing(_)
+    ));
+    // A directory in which not even root can make a file.
+    let sealed_off = Path::new("/sys/store.db");
+    assert!(matches!(
+        refusal(sealed_off, None),
+        OpenError::NotWritable { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_name_is_only_a_name() {
+    // To SQLite these two would be a database in memory and a URI with options.
+    let directory = tempfile::tempdir().unwrap();
+    for name in [":memory:", "file:store.db?mode=memory"] {
+        let path = directory.path().join(name);
+        populate(&open(&path, None).unwrap()).await;
+        assert!(path.is_file());
+        let again = open(&path, None).unwrap();
+        assert!(
+            again
+                .consumer(&"c".parse().unwrap())
+                .await
+                .unwrap()
+                .is_some()
+        );
+    }
+}
+
+/// All bytes of all files of the store.
+fn content(directory: &TempDir) -> Vec<u8> {
+    files(directory)
+        .iter()
+        .flat_map(|(name, _)| fs::read(directory.path().join(name)).unwrap())
+        .collect()
+}
+
+fn contains(content: &[u8], part: &str) -> bool {
+    content
+        .windows(part.len())
+        .any(|window| window == part.as_bytes())
+}
+
+/// Fills a store with a secret of every kind and returns what must not be found in a sealed one.
+async fn fill(store: &Arc<dyn Store>) -> [&'static str; 5] {
+    authorize(store, allow()).await;
+    let graced = countersign::store::record::Consumer {
+        secret: "current secret".into(),
+        previous_secret: Some(("graced secret".into(), NOW)),
+        ..rich_consumer("rich")
+    };
+    store.add_consumer(graced).await.unwrap();
+    assert_eq!(
+        store
+            .issue_access_token(access_token("a", "c", "u"))
+            .await
+            .unwrap(),
+        Added::Added
+    );
+    [
+        "secret of ",
+        "current secret",
+        "graced secret",
+        "$argon2id$",
+        "the verifier",
+    ]
+}
+
+#[tokio::test]
+async fn a_sealed_file_holds_no_secret() {
+    let (directory, path) = place();
+    let store = open(&path, key(1)).unwrap();
+    for secret in fill(&store).await {
+        assert!(!contains(&content(&directory), secret), "{secret}");
+    }
+    drop(store);
+    for secret in ["secret of ", "$argon2id$"] {
+        assert!(!contains(&content(&directory), secret), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_plain_file_is_sealed_when_it_is_opened_with_a_key() {
+    let (directory, path) = place();
+    let store = open(&path, None).unwrap();
+    let secrets = fill(&store).await;
+    // More than one batch, and pages that were freed.
+    let mut records = store.export().await.unwrap();
+    for number in 0..2500 {
+        let token = access_token(&format!("{number}"), "c", "u");
+        records.push(countersign::store::transfer::Record::AccessToken(token));
+    }
+    store.import(records).await.unwrap();
+    let before = store.export().await.unwrap();
+    drop(store);
+    for secret in secrets {
+        assert!(contains(&content(&directory), secret), "{secret}");
+    }
+
+    let store = open(&path, key(1)).unwrap();
+    for secret in secrets {
+        assert!(!contains(&content(&directory), secret), "{secret}");
+    }
+    assert_eq!(store.export().await.unwrap(), before);
+    assert!(store.request_token("r").await.unwrap().is_some());
+    drop(store);
+    // From now on it opens with this key and no other.
+    assert!(matches!(refusal(&path, None), OpenError::KeyMissing(_)));
+    assert!(matches!(refusal(&path, key(2)), OpenError::WrongKey(_)));
+    let store = open(&path, key(1)).unwrap();
+    assert_eq!(store.export().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_new_sealed_file_opens_with_its_key_only() {
+    let (_directory, path) = place();
+    populate(&open(&path, key(1)).unwrap()).await;
+    assert!(matches!(refusal(&path, None), OpenError::KeyMissing(_)));
+    assert!(matches!(refusal(&path, key(2)), OpenError::WrongKey(_)));
+    let store = open(&path, key(1)).unwrap();
+    let kept = store.consumer(&"c".parse().unwrap()).await.unwrap();
+    assert_eq!(kept, Some(consumer("c")));
+}
+
+#[tokio::test]
+async fn a_process_without_the_key_writes_nothing_into_a_sealed_file() {
+    let (_directory, path) = place();
+    let plain = open(&path, None).unwrap();
+    populate(&plain).await;
+    let sealed = open(&path, key(1)).unwrap();
+    let error = plain.add_consumer(consumer("d")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)));
+    assert!(plain.consumer(&"c".parse().unwrap()).await.is_err());
+    assert_eq!(sealed.consumers(None, 9).await.unwrap(), [consumer("c")]);
+}
+
+#[tokio::test]
+async fn a_process_of_before_a_migration_writes_nothing() {
+    let (_directory, path) = place();
+    let store = open(&path, None).unwrap();
+    populate(&store).await;
+    let newer = Connection::open(&path).unwrap();
+    newer.execute_batch("PRAGMA user_version = 9999").unwrap();
+    let error = store.add_consumer(consumer("d")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)));
+    assert_eq!(store.consumers(None, 9).await.unwrap(), [consumer("c")]);
+}
+
+#[tokio::test]
+async fn a_secret_moved_to_another_record_is_broken() {
+    let (_directory, path) = place();
+    let store = open(&path, key(1)).unwrap();
+    populate(&store).await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "UPDATE consumers SET secret = (SELECT secret FROM consumers WHERE key = 'd') WHERE key = 'c'",
+        )
+        .unwrap();
+    assert!(matches!(
+        store.consumer(&"c".parse().unwrap()).await,
+        Err(StoreError::Broken(_))
+    ));
+    assert!(
+        store
+            .consumer(&"d".parse().unwrap())
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn a_lock_held_too_long_is_told_and_then_forgotten() {
+    let (_directory, path) = place();
+    let store = open(&path, None).unwrap();
+    populate(&store).await;
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Whoever reads is not held up.
+    assert!(
+        store
+            .consumer(&"c".parse().unwrap())
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let opening = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || refusal(&path, None)
+    });
+    assert!(matches!(
+        store.add_consumer(consumer("d")).await,
+        Err(StoreError::Unavailable(_))
+    ));
+    assert!(matches!(opening.await.unwrap(), OpenError::Locked(_)));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(
+        store.add_consumer(consumer("d")).await.unwrap(),
+        Added::Added
+    );
+}
+
+#[tokio::test]
+async fn two_processes_may_make_the_file_at_once() {
+    for _ in 0..5 {
+        let (_directory, path) = place();
+        let openings: Vec<_> = (0..4)
+            .map(|number| {
+                let path = path.clone();
+                let key = key(1).filter(|_| number % 2 == 0);
+                tokio::task::spawn_blocking(move || open(&path, key))
+            })
+            .collect();
+        let mut stores = Vec::new();
+        for opening in openings {
+            match opening.await.unwrap() {
+                Ok(store) => stores.push(store),
+                // Whoever comes without the key after one with it.
+                Err(error) => assert!(matches!(error, OpenError::KeyMissing(_)), "{error}"),
+            }
+        }
+        assert!(stores.len() >= 2);
+        drop(stores);
+        populate(&open(&path, key(1)).unwrap()).await;
+    }
+}
+
+/// No runtime with timers, nor one that runs anything else.
+#[test]
+fn works_from_a_bare_runtime() {
+    let (_directory, path) = place();
+    let store = open(&path, None).unwrap();
+    let bare = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    bare.block_on(populate(&store));
+    let filter = TokenFilter::default();
+    assert!(
+        bare.block_on(store.access_tokens(&filter, None, 1))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+/// Under a paused clock tokio's timers fire as soon as nothing else is left to do.
+#[tokio::test(start_paused = true)]
+async fn does_not_take_a_paused_clock_for_a_slow_disk() {
+    let (_directory, path) = place();
+    let store = open(&path, None).unwrap();
+    populate(&store).await;
+    for number in 0..50 {
+        store
+            .add_consumer(consumer(&format!("c{number}")))
+            .await
+            .unwrap();
+    }
+}

@@ -1,0 +1,55 @@
+//! What a backend has to give so that the suite can run over it, and the list of all that is run.
+
+use std::sync::Arc;
+
+use countersign::store::Store;
+
+/// One store of its own, empty at first; dropping it removes it.
+pub(crate) trait Backend: Sized {
+    /// Makes the store.
+    async fn fresh() -> Self;
+    /// Opens it once more, as another process would.
+    async fn open(&self) -> Arc<dyn Store>;
+}
+
+/// Makes a test of every fact for one backend.
+macro_rules! contract {
+    ($backend:ty) => {
+        contract! { $backend;
+            consumers: keeps_every_field, takes_a_key_once, changes_only_what_is_asked,
+                rotates_the_secret_with_and_without_grace, removes_what_belongs_to_it, lists_in_pages;
+            users: keeps_every_field, takes_an_id_and_a_name_once, folds_ascii_case_of_names_only,
+                ends_sessions_with_a_new_password, disabling_ends_everything_for_good,
+                removal_ends_everything_and_retires_the_id, lists_in_pages;
+            tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
+                revokes_once_and_for_all, lists_by_user_and_consumer_in_pages,
+                keeps_the_latest_use, keeps_many_uses;
+            flow: keeps_a_request_token, finds_it_by_the_token_of_its_redirect,
+                records_one_decision, an_expired_token_is_not_decided,
+                refuses_decisions_for_what_is_gone_or_disabled, counts_the_lifetime_anew,
+                of_racing_decisions_one_is_recorded;
+            exchange: gives_one_access_token, takes_the_token_of_the_redirect,
+                answers_in_the_order_of_the_port, five_wrong_verifiers_void_the_token,
+                four_wrong_verifiers_do_not, is_bound_to_its_consumer,
+                of_racing_exchanges_one_succeeds, of_racing_exchanges_by_both_tokens_one_succeeds,
+                wrong_verifiers_at_once_are_all_counted, ends_with_its_user;
+            sessions: opens_finds_and_closes, ends_in_time, belongs_to_an_enabled_user;
+            changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,
+                tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
+                admits_what_it_has_forgotten;
+            transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
+                refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
+                revokes_one_way, needs_consumer_and_user, takes_records_in_any_order;
+            upkeep: answers_a_ping, the_mark_of_nonces_only_rises, purges_what_ended_a_day_ago,
+                everything_is_there_when_opened_again;
+        }
+    };
+    ($backend:ty; $($module:ident: $($fact:ident),+;)+) => {
+        $(mod $module {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $fact() {
+                crate::$module::$fact::<$backend>().await;
+            })+
+        })+
+    };
+}

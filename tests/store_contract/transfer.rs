@@ -1,0 +1,442 @@
+//! Export and import.
+
+use std::sync::Arc;
+
+use countersign::store::{
+    Store,
+    port::Added,
+    record::{AccessToken, Consumer, User},
+    transfer::{Import, ImportRefusal, Imported, Record},
+};
+
+use crate::{
+    records::{NOW, access_token, consumer, later, populate, rich_consumer, user},
+    suite::Backend,
+};
+
+/// A store with a record of every kind.
+async fn fill(store: &Arc<dyn Store>) {
+    populate(store).await;
+    store.add_consumer(rich_consumer("rich")).await.unwrap();
+    store.add_consumer(consumer("removed")).await.unwrap();
+    store
+        .add_user(User {
+            password_hash: None,
+            display_name: None,
+            ..user("bare")
+        })
+        .await
+        .unwrap();
+    store.add_user(user("removed")).await.unwrap();
+    for token in [
+        access_token("active", "c", "u"),
+        access_token("revoked", "rich", "u"),
+        access_token("of a removed user", "c", "removed"),
+        access_token("of a removed consumer", "removed", "u"),
+    ] {
+        assert_eq!(store.issue_access_token(token).await.unwrap(), Added::Added);
+    }
+    store
+        .record_uses(vec![("active".to_owned(), later(7))])
+        .await
+        .unwrap();
+    store
+        .revoke_access_token("revoked", later(8))
+        .await
+        .unwrap();
+    store
+        .remove_user(&"removed".parse().unwrap(), later(9))
+        .await
+        .unwrap();
+    store
+        .remove_consumer(&"removed".parse().unwrap())
+        .await
+        .unwrap();
+}
+
+/// A place for every kind of record, so that lists can be compared whatever their order.
+fn sorted(mut records: Vec<Record>) -> Vec<Record> {
+    records.sort_by_key(|record| match record {
+        Record::Consumer(consumer) => (0, consumer.key.to_string()),
+        Record::User(user) => (1, user.id.to_string()),
+        Record::AccessToken(token) => (2, token.token.clone()),
+        Record::RemovedUser(id) => (3, id.to_string()),
+        Record::RemovedToken(token) => (4, token.clone()),
+    });
+    records
+}
+
+async fn export(store: &Arc<dyn Store>) -> Vec<Record> {
+    sorted(store.export().await.unwrap())
+}
+
+async fn import(store: &Arc<dyn Store>, records: &[Record]) -> Import {
+    store.import(records.to_vec()).await.unwrap()
+}
+
+fn imported(added: u64, unchanged: u64, revoked: u64, kept_out: u64) -> Import {
+    Import::Imported(Imported {
+        added,
+        unchanged,
+        revoked,
+        kept_out,
+    })
+}
+
+fn refused(index: usize, refusal: ImportRefusal) -> Import {
+    Import::Refused { index, refusal }
+}
+
+pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
+    let (from, to) = (B::fresh().await, B::fresh().await);
+    let (from, to) = (from.open().await, to.open().await);
+    fill(&from).await;
+    let records = export(&from).await;
+    let revoked = |token: AccessToken, at| AccessToken {
+        revoked_at: Some(at),
+        ..token
+    };
+    let used = AccessToken {
+        last_used_at: Some(later(7)),
+        ..access_token("active", "c", "u")
+    };
+    let expected = vec![
+        Record::Consumer(consumer("c")),
+        Record::Consumer(rich_consumer("rich")),
+        Record::User(User {
+            password_hash: None,
+            display_name: None,
+            ..user("bare")
+        }),
+        Record::User(user("u")),
+        Record::AccessToken(used),
+        Record::AccessToken(revoked(
+            access_token("of a removed user", "c", "removed"),
+            later(9),
+        )),
+        Record::AccessToken(revoked(access_token("revoked", "rich", "u"), later(8))),
+        Record::RemovedUser("removed".parse().unwrap()),
+        Record::RemovedToken("of a removed consumer".to_owned()),
+    ];
+    assert_eq!(records, expected);
+    let count = records.len() as u64;
+    assert_eq!(import(&to, &records).await, imported(count, 0, 0, 0));
+    assert_eq!(export(&to).await, records);
+}
+
+pub(crate) async fn is_idempotent<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    assert_eq!(import(&store, &[]).await, imported(0, 0, 0, 0));
+    fill(&store).await;
+    let records = export(&store).await;
+    let count = records.len() as u64;
+    assert_eq!(import(&store, &records).await, imported(0, count, 0, 0));
+    assert_eq!(export(&store).await, records);
+    // Times of registering, issuing and using are not compared, and what the store knows stays.
+    let other_times = records
+        .iter()
+        .cloned()
+        .map(|record| match record {
+            Record::Consumer(consumer) => Record::Consumer(Consumer {
+                created_at: later(99),
+                ..consumer
+            }),
+            Record::User(user) => Record::User(User {
+                created_at: later(99),
+                ..user
+            }),
+            Record::AccessToken(token) => Record::AccessToken(AccessToken {
+                issued_at: later(99),
+                last_used_at: Some(later(99)),
+                revoked_at: token.revoked_at.map(|_| later(99)),
+                ..token
+            }),
+            record => record,
+        })
+        .collect::<Vec<_>>();
+    assert_eq!(import(&store, &other_times).await, imported(0, count, 0, 0));
+    assert_eq!(export(&store).await, records);
+}
+
+pub(crate) async fn takes_all_or_nothing<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    fill(&store).await;
+    let before = export(&store).await;
+    let position = store.changes_since(0).await.unwrap().position;
+    let other = Consumer {
+        name: "other".to_owned(),
+        ..consumer("c")
+    };
+    let records = [
+        Record::AccessToken(access_token("new", "new", "new")),
+        Record::AccessToken(AccessToken {
+            revoked_at: Some(NOW),
+            ..access_token("active", "c", "u")
+        }),
+        Record::User(user("new")),
+        Record::Consumer(consumer("new")),
+        Record::RemovedUser("gone".parse().unwrap()),
+        Record::RemovedToken("gone".to_owned()),
+        Record::Consumer(other),
+    ];
+    assert_eq!(
+        import(&store, &records).await,
+        refused(6, ImportRefusal::Differs)
+    );
+    assert_eq!(export(&store).await, before);
+    assert_eq!(store.changes_since(position).await.unwrap().changes, []);
+    // Without the one at fault all of it goes in, and the store still works.
+    assert_eq!(import(&store, &records[..6]).await, imported(5, 0, 1, 0));
+}
+
+pub(crate) async fn refuses_other_content<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store.add_consumer(rich_consumer("rich")).await.unwrap();
+    let token = access_token("a", "c", "u");
+    store.issue_access_token(token.clone()).await.unwrap();
+    let before = export(&store).await;
+    let c = || consumer("c");
+    let rich = || rich_consumer("rich");
+    let differing = [
+        Record::Consumer(Consumer {
+            secret: "other".into(),
+            ..c()
+        }),
+        Record::Consumer(Consumer {
+            previous_secret: Some(("p".into(), NOW)),
+            ..c()
+        }),
+        Record::Consumer(Consumer {
+            previous_secret: Some(("before".into(), later(61))),
+            ..rich()
+        }),
+        Record::Consumer(Consumer {
+            rsa_public_key: None,
+            ..rich()
+        }),
+        Record::Consumer(Consumer {
+            callbacks: vec![],
+            ..c()
+        }),
+        Record::Consumer(Consumer {
+            permissions: vec![],
+            ..c()
+        }),
+        Record::Consumer(Consumer {
+            dialect: None,
+            ..rich()
+        }),
+        Record::Consumer(Consumer {
+            enforce: true,
+            ..c()
+        }),
+        Record::Consumer(Consumer {
+            enabled: false,
+            ..c()
+        }),
+        Record::User(User {
+            name: "other".to_owned(),
+            ..user("u")
+        }),
+        Record::User(User {
+            display_name: None,
+            ..user("u")
+        }),
+        Record::User(User {
+            password_hash: None,
+            ..user("u")
+        }),
+        Record::User(User {
+            enabled: false,
+            ..user("u")
+        }),
+        Record::AccessToken(AccessToken {
+            secret: "other".into(),
+            ..token.clone()
+        }),
+        Record::AccessToken(AccessToken {
+            consumer: "rich".parse().unwrap(),
+            ..token.clone()
+        }),
+        Record::AccessToken(AccessToken {
+            user: "v".parse().unwrap(),
+            ..token.clone()
+        }),
+        Record::AccessToken(AccessToken {
+            permissions: vec![],
+            ..token.clone()
+        }),
+        Record::AccessToken(AccessToken {
+            expires_at: None,
+            ..token.clone()
+        }),
+        // A revocation does not hide that the rest differs.
+        Record::AccessToken(AccessToken {
+            revoked_at: Some(NOW),
+            expires_at: None,
+            ..token
+        }),
+        // The mark of a removed user is not the user.
+        Record::RemovedUser("u".parse().unwrap()),
+    ];
+    for record in differing {
+        let records = [Record::Consumer(consumer("new")), record];
+        assert_eq!(
+            import(&store, &records).await,
+            refused(1, ImportRefusal::Differs),
+            "{records:?}"
+        );
+    }
+    let name_taken = User {
+        name: "U@EXAMPLE.org".to_owned(),
+        ..user("v")
+    };
+    assert_eq!(
+        import(&store, &[Record::User(name_taken)]).await,
+        refused(0, ImportRefusal::NameTaken)
+    );
+    assert_eq!(export(&store).await, before);
+}
+
+pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    for token in [access_token("a", "c", "u"), access_token("b", "d", "u")] {
+        store.issue_access_token(token).await.unwrap();
+    }
+    let backup = export(&store).await;
+    store
+        .remove_user(&"u".parse().unwrap(), later(1))
+        .await
+        .unwrap();
+    store.remove_consumer(&"d".parse().unwrap()).await.unwrap();
+    // The consumers: one unchanged, one again. The user and the token that went with `d` stay out. The other token is
+    // here, revoked, and stays so.
+    assert_eq!(import(&store, &backup).await, imported(1, 2, 0, 2));
+    assert_eq!(store.user(&"u".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.access_token("b").await.unwrap(), None);
+    let kept = store.access_token("a").await.unwrap().unwrap();
+    assert_eq!(kept.revoked_at, Some(later(1)));
+    // An active token that was never here, of a removed user.
+    let token = Record::AccessToken(access_token("new", "c", "u"));
+    assert_eq!(import(&store, &[token]).await, imported(0, 0, 0, 1));
+    assert_eq!(store.access_token("new").await.unwrap(), None);
+}
+
+pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .issue_access_token(access_token("here", "c", "u"))
+        .await
+        .unwrap();
+    let marks = [
+        Record::RemovedUser("gone".parse().unwrap()),
+        Record::RemovedToken("gone".to_owned()),
+        // The token was removed elsewhere: here it is revoked.
+        Record::RemovedToken("here".to_owned()),
+    ];
+    assert_eq!(import(&store, &marks).await, imported(2, 0, 1, 0));
+    assert_eq!(import(&store, &marks).await, imported(0, 3, 0, 0));
+    assert_eq!(store.add_user(user("gone")).await.unwrap(), Added::Taken);
+    assert_eq!(
+        store
+            .issue_access_token(access_token("gone", "c", "u"))
+            .await
+            .unwrap(),
+        Added::Taken
+    );
+    let here = store.access_token("here").await.unwrap().unwrap();
+    assert!(here.revoked_at.is_some());
+    // In one list with what they mark, the marks win.
+    let both = [
+        Record::User(user("both")),
+        Record::AccessToken(access_token("both", "c", "u")),
+        Record::RemovedUser("both".parse().unwrap()),
+        Record::RemovedToken("both".to_owned()),
+    ];
+    assert_eq!(import(&store, &both).await, imported(2, 0, 0, 2));
+    assert_eq!(store.user(&"both".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.access_token("both").await.unwrap(), None);
+}
+
+pub(crate) async fn revokes_one_way<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let token = access_token("a", "c", "u");
+    store.issue_access_token(token.clone()).await.unwrap();
+    let active = [Record::AccessToken(token.clone())];
+    let revoked = [Record::AccessToken(AccessToken {
+        revoked_at: Some(later(5)),
+        ..token
+    })];
+    assert_eq!(import(&store, &active).await, imported(0, 1, 0, 0));
+    assert_eq!(import(&store, &revoked).await, imported(0, 0, 1, 0));
+    assert_eq!(import(&store, &revoked).await, imported(0, 1, 0, 0));
+    assert_eq!(import(&store, &active).await, imported(0, 1, 0, 0));
+    let kept = store.access_token("a").await.unwrap().unwrap();
+    assert_eq!(kept.revoked_at, Some(later(5)));
+}
+
+pub(crate) async fn needs_consumer_and_user<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store
+        .add_user(User {
+            enabled: false,
+            ..user("disabled")
+        })
+        .await
+        .unwrap();
+    let refusals = [
+        (
+            access_token("a", "none", "u"),
+            ImportRefusal::ConsumerUnknown,
+        ),
+        (access_token("a", "c", "none"), ImportRefusal::UserUnknown),
+        (
+            access_token("a", "c", "disabled"),
+            ImportRefusal::UserDisabled,
+        ),
+    ];
+    for (token, refusal) in &refusals {
+        let records = [Record::AccessToken(token.clone())];
+        assert_eq!(import(&store, &records).await, refused(0, *refusal));
+    }
+    // A revoked token needs no user any more, but its consumer.
+    let revoke = |token: &AccessToken| {
+        [Record::AccessToken(AccessToken {
+            revoked_at: Some(NOW),
+            ..token.clone()
+        })]
+    };
+    assert_eq!(
+        import(&store, &revoke(&refusals[0].0)).await,
+        refused(0, ImportRefusal::ConsumerUnknown)
+    );
+    assert_eq!(
+        import(&store, &revoke(&refusals[1].0)).await,
+        imported(1, 0, 0, 0)
+    );
+}
+
+pub(crate) async fn takes_records_in_any_order<B: Backend>() {
+    let (from, to) = (B::fresh().await, B::fresh().await);
+    let (from, to) = (from.open().await, to.open().await);
+    fill(&from).await;
+    let mut records = export(&from).await;
+    let expected = records.clone();
+    records.reverse();
+    let count = records.len() as u64;
+    assert_eq!(import(&to, &records).await, imported(count, 0, 0, 0));
+    assert_eq!(export(&to).await, expected);
+}

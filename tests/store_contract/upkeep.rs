@@ -1,0 +1,123 @@
+//! Readiness, the mark of local nonces, purging, and what survives closing.
+
+use countersign::clock::UnixTime;
+use countersign::store::{
+    port::Decision,
+    record::{RequestToken, RequestTokenState, Session},
+};
+
+use crate::{
+    records::{
+        NOW, VERIFIER, access_token, authorize, exchange, later, populate, request_token, session,
+    },
+    suite::Backend,
+};
+
+pub(crate) async fn answers_a_ping<B: Backend>() {
+    let backend = B::fresh().await;
+    backend.open().await.ping().await.unwrap();
+}
+
+pub(crate) async fn the_mark_of_nonces_only_rises<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    assert_eq!(store.local_nonces_until().await.unwrap(), None);
+    for (written, kept) in [(5, 5), (4, 5), (9, 9), (0, 9)] {
+        store.set_local_nonces_until(later(written)).await.unwrap();
+        assert_eq!(store.local_nonces_until().await.unwrap(), Some(later(kept)));
+    }
+    let other = backend.open().await;
+    assert_eq!(other.local_nonces_until().await.unwrap(), Some(later(9)));
+}
+
+pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
+    const DAY: u64 = 24 * 3600;
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let token = |token: &str, ends| RequestToken {
+        expires_at: later(ends),
+        ..request_token(token, "c")
+    };
+    for (name, ends) in [("old", 0), ("young", 2)] {
+        store.issue_request_token(token(name, ends)).await.unwrap();
+    }
+    for (byte, ends) in [(1, 0), (2, 2)] {
+        let session = Session {
+            expires_at: later(ends),
+            ..session(byte, "u")
+        };
+        store.open_session(session).await.unwrap();
+    }
+    store
+        .issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    let there = async || {
+        let old = store.request_token("old").await.unwrap().is_some();
+        let young = store.request_token("young").await.unwrap().is_some();
+        // Sessions that have ended are found by an earlier time.
+        let first = store
+            .session(&[1; 32], UnixTime(0))
+            .await
+            .unwrap()
+            .is_some();
+        let second = store
+            .session(&[2; 32], UnixTime(0))
+            .await
+            .unwrap()
+            .is_some();
+        [old, young, first, second]
+    };
+    store.purge(later(DAY)).await.unwrap();
+    assert_eq!(there().await, [true; 4]);
+    store.purge(later(DAY + 1)).await.unwrap();
+    assert_eq!(there().await, [false, true, false, true]);
+    store.purge(later(10 * DAY)).await.unwrap();
+    assert_eq!(there().await, [false; 4]);
+    // Access tokens and their identifiers are never purged.
+    assert!(store.access_token("a").await.unwrap().is_some());
+}
+
+pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let decision = Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: Some("redirect".to_owned()),
+        expires_at: later(1200),
+    };
+    authorize(&store, decision).await;
+    store
+        .issue_request_token(request_token("used", "c"))
+        .await
+        .unwrap();
+    let user = "u".parse().unwrap();
+    let simple = Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: None,
+        expires_at: later(1200),
+    };
+    store.decide("used", &user, simple, NOW).await.unwrap();
+    store.exchange(exchange("used", "c")).await.unwrap();
+    store.open_session(session(1, "u")).await.unwrap();
+    let records = store.export().await.unwrap();
+    let position = store.changes_since(0).await.unwrap().position;
+    drop(store);
+
+    let store = backend.open().await;
+    assert_eq!(store.export().await.unwrap(), records);
+    assert_eq!(store.changes_since(0).await.unwrap().position, position);
+    assert!(store.session(&[1; 32], NOW).await.unwrap().is_some());
+    let used = store.request_token("used").await.unwrap().unwrap();
+    assert_eq!(used.state, RequestTokenState::Exchanged);
+    assert!(matches!(
+        store
+            .request_token("redirect")
+            .await
+            .unwrap()
+            .unwrap()
+            .state,
+        RequestTokenState::Authorized { .. }
+    ));
+}

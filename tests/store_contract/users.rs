@@ -1,0 +1,218 @@
+//! Users.
+
+use countersign::{
+    names::UserId,
+    store::{
+        port::{Added, Decided, TokenFilter},
+        record::{RequestTokenState, User},
+    },
+};
+
+use crate::{
+    records::{NOW, access_token, allow, authorize, later, populate, request_token, session, user},
+    suite::Backend,
+};
+
+pub(crate) async fn keeps_every_field<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let bare = User {
+        name: "Zoë \0".to_owned(),
+        display_name: None,
+        password_hash: None,
+        enabled: false,
+        created_at: later(1),
+        ..user("bare")
+    };
+    for user in [user("u"), bare] {
+        assert_eq!(store.add_user(user.clone()).await.unwrap(), Added::Added);
+        assert_eq!(store.user(&user.id).await.unwrap(), Some(user.clone()));
+        assert_eq!(store.user_by_name(&user.name).await.unwrap(), Some(user));
+    }
+    assert_eq!(store.user(&"U".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.user_by_name("nobody").await.unwrap(), None);
+}
+
+pub(crate) async fn takes_an_id_and_a_name_once<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    store.add_user(user("u")).await.unwrap();
+    let same_id = User {
+        name: "other".to_owned(),
+        ..user("u")
+    };
+    let same_name = User {
+        name: "U@Example.ORG".to_owned(),
+        ..user("v")
+    };
+    for user in [same_id, same_name] {
+        assert_eq!(store.add_user(user).await.unwrap(), Added::Taken);
+    }
+    assert_eq!(store.users(None, 10).await.unwrap(), [user("u")]);
+}
+
+pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let upper = User {
+        name: "Émile".to_owned(),
+        ..user("upper")
+    };
+    let lower = User {
+        name: "émile".to_owned(),
+        ..user("lower")
+    };
+    for user in [&upper, &lower] {
+        assert_eq!(store.add_user(user.clone()).await.unwrap(), Added::Added);
+    }
+    assert_eq!(store.user_by_name("ÉMILE").await.unwrap(), Some(upper));
+    assert_eq!(store.user_by_name("éMILE").await.unwrap(), Some(lower));
+    // Not a pattern.
+    assert_eq!(store.user_by_name("%mile").await.unwrap(), None);
+    assert_eq!(store.user_by_name("émile ").await.unwrap(), None);
+}
+
+pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let (u, v): (UserId, UserId) = ("u".parse().unwrap(), "v".parse().unwrap());
+    assert!(!store.set_password(&u, "hash".into()).await.unwrap());
+    for id in ["u", "v"] {
+        store.add_user(user(id)).await.unwrap();
+    }
+    store.open_session(session(1, "u")).await.unwrap();
+    store.open_session(session(2, "v")).await.unwrap();
+    assert!(store.set_password(&u, "hash".into()).await.unwrap());
+    let changed = User {
+        password_hash: Some("hash".into()),
+        ..user("u")
+    };
+    assert_eq!(store.user(&u).await.unwrap(), Some(changed));
+    assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
+    assert!(store.session(&[2; 32], NOW).await.unwrap().is_some());
+    assert_eq!(store.user(&v).await.unwrap(), Some(user("v")));
+}
+
+pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let id: UserId = "u".parse().unwrap();
+    assert!(!store.set_user_enabled(&id, false, NOW).await.unwrap());
+    authorize(&store, allow()).await;
+    store.add_user(user("v")).await.unwrap();
+    for token in [
+        access_token("a", "c", "u"),
+        access_token("b", "c", "u"),
+        access_token("v", "c", "v"),
+    ] {
+        store.issue_access_token(token).await.unwrap();
+    }
+    store.revoke_access_token("b", later(1)).await.unwrap();
+    store.open_session(session(1, "u")).await.unwrap();
+    store.open_session(session(2, "v")).await.unwrap();
+    store
+        .issue_request_token(request_token("fresh", "c"))
+        .await
+        .unwrap();
+
+    assert!(store.set_user_enabled(&id, false, later(2)).await.unwrap());
+    let disabled = User {
+        enabled: false,
+        ..user("u")
+    };
+    assert_eq!(store.user(&id).await.unwrap(), Some(disabled));
+    let revoked = |at: u64| Some(later(at));
+    let revoked_at = async |token| store.access_token(token).await.unwrap().unwrap().revoked_at;
+    assert_eq!(revoked_at("a").await, revoked(2));
+    assert_eq!(revoked_at("b").await, revoked(1));
+    assert_eq!(revoked_at("v").await, None);
+    assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
+    assert!(store.session(&[2; 32], NOW).await.unwrap().is_some());
+    let state = async |token| store.request_token(token).await.unwrap().unwrap().state;
+    assert_eq!(state("r").await, RequestTokenState::Voided);
+    assert_eq!(state("fresh").await, RequestTokenState::Issued);
+    // Nothing new begins for a disabled user, and a login that was under way leaves no session.
+    assert_eq!(
+        store
+            .issue_access_token(access_token("n", "c", "u"))
+            .await
+            .unwrap(),
+        Added::Taken
+    );
+    assert_eq!(
+        store.decide("fresh", &id, allow(), NOW).await.unwrap(),
+        Decided::Unknown
+    );
+    store.open_session(session(3, "u")).await.unwrap();
+
+    assert!(store.set_user_enabled(&id, true, later(3)).await.unwrap());
+    assert_eq!(store.user(&id).await.unwrap(), Some(user("u")));
+    assert_eq!(revoked_at("a").await, revoked(2));
+    for byte in [1, 3] {
+        assert_eq!(store.session(&[byte; 32], NOW).await.unwrap(), None);
+    }
+    assert_eq!(state("r").await, RequestTokenState::Voided);
+}
+
+pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let id: UserId = "u".parse().unwrap();
+    assert!(!store.remove_user(&id, NOW).await.unwrap());
+    authorize(&store, allow()).await;
+    let token = access_token("a", "c", "u");
+    store.issue_access_token(token.clone()).await.unwrap();
+    store.open_session(session(1, "u")).await.unwrap();
+
+    assert!(store.remove_user(&id, later(2)).await.unwrap());
+    assert!(!store.remove_user(&id, later(3)).await.unwrap());
+    assert_eq!(store.user(&id).await.unwrap(), None);
+    assert_eq!(store.user_by_name("u@example.org").await.unwrap(), None);
+    assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
+    // The token is told as revoked, not as unknown.
+    let kept = store.access_token("a").await.unwrap().unwrap();
+    assert_eq!(kept.revoked_at, Some(later(2)));
+    assert_eq!(
+        store.request_token("r").await.unwrap().unwrap().state,
+        RequestTokenState::Voided
+    );
+    // The id is gone for ever, the name is free again.
+    let again = User {
+        name: "another".to_owned(),
+        ..user("u")
+    };
+    assert_eq!(store.add_user(again.clone()).await.unwrap(), Added::Taken);
+    let heir = User {
+        name: user("u").name,
+        ..user("heir")
+    };
+    assert_eq!(store.add_user(heir).await.unwrap(), Added::Added);
+    assert!(!store.set_password(&id, "h".into()).await.unwrap());
+    assert!(!store.set_user_enabled(&id, true, NOW).await.unwrap());
+    assert_eq!(store.issue_access_token(token).await.unwrap(), Added::Taken);
+    let all = TokenFilter::default();
+    assert_eq!(store.access_tokens(&all, None, 10).await.unwrap(), [kept]);
+    // Also when opened again.
+    drop(store);
+    assert_eq!(
+        backend.open().await.add_user(again).await.unwrap(),
+        Added::Taken
+    );
+}
+
+pub(crate) async fn lists_in_pages<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    for id in ["z", "B", "a"] {
+        store.add_user(user(id)).await.unwrap();
+    }
+    let first = store.users(None, 3).await.unwrap();
+    assert_eq!(first, [user("B"), user("a"), user("u")]);
+    let rest = store.users(Some(&first[2].id), 3).await.unwrap();
+    assert_eq!(rest, [user("z")]);
+    assert!(store.users(Some(&rest[0].id), 3).await.unwrap().is_empty());
+    // A place between ids, where a user was removed.
+    let between = "b".parse().unwrap();
+    assert_eq!(store.users(Some(&between), 1).await.unwrap(), [user("u")]);
+}
