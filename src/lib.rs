@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod names;
+pub mod nonce;
 pub mod oauth;
 pub mod secret;
 pub mod store;

@@ -1,0 +1,213 @@
+//! The nonce window: what an insertion costs, what a nonce costs, and how long anything makes others wait.
+//!
+//! Times leave out what the thread waited for a core, so that neighbours on the machine do not count.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot begin ends")]
+
+use std::{
+    fs,
+    hint::black_box,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use countersign::{
+    clock::UnixTime,
+    nonce::{Gap, Insertion, LocalWindow, Params},
+};
+use criterion::{BatchSize, Criterion};
+
+const WINDOW: Duration = Duration::from_secs(300);
+const START: u64 = 1_700_000_000;
+const ENTRIES: u64 = 10_000_000;
+
+/// Opens a window for many entries.
+fn window(path: Option<&Path>) -> LocalWindow {
+    let params = Params {
+        path: path.map(Into::into),
+        window: WINDOW,
+        max_entries: 50_000_000,
+    };
+    LocalWindow::open(&params, UnixTime(START))
+        .and_then(|opened| opened.start(Gap::None))
+        .expect("the window opens")
+}
+
+/// Inserts requests of one consumer with a token, each with another nonce of 32 bytes.
+struct Requests {
+    made: u64,
+    nonce: [u8; 32],
+}
+
+impl Requests {
+    fn new() -> Self {
+        Self {
+            made: 0,
+            nonce: [b'n'; 32],
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, window: &LocalWindow, timestamp: u64) {
+        self.made += 1;
+        self.nonce[..8].copy_from_slice(&self.made.to_ne_bytes());
+        let insertion = window.insert(
+            UnixTime(START),
+            timestamp,
+            b"dpf43f3p2l4k3l03",
+            b"nnch734d00sl2jdknnch734d00sl2jdk",
+            &self.nonce,
+        );
+        assert_eq!(black_box(insertion), Insertion::Fresh);
+    }
+}
+
+/// How the timestamps of successive requests lie.
+#[derive(Clone, Copy)]
+enum Order {
+    /// As they come: nearly all of this second or the last, one in eight up to a minute off.
+    Live,
+    /// Anywhere in the window, which no cache can follow.
+    Scattered,
+}
+
+impl Order {
+    fn timestamp(self, at: u64) -> u64 {
+        let random = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let second = at * WINDOW.as_secs() / ENTRIES;
+        match self {
+            Self::Live if random.is_multiple_of(8) => START + 60 + second - (random >> 3) % 60,
+            Self::Live => START + 60 + second - (random >> 3) % 2,
+            Self::Scattered => START + random % WINDOW.as_secs(),
+        }
+    }
+}
+
+/// What the kernel's scheduler knows of this thread: time spent waiting for a core, and how often it got one.
+fn scheduled() -> (Duration, u64) {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let mut fields = text.split_whitespace().skip(1).map(str::parse);
+    let mut next = || fields.next().and_then(Result::ok).unwrap_or(0);
+    (Duration::from_nanos(next()), next())
+}
+
+/// How long `work` takes, less what it waited for a core: other processes do not count.
+fn time(work: impl FnOnce()) -> Duration {
+    let (waited, _) = scheduled();
+    let began = Instant::now();
+    work();
+    let elapsed = began.elapsed();
+    elapsed.saturating_sub(scheduled().0 - waited)
+}
+
+fn resident_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text
+        .split(' ')
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0);
+    pages * 4096
+}
+
+fn fill(medium: &str, path: Option<&Path>, order: Order) {
+    let resident = resident_bytes();
+    let window = window(path);
+    let mut requests = Requests::new();
+    let filling = time(|| {
+        for at in 0..ENTRIES {
+            requests.insert(&window, order.timestamp(at));
+        }
+    });
+    assert_eq!(window.entries(), ENTRIES);
+    let bytes = window.bytes() as f64 / ENTRIES as f64;
+    let resident = (resident_bytes() - resident) as f64 / ENTRIES as f64;
+
+    // A window later: each second one second is dropped and as many nonces come in.
+    let mut worst_expire = Duration::ZERO;
+    let mut refilling = Duration::ZERO;
+    let per_second = ENTRIES / WINDOW.as_secs();
+    let seconds = 2 * WINDOW.as_secs() + 100;
+    for second in 0..seconds {
+        let now = UnixTime(START + 60 + WINDOW.as_secs() + second);
+        let since_open = Duration::from_secs(WINDOW.as_secs() + second);
+        worst_expire = worst_expire.max(time(|| window.expire_at(now, since_open)));
+        refilling += time(|| {
+            for _ in 0..per_second {
+                requests.insert(&window, now.0);
+            }
+        });
+    }
+
+    // How long a single insertion takes, clock included; batches in which the thread lost its core are left out.
+    let now = START + 60 + WINDOW.as_secs() + seconds;
+    let mut times = Vec::new();
+    while times.len() < 2_000_000 {
+        let (_, slices) = scheduled();
+        let batch: Vec<Duration> = (0..1_000)
+            .map(|_| {
+                let began = Instant::now();
+                requests.insert(&window, now);
+                began.elapsed()
+            })
+            .collect();
+        if scheduled().1 == slices {
+            times.extend(batch);
+        }
+    }
+    times.sort_unstable();
+    let order = match order {
+        Order::Live => "live",
+        Order::Scattered => "scattered",
+    };
+    println!(
+        "{medium:9}  {order:9}  {:5.1} ns {:5.1} M/s  {:5.1} ns {:5.1} M/s  {bytes:6.2} B  {resident:6.2} B  {worst_expire:9.1?}  {:9.1?}  {:9.1?}",
+        filling.as_secs_f64() * 1e9 / ENTRIES as f64,
+        ENTRIES as f64 / filling.as_secs_f64() / 1e6,
+        refilling.as_secs_f64() * 1e9 / (per_second * seconds) as f64,
+        (per_second * seconds) as f64 / refilling.as_secs_f64() / 1e6,
+        times[times.len() - times.len() / 10_000],
+        times[times.len() - 1],
+    );
+}
+
+fn report() {
+    println!("10 million entries, window 300 s, one thread");
+    println!(
+        "medium     order      filling               steady               file      memory    expire     insertion\n                                                                  a nonce   a nonce   worst      p99.99     worst"
+    );
+    let disk = tempfile::tempdir().expect("there is room for temporary files");
+    let memory = tempfile::tempdir_in("/dev/shm").ok();
+    for order in [Order::Live, Order::Scattered] {
+        fill("anonymous", None, order);
+        if let Some(memory) = &memory {
+            fill("tmpfs", Some(&memory.path().join("w")), order);
+            _ = fs::remove_file(memory.path().join("w"));
+        }
+        fill("disk", Some(&disk.path().join("w")), order);
+        _ = fs::remove_file(disk.path().join("w"));
+    }
+}
+
+fn main() {
+    report();
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut requests = Requests::new();
+    criterion.bench_function("nonce/insert_fresh", |bencher| {
+        bencher.iter_batched_ref(
+            || window(None),
+            |window| {
+                for at in 0..10_000 {
+                    requests.insert(window, START + at / 1_000);
+                }
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    let window = window(None);
+    _ = window.insert(UnixTime(START), START, b"consumer", b"token", b"nonce");
+    criterion.bench_function("nonce/insert_used", |bencher| {
+        bencher.iter(|| window.insert(UnixTime(START), START, b"consumer", b"token", b"nonce"));
+    });
+    criterion.final_summary();
+}

@@ -1,0 +1,100 @@
+//! When a second is surely out of use: at least a window, by a clock that never jumps, since the last insertion into it.
+//!
+//! Asking the clock costs more than the rest of an insertion, so an insertion notes the *tick*: the time of the last
+//! call of [`Quiet::advance`]. When it happened really is known no closer than "before the next call", and that is
+//! how it is counted.
+
+use std::collections::VecDeque;
+
+/// How late calls of [`Quiet::advance`] may have been in an earlier process, of which only the ticks are known. A later
+/// one still would make a second be dropped that much early: refused, not admitted.
+const LATEST_CALL: u64 = 10;
+
+/// Which ticks lie a window back. All times in seconds since the boot.
+pub(super) struct Quiet {
+    window: u64,
+    /// When this process began; smaller ticks are an earlier one's.
+    began: u64,
+    tick: u64,
+    /// Ticks and when they ended, from before a window until now.
+    ended: VecDeque<(u64, u64)>,
+    /// All ticks up to this one ended over a window ago.
+    through: Option<u64>,
+}
+
+impl Quiet {
+    pub(super) fn new(window: u64, began: u64) -> Self {
+        Self {
+            window,
+            began,
+            tick: began,
+            ended: VecDeque::new(),
+            through: None,
+        }
+    }
+
+    /// Ends the tick, if at least a second has passed, and returns the one that insertions are to note.
+    pub(super) fn advance(&mut self, now: u64) -> u64 {
+        if now > self.tick {
+            self.ended.push_back((self.tick, now));
+            self.tick = now;
+            // Whole seconds hide up to one: more than a window, not just one.
+            while let Some((tick, end)) = self.ended.front()
+                && end.saturating_add(self.window) < now
+            {
+                self.through = Some(*tick);
+                self.ended.pop_front();
+            }
+        }
+        self.tick
+    }
+
+    /// Whether an insertion that noted `touched` is over a window ago.
+    pub(super) fn is_past(&self, touched: u64) -> bool {
+        let inherited = touched < self.began
+            && touched
+                .saturating_add(self.window)
+                .saturating_add(LATEST_CALL)
+                < self.tick;
+        inherited || self.through.is_some_and(|through| touched <= through)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_from_the_end_of_the_tick() {
+        let mut quiet = Quiet::new(10, 100);
+        assert_eq!(quiet.advance(100), 100);
+        // The call came late: what noted 100 may have happened as late as 104.
+        assert_eq!(quiet.advance(104), 104);
+        assert_eq!(quiet.advance(114), 114);
+        assert!(!quiet.is_past(100));
+        assert_eq!(quiet.advance(115), 115);
+        assert!(quiet.is_past(100));
+        assert!(!quiet.is_past(104));
+    }
+
+    #[test]
+    fn keeps_no_more_ticks_than_a_window_has_seconds() {
+        let mut quiet = Quiet::new(10, 0);
+        for now in 0..1_000 {
+            quiet.advance(now);
+            quiet.advance(now);
+        }
+        assert!(quiet.ended.len() <= 12);
+    }
+
+    #[test]
+    fn goes_on_with_an_earlier_processs_ticks() {
+        let mut quiet = Quiet::new(10, 100);
+        assert!(!quiet.is_past(90));
+        assert!(quiet.is_past(79));
+        quiet.advance(110);
+        assert!(!quiet.is_past(90));
+        quiet.advance(111);
+        assert!(quiet.is_past(90));
+    }
+}

@@ -1,0 +1,185 @@
+//! Expiry: nothing early, nothing for ever, and clocks that jump.
+
+use super::*;
+
+/// Expires once a second, the wall clock and the steady clock together.
+fn run(window: &LocalWindow, from: u64, seconds: u64) {
+    for second in from..from + seconds {
+        window.expire_at(UnixTime(NOW.0 + second), at(second));
+    }
+}
+
+#[test]
+fn drops_a_second_once_the_window_has_passed() {
+    let window = anonymous(10_000);
+    run(&window, 0, 1);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 9, 1), Insertion::Fresh);
+    run(&window, 1, 301);
+    assert_eq!(window.entries(), 2);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Used);
+    run(&window, 302, 1);
+    assert_eq!(window.entries(), 1);
+    assert_eq!(window.floor(), NOW);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0, 2), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 9, 1), Insertion::Used);
+    run(&window, 303, 7);
+    assert_eq!(window.entries(), 1);
+    run(&window, 310, 1);
+    assert_eq!(window.entries(), 0);
+}
+
+#[test]
+fn keeps_a_second_a_window_from_its_last_insertion() {
+    let window = anonymous(10_000);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    run(&window, 1, 300);
+    // A consumer whose clock is late.
+    assert_eq!(insert(&window, NOW.0, 2), Insertion::Fresh);
+    run(&window, 301, 301);
+    assert_eq!(window.entries(), 2);
+    run(&window, 602, 1);
+    assert_eq!(window.entries(), 0);
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_and_is_put_right_loses_nothing() {
+    let window = anonymous(10_000);
+    run(&window, 0, 60);
+    assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Fresh);
+    for second in 61..200 {
+        window.expire_at(UnixTime(NOW.0 + 1_000_000), at(second));
+    }
+    assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Used);
+    assert_eq!(insert(&window, NOW.0 + 60, 2), Insertion::Fresh);
+    assert_eq!(window.floor(), UnixTime(0));
+    run(&window, 200, 150);
+    assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Used);
+}
+
+#[test]
+fn a_clock_that_stays_ahead_moves_the_floor_no_further_than_nonces_were() {
+    let window = anonymous(10_000);
+    run(&window, 0, 60);
+    assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Fresh);
+    for second in 61..1_000 {
+        window.expire_at(UnixTime(NOW.0 + 1_000_000), at(second));
+    }
+    assert_eq!(window.entries(), 0);
+    assert_eq!(window.floor(), UnixTime(NOW.0 + 60));
+    // Put right, an hour later than it would have had to be: what was dropped stays out, the rest goes on.
+    assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 61, 1), Insertion::Fresh);
+}
+
+#[test]
+fn a_clock_that_goes_back_never_admits_again_what_was_dropped() {
+    let window = anonymous(10_000);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    run(&window, 1, 400);
+    assert_eq!(window.entries(), 0);
+    run(&window, 0, 1);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 - 100, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 1, 1), Insertion::Fresh);
+}
+
+#[test]
+fn nonces_of_a_wrong_clock_stay_until_it_gets_there() {
+    let window = anonymous(10_000);
+    let far = NOW.0 + 10_000_000;
+    assert_eq!(insert(&window, far, 1), Insertion::Fresh);
+    run(&window, 0, 2_000);
+    assert_eq!(insert(&window, far, 1), Insertion::Used);
+    assert_eq!(insert(&window, NOW.0 + 2_000, 1), Insertion::Fresh);
+}
+
+#[test]
+fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
+    let mut place = Place::new();
+    place.params.window = Duration::from_secs(10);
+    let window = place.start();
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Fresh);
+    run(&window, 1, 12);
+    assert_eq!(window.entries(), 1);
+    drop(window);
+    place.params.window = Duration::from_secs(3_600);
+    let window = place.start();
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 1, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Used);
+    run(&window, 0, 3_000);
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Used);
+}
+
+#[test]
+fn a_call_drops_a_bounded_number_of_seconds() {
+    let window = anonymous(10_000);
+    for second in 0..200 {
+        assert_eq!(insert(&window, NOW.0 + second, 1), Insertion::Fresh);
+    }
+    run(&window, 0, 1);
+    let much_later = |seconds: u64| window.expire_at(UnixTime(NOW.0 + 10_000), at(seconds));
+    much_later(1);
+    assert_eq!(window.entries(), 200);
+    let mut left = Vec::new();
+    for second in 0..5 {
+        much_later(1_000 + second);
+        left.push(window.entries());
+    }
+    assert_eq!(left, [136, 72, 8, 0, 0]);
+}
+
+#[test]
+fn memory_of_dropped_seconds_is_used_again() {
+    let window = anonymous(1_000_000);
+    let mut number = 0;
+    let mut bytes = Vec::new();
+    for second in 0..2_000 {
+        for _ in 0..100 {
+            number += 1;
+            assert_eq!(insert(&window, NOW.0 + second, number), Insertion::Fresh);
+        }
+        run(&window, second, 1);
+        bytes.push(window.bytes());
+    }
+    assert!(window.entries() <= 100 * 303);
+    assert_eq!(bytes[500], bytes[1_999]);
+}
+
+#[test]
+fn an_earlier_process_of_this_boot_need_not_be_waited_for_again() {
+    let mut place = Place::new();
+    let window = place.start();
+    run(&window, 0, 1);
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    // Killed and started again every minute, so that no process lives for a window.
+    let mut keep = vec![window];
+    for minute in 1..=6 {
+        place = place.killed();
+        place.boot.uptime = Some(1_000 + minute * 60);
+        let window = place.start();
+        for second in 0..60 {
+            window.expire_at(UnixTime(NOW.0 + minute * 60 + second), at(second));
+        }
+        keep.push(window);
+    }
+    assert_eq!(keep.pop().unwrap().entries(), 0);
+}
+
+#[test]
+fn after_another_boot_all_counts_from_the_start() {
+    let mut place = Place::new();
+    assert_eq!(insert(&place.start(), NOW.0, 1), Insertion::Fresh);
+    place.boot = boot(2);
+    place.boot.uptime = Some(50_000);
+    let window = place.start();
+    for second in 0..=300 {
+        window.expire_at(UnixTime(NOW.0 + 1_000_000), at(second));
+    }
+    assert_eq!(window.entries(), 1);
+    window.expire_at(UnixTime(NOW.0 + 1_000_000), at(302));
+    assert_eq!(window.entries(), 0);
+}

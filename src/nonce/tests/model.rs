@@ -1,0 +1,144 @@
+//! Random histories against a set that forgets nothing.
+
+use std::collections::{BTreeMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A request whose timestamp is this far from the clock.
+    Insert {
+        consumer: u8,
+        token: u8,
+        nonce: u8,
+        skew: i64,
+    },
+    /// Time passes.
+    Pass(u64),
+    /// The wall clock jumps.
+    Jump(i64),
+    /// The process ends, cleanly or not, and another one takes over with another window.
+    Restart { clean: bool, window: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let insert = (0..2u8, 0..2u8, 0..4u8, -15..15i64).prop_map(|(consumer, token, nonce, skew)| {
+        Step::Insert {
+            consumer,
+            token,
+            nonce,
+            skew,
+        }
+    });
+    prop_oneof![
+        20 => insert,
+        6 => (0..8u64).prop_map(Step::Pass),
+        1 => (-40..40i64).prop_map(Step::Jump),
+        1 => (any::<bool>(), 5..15u64).prop_map(|(clean, window)| Step::Restart { clean, window }),
+    ]
+}
+
+/// Everything that was ever accepted, and what the window may have dropped by now at most.
+#[derive(Default)]
+struct Model {
+    accepted: HashSet<(u8, u8, u8, u64)>,
+    /// By second, when the last nonce went in.
+    live: BTreeMap<u64, u64>,
+    droppable: u64,
+}
+
+impl Model {
+    fn expire(&mut self, wall: u64, steady: u64, window: u64) {
+        while let Some((second, touched)) = self.live.first_key_value() {
+            if wall <= second + window || steady < touched + window {
+                break;
+            }
+            self.droppable = self.droppable.max(*second);
+            self.live.pop_first();
+        }
+    }
+}
+
+fn follow(steps: Vec<Step>) {
+    let mut place = Place::new();
+    place.params.window = Duration::from_secs(10);
+    let mut window = place.start();
+    let mut model = Model::default();
+    let (mut wall, mut steady, mut began) = (NOW.0, 0, 0);
+    for step in steps {
+        let reach = place.params.window.as_secs();
+        match step {
+            Step::Insert {
+                consumer,
+                token,
+                nonce,
+                skew,
+            } => {
+                if skew.unsigned_abs() > reach {
+                    continue;
+                }
+                let timestamp = wall.saturating_add_signed(skew);
+                let insertion =
+                    window.insert(UnixTime(wall), timestamp, &[consumer], &[token], &[nonce]);
+                let known = (consumer, token, nonce, timestamp);
+                match insertion {
+                    Insertion::Fresh => {
+                        assert!(model.accepted.insert(known), "{known:?} passed twice");
+                        model.live.insert(timestamp, steady);
+                    }
+                    Insertion::Used => assert!(model.accepted.contains(&known)),
+                    Insertion::Forgotten => assert!(timestamp <= model.droppable, "dropped early"),
+                    Insertion::Full | Insertion::Lost => panic!("{insertion:?}"),
+                }
+            }
+            Step::Pass(seconds) => {
+                wall += seconds;
+                steady += seconds;
+                model.expire(wall, steady, reach);
+                window.expire_at(UnixTime(wall), at(steady - began));
+            }
+            Step::Jump(seconds) => wall = wall.saturating_add_signed(seconds),
+            Step::Restart {
+                clean,
+                window: next,
+            } => {
+                if !clean {
+                    place = place.killed();
+                }
+                drop(window);
+                place.params.window = Duration::from_secs(next);
+                place.boot.uptime = Some(1_000 + steady);
+                began = steady;
+                let opened = place.open().unwrap();
+                assert!(matches!(opened.continuity(), Continuity::Continued { .. }));
+                window = opened.start(Gap::None).unwrap();
+            }
+        }
+    }
+    // Nothing stays for ever.
+    let end = model
+        .accepted
+        .iter()
+        .map(|known| known.3)
+        .max()
+        .unwrap_or(0)
+        + 16;
+    for second in 0..60 {
+        window.expire_at(
+            UnixTime(end.max(wall) + second),
+            at(steady - began + second),
+        );
+    }
+    assert_eq!(window.entries(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_admits_twice_and_never_drops_early(steps in prop::collection::vec(step(), 1..200)) {
+        follow(steps);
+    }
+}
