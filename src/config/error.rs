@@ -1,0 +1,192 @@
+//! What is wrong with a configuration: every problem on one line, all of them together.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
+
+use thiserror::Error;
+
+/// Where a setting was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a file, on a line counted from 1, or `None` where the file as a whole is meant.
+    File { name: Arc<str>, line: Option<u32> },
+    /// In an environment variable.
+    Variable(Arc<str>),
+}
+
+impl Place {
+    pub(super) fn file(name: &Arc<str>) -> Self {
+        Self::File {
+            name: Arc::clone(name),
+            line: None,
+        }
+    }
+
+    pub(super) fn line(name: &Arc<str>, line: u32) -> Self {
+        Self::File {
+            name: Arc::clone(name),
+            line: Some(line),
+        }
+    }
+
+    /// The order in which an operator reads problems: down the file, then the environment.
+    fn rank(&self) -> (u8, u32) {
+        match self {
+            Self::File { line, .. } => (0, line.unwrap_or(u32::MAX)),
+            Self::Variable(_) => (1, 0),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { name, line: None } => f.write_str(name),
+            Self::File {
+                name,
+                line: Some(line),
+            } => write!(f, "{name}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One thing that is wrong, with its place, its key and its mend. Prints as exactly one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    place: Place,
+    key: Option<String>,
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(place: &Place, key: &str, message: impl Into<String>) -> Self {
+        Self {
+            place: place.clone(),
+            key: Some(key.to_owned()),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn without_key(place: &Place, message: impl Into<String>) -> Self {
+        Self {
+            place: place.clone(),
+            key: None,
+            message: message.into(),
+        }
+    }
+
+    /// The key that is wrong, such as `listen.address` or `operation[1].path`; `None` if it is no key's fault.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = OneLine(f);
+        write!(line, "{}: ", self.place)?;
+        if let Some(key) = &self.key {
+            write!(line, "{key}: ")?;
+        }
+        line.write_str(&self.message)
+    }
+}
+
+/// Writes control characters escaped: a key in a file may have a line break in it, an error line may not.
+struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for OneLine<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|character| {
+            if character.is_control() {
+                write!(self.0, "{}", character.escape_default())
+            } else {
+                self.0.write_char(character)
+            }
+        })
+    }
+}
+
+/// Every problem of a configuration; prints one line for each.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct ConfigErrors(Vec<Problem>);
+
+impl ConfigErrors {
+    /// The problems in the order of the file, those of the environment last. There is at least one.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl From<Problem> for ConfigErrors {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_char('\n')?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects problems while the reading goes on.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, place: &Place, key: &str, message: impl Into<String>) {
+        self.0.push(Problem::new(place, key, message));
+    }
+
+    pub(super) fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// Whether `key` has a problem already: then its value is a stand-in, and rules about it would only confuse.
+    pub(super) fn concern(&self, key: &str) -> bool {
+        self.0.iter().any(|problem| problem.key() == Some(key))
+    }
+
+    pub(super) fn into_result<T>(mut self, value: T) -> Result<T, ConfigErrors> {
+        if self.0.is_empty() {
+            return Ok(value);
+        }
+        self.0.sort_by_key(|problem| problem.place.rank());
+        Err(ConfigErrors(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_one_line_whatever_the_key_holds() {
+        let place = Place::line(&Arc::from("a.toml"), 3);
+        let problem = Problem::new(&place, "a\nb", "tab\there");
+        assert_eq!(problem.to_string(), "a.toml:3: a\\nb: tab\\there");
+    }
+
+    #[test]
+    fn sorts_by_line_and_puts_the_environment_last() {
+        let name = Arc::from("a.toml");
+        let mut problems = Problems::default();
+        problems.add(&Place::Variable(Arc::from("V")), "c", "x");
+        problems.add(&Place::file(&name), "b", "x");
+        problems.add(&Place::line(&name, 2), "a", "x");
+        let errors = problems.into_result(()).unwrap_err();
+        assert_eq!(errors.to_string(), "a.toml:2: a: x\na.toml: b: x\nV: c: x");
+    }
+}

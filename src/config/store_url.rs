@@ -1,0 +1,99 @@
+//! `store.url`: a path or a URL, the latter perhaps with a password in it.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use super::setting::Text;
+
+/// Where the store is. Does not print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// The URL as written.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The path of the SQLite file; `sqlite:` may stand before it.
+    #[must_use]
+    pub fn sqlite_path(&self) -> PathBuf {
+        Path::new(self.0.strip_prefix("sqlite:").unwrap_or(&self.0)).to_owned()
+    }
+
+    /// Why this is no file that SQLite could keep a store in.
+    pub(super) fn sqlite_problem(&self) -> Option<&'static str> {
+        let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
+        if self.0.contains("://") {
+            Some("with backend \"sqlite\" this is the path of a file, not the URL of a server")
+        } else if path.is_empty() {
+            Some("the path is empty; write the name of a file")
+        } else if path.starts_with("file:") {
+            Some("write the path of the file, without file:")
+        } else if path.starts_with(':') {
+            Some("a store in memory ends with the process; write the path of a file")
+        } else if path.ends_with('/') {
+            Some("this is a directory; write the path of a file")
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+impl Text for StoreUrl {
+    fn expected() -> Cow<'static, str> {
+        "a path such as \"countersign.db\"".into()
+    }
+
+    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
+        if text.is_empty() {
+            return Err("it is empty".into());
+        }
+        if text.chars().any(char::is_control) {
+            return Err("it has a control character in it".into());
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_files_from_what_is_none() {
+        let url = |text: &str| StoreUrl::parse(text).unwrap();
+        for text in [
+            "a.db",
+            "./a.db",
+            "/var/lib/a.db",
+            "sqlite:a.db",
+            "sqlite:/a.db",
+        ] {
+            assert_eq!(url(text).sqlite_problem(), None, "{text}");
+        }
+        assert_eq!(url("sqlite:/a.db").sqlite_path(), Path::new("/a.db"));
+        for text in [
+            "postgres://h/db",
+            "sqlite://a.db",
+            "sqlite:",
+            "file:a.db?mode=ro",
+            ":memory:",
+            "sqlite::memory:",
+            "data/",
+        ] {
+            assert!(url(text).sqlite_problem().is_some(), "{text}");
+        }
+        assert_eq!(format!("{:?}", url("postgres://u:p@h/db")), "<redacted>");
+    }
+}

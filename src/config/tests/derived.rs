@@ -1,0 +1,70 @@
+//! Defaults, what follows from other keys, and what a reload cannot change.
+
+use super::*;
+
+#[test]
+fn defaults_are_those_of_the_contract() {
+    let config = read(MINIMAL);
+    assert_eq!(config.signature.timestamp_window, Duration::from_secs(300));
+    assert_eq!(config.limits.head_bytes.bytes(), 32_768);
+    assert_eq!(config.limits.connections.get(), 10_000);
+    assert_eq!(config.tokens.access_ttl, Lifetime::Never);
+    assert_eq!(config.login.max_failures.to_string(), "10 per 15m");
+    assert_eq!(config.identity.user_header, "x-auth-user");
+    assert_eq!(
+        config.operations.forbidden_status,
+        ForbiddenStatus::NotFound
+    );
+    assert!(
+        !config
+            .signature
+            .methods
+            .contains(&SignatureMethod::Plaintext)
+    );
+    assert_eq!(config.upstream.drop_headers.len(), 5);
+}
+
+#[test]
+fn derives_what_is_not_written() {
+    let bound: SocketAddr = "127.0.0.1:4711".parse().unwrap();
+    let config = read(MINIMAL);
+    assert!(config.workers() >= NonZeroUsize::MIN);
+    assert_eq!(config.base_url(bound).to_string(), "http://127.0.0.1:4711");
+    let urls = config.public_api_urls(bound);
+    assert_eq!(urls.len(), 1);
+    assert_eq!(urls[0].0.to_string(), "http://127.0.0.1:4711");
+    assert_eq!(config.nonce_scope(), NonceScope::Local);
+    assert_eq!(
+        config.nonce_path().as_deref(),
+        Some(Path::new("countersign.db.nonces"))
+    );
+    assert_eq!(config.unlisted(), Unlisted::Consumer);
+
+    let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
+    let config = read(&format!("{MINIMAL}{text}"));
+    let bound: SocketAddr = "[::1]:443".parse().unwrap();
+    assert_eq!(config.base_url(bound).to_string(), "https://[::1]");
+    assert_eq!(config.workers().get(), 2);
+    assert_eq!(
+        config.nonce_path().as_deref(),
+        Some(Path::new("/d/x.db.nonces"))
+    );
+    assert_eq!(config.unlisted(), Unlisted::Nobody);
+    assert_eq!(config.unlisted().kind(), None);
+}
+
+#[test]
+fn knows_what_a_reload_cannot_change() {
+    let config = read(MINIMAL);
+    let same = read(&format!(
+        "{MINIMAL}log.level = \"debug\"\n[[operation]]\npath = \"/a\""
+    ));
+    assert!(config.needs_restart(&same).is_empty());
+    let other = read(&format!(
+        "{MINIMAL}listen.workers = 60000\nstore.url = \"b.db\""
+    ));
+    assert_eq!(
+        config.needs_restart(&other),
+        ["listen.workers", "nonce.path", "store.url"]
+    );
+}

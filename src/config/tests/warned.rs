@@ -1,0 +1,114 @@
+//! What is valid and unwise.
+
+use super::*;
+
+/// The keys of the warnings of a configuration, less those that even the defaults have.
+fn warned(text: &str) -> Vec<String> {
+    let config = read(&format!("{MINIMAL}{text}"));
+    let common = read(MINIMAL).warnings();
+    let warnings = config.warnings().into_iter();
+    warnings
+        .filter(|warning| !common.contains(warning))
+        .map(|warning| warning.key)
+        .collect()
+}
+
+#[test]
+fn warns_of_what_is_valid_and_unwise() {
+    let public = "service.base_url = \"https://a\"\n";
+    for (text, keys) in [
+        ("", &[][..]),
+        (
+            "service.base_url = \"https://a\"",
+            &["service.public_api_urls"],
+        ),
+        (
+            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"https://b\"]",
+            &[],
+        ),
+        (
+            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"http://b\", \"https://a/x\"]",
+            &["service.public_api_urls", "service.public_api_urls"],
+        ),
+        (
+            "service.base_url = \"http://a\"\nservice.allow_http = true\nservice.public_api_urls = \"https://b\"",
+            &["service.base_url"],
+        ),
+        (
+            "service.base_url = \"http://localhost:8080\"\nservice.allow_http = true",
+            &["service.allow_http"],
+        ),
+        (
+            "listen.trusted_proxies = \"0.0.0.0/0\"",
+            &["listen.trusted_proxies"],
+        ),
+        ("listen.drain = \"0s\"", &["listen.drain"]),
+        (
+            "signature.methods = [\"HMAC-SHA1\", \"PLAINTEXT\"]",
+            &["signature.methods"],
+        ),
+        ("signature.methods = [\"HMAC-MD5\"]", &["signature.methods"]),
+        (
+            "signature.timestamp_window = \"2h\"",
+            &["signature.timestamp_window"],
+        ),
+        (
+            "signature.default_dialect = \"legacy\"",
+            &["signature.default_dialect"],
+        ),
+        (
+            "signature.enforcement = \"observe\"",
+            &["signature.enforcement"],
+        ),
+        ("signature.advice = \"full\"", &["signature.advice"]),
+        ("nonce.on_lost = \"accept\"", &["nonce.on_lost"]),
+        ("nonce.path = \"/tmp/n\"", &["nonce.path"]),
+        ("cache.stale_if_error = \"1h\"", &["cache.stale_if_error"]),
+        ("cache.ttl = \"0s\"", &["cache.ttl"]),
+        (
+            "operations.unlisted = \"anonymous\"",
+            &["operations.unlisted"],
+        ),
+        (
+            "operations.unlisted = \"consumer\"\n[[operation]]\npath = \"/a\"",
+            &["operations.unlisted"],
+        ),
+        ("admin.listen = \"0.0.0.0:1\"", &["admin.listen"]),
+        ("log.access = false", &["log.access"]),
+        ("[[permission]]\nname = \"a\"", &["permission[1].name"]),
+        (
+            "[[operation]]\npath = \"/a\"\nenforcement = \"observe\"",
+            &["operation[1].enforcement"],
+        ),
+        (
+            "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/a\"\npermission = \"a\"\naccess = \"user\"",
+            &["operation[1].permission"],
+        ),
+        (
+            "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/a\"\npermission = \"a\"\naccess = [\"consumer\", \"anonymous\"]",
+            &["operation[1].access"],
+        ),
+    ] {
+        assert_eq!(warned(text), keys, "{text}");
+    }
+    let open =
+        format!("{public}listen.address = \"0.0.0.0:1\"\nservice.public_api_urls = \"https://b\"");
+    assert_eq!(warned(&open), ["listen.address"]);
+    assert_eq!(
+        warned(&format!("{open}\nlisten.trusted_proxies = \"10.0.0.0/8\"")),
+        [""; 0]
+    );
+    for warning in read(&format!("{MINIMAL}{open}")).warnings() {
+        assert_eq!(warning.to_string().lines().count(), 1);
+    }
+    let far = read("upstream.api_url = \"http://api:80\"\nidentity.forward_authorization = true");
+    let keys: Vec<_> = far
+        .warnings()
+        .into_iter()
+        .map(|warning| warning.key)
+        .collect();
+    assert_eq!(
+        keys[..2],
+        ["upstream.api_url", "identity.forward_authorization"]
+    );
+}
