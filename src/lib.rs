@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod issue;
 pub mod names;
 pub mod nonce;
 pub mod oauth;

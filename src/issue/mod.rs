@@ -1,0 +1,6 @@
+//! The rules of giving out tokens: what is random, which callbacks are accepted, which permissions are granted.
+
+pub mod callback;
+pub mod permissions;
+pub mod random;
+mod uri;

@@ -1,0 +1,102 @@
+//! Which permissions a request token asks for.
+
+use thiserror::Error;
+
+use crate::names::Permission;
+
+/// Why a `scope` is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ScopeError {
+    /// It is there and names nothing: neither "all" nor "none" is a safe guess.
+    #[error("scope names no permission")]
+    Empty,
+    /// It names a permission that the consumer is not registered for, or that does not exist.
+    #[error("scope names a permission that the consumer is not registered for")]
+    NotRegistered,
+}
+
+/// Narrows a consumer's registered permissions to those that `scope` names, in the order of registration.
+///
+/// `scope` is the decoded value of the parameter, names separated by spaces; `None`, the parameter being absent, means
+/// all that are registered.
+///
+/// # Errors
+///
+/// [`ScopeError`]: `400 parameter_rejected` on the request token call.
+pub fn narrow(
+    registered: &[Permission],
+    scope: Option<&[u8]>,
+) -> Result<Vec<Permission>, ScopeError> {
+    let Some(scope) = scope else {
+        return Ok(registered.to_vec());
+    };
+    let asked: Vec<&[u8]> = scope
+        .split(|byte| *byte == b' ')
+        .filter(|name| !name.is_empty())
+        .collect();
+    if asked.is_empty() {
+        return Err(ScopeError::Empty);
+    }
+    let is_registered = |name: &&[u8]| {
+        registered
+            .iter()
+            .any(|permission| permission.as_str().as_bytes() == *name)
+    };
+    if !asked.iter().all(is_registered) {
+        return Err(ScopeError::NotRegistered);
+    }
+    let is_asked = |permission: &&Permission| asked.contains(&permission.as_str().as_bytes());
+    Ok(registered.iter().filter(is_asked).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permissions(names: &[&str]) -> Vec<Permission> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn absent_scope_means_all_that_are_registered() {
+        let registered = permissions(&["read", "write"]);
+        assert_eq!(narrow(&registered, None), Ok(registered.clone()));
+        assert_eq!(narrow(&[], None), Ok(vec![]));
+    }
+
+    #[test]
+    fn scope_narrows_and_counts_a_name_once() {
+        let registered = permissions(&["read", "write", "delete"]);
+        let narrowed = narrow(&registered, Some(b"delete read  read"));
+        assert_eq!(narrowed, Ok(permissions(&["read", "delete"])));
+    }
+
+    #[test]
+    fn refuses_what_is_not_registered() {
+        let registered = permissions(&["read"]);
+        for scope in [
+            "write",
+            "read write",
+            "READ",
+            "rea",
+            "read,write",
+            "read\twrite",
+            "r\u{e9}ad",
+        ] {
+            let narrowed = narrow(&registered, Some(scope.as_bytes()));
+            assert_eq!(narrowed, Err(ScopeError::NotRegistered), "{scope:?}");
+        }
+        assert_eq!(narrow(&[], Some(b"read")), Err(ScopeError::NotRegistered));
+        assert_eq!(
+            narrow(&registered, Some(b"\xff")),
+            Err(ScopeError::NotRegistered)
+        );
+    }
+
+    #[test]
+    fn refuses_a_scope_that_names_nothing() {
+        for scope in ["", " ", "   "] {
+            assert_eq!(narrow(&[], Some(scope.as_bytes())), Err(ScopeError::Empty));
+        }
+    }
+}
