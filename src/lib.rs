@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod config;
 pub mod issue;
+pub mod login;
 pub mod names;
 pub mod nonce;
 pub mod oauth;

@@ -1,0 +1,295 @@
+//! A store in memory for tests of logins and pages: what they use, as the port describes it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+    store::{
+        Store, StoreError, StoreFuture,
+        port::{Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        record::{
+            AccessToken, Consumer, ConsumerUpdate, RequestToken, RequestTokenState, Session, User,
+        },
+        transfer::{Import, Record},
+    },
+};
+
+/// An enabled user without a password, whose id is `id-` and the name.
+pub(crate) fn user(name: &str) -> User {
+    User {
+        id: format!("id-{name}").parse().unwrap(),
+        name: name.to_owned(),
+        display_name: None,
+        password_hash: None,
+        enabled: true,
+        created_at: UnixTime(0),
+    }
+}
+
+/// The store.
+#[derive(Default)]
+pub(crate) struct MemoryStore {
+    records: Mutex<Records>,
+    fails: AtomicBool,
+    calls: AtomicUsize,
+}
+
+#[derive(Default)]
+pub(crate) struct Records {
+    pub(crate) consumers: BTreeMap<ConsumerKey, Consumer>,
+    pub(crate) users: BTreeMap<UserId, User>,
+    pub(crate) request_tokens: BTreeMap<String, RequestToken>,
+    pub(crate) access_tokens: BTreeMap<String, AccessToken>,
+    pub(crate) sessions: BTreeMap<[u8; 32], Session>,
+}
+
+impl MemoryStore {
+    /// What is kept, to look at and to change.
+    pub(crate) fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap()
+    }
+
+    /// From now on every call fails, or none.
+    pub(crate) fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    /// How many calls there were.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn put_user(&self, user: User) {
+        self.records().users.insert(user.id.clone(), user);
+    }
+
+    pub(crate) fn user_named(&self, name: &str) -> User {
+        self.records()
+            .users
+            .values()
+            .find(|user| user.name == name)
+            .unwrap()
+            .clone()
+    }
+
+    fn answer<'a, T: Send + 'a>(
+        &'a self,
+        what: impl FnOnce(&mut Records) -> T + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(StoreError::Unavailable("switched off".into()));
+            }
+            Ok(what(&mut self.records()))
+        })
+    }
+
+    fn unused<T: Send>(&self) -> StoreFuture<'_, T> {
+        Box::pin(async { Err(StoreError::Broken("the double does not know this use case")) })
+    }
+}
+
+impl Store for MemoryStore {
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        self.answer(|_| ())
+    }
+    fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {
+        self.answer(|records| records.consumers.get(key).cloned())
+    }
+    fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>> {
+        self.answer(|records| records.access_tokens.get(token).cloned())
+    }
+    fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>> {
+        self.answer(|records| records.request_tokens.get(token).cloned())
+    }
+    fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()> {
+        self.answer(|records| drop(records.request_tokens.insert(token.token.clone(), token)))
+    }
+    fn decide<'a>(
+        &'a self,
+        token: &'a str,
+        user: &'a UserId,
+        decision: Decision,
+        now: UnixTime,
+    ) -> StoreFuture<'a, Decided> {
+        self.answer(move |records| {
+            let enabled = records.users.get(user).is_some_and(|user| user.enabled);
+            let Some(token) = records.request_tokens.get_mut(token).filter(|_| enabled) else {
+                return Decided::Unknown;
+            };
+            if token.state != RequestTokenState::Issued {
+                return Decided::AlreadyDecided;
+            }
+            if now >= token.expires_at {
+                return Decided::Expired;
+            }
+            token.state = match decision {
+                Decision::Deny => RequestTokenState::Denied,
+                Decision::Allow {
+                    verifier,
+                    redirect_token,
+                    expires_at,
+                } => {
+                    token.expires_at = expires_at;
+                    RequestTokenState::Authorized {
+                        user: user.clone(),
+                        verifier,
+                        redirect_token,
+                    }
+                }
+            };
+            Decided::Recorded
+        })
+    }
+    fn exchange(&self, _: Exchange) -> StoreFuture<'_, Exchanged> {
+        self.unused()
+    }
+    fn issue_access_token(&self, _: AccessToken) -> StoreFuture<'_, Added> {
+        self.unused()
+    }
+    fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool> {
+        self.answer(move |records| match records.access_tokens.get_mut(token) {
+            Some(token) => {
+                token.revoked_at.get_or_insert(now);
+                true
+            }
+            None => false,
+        })
+    }
+    fn access_tokens<'a>(
+        &'a self,
+        filter: &'a TokenFilter,
+        after: Option<&'a str>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<AccessToken>> {
+        self.answer(move |records| {
+            records
+                .access_tokens
+                .values()
+                .filter(|token| after.is_none_or(|after| token.token.as_str() > after))
+                .filter(|token| filter.user.as_ref().is_none_or(|user| token.user == *user))
+                .filter(|token| {
+                    filter
+                        .consumer
+                        .as_ref()
+                        .is_none_or(|key| token.consumer == *key)
+                })
+                .take(usize::try_from(limit).unwrap())
+                .cloned()
+                .collect()
+        })
+    }
+    fn record_uses(&self, _: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()> {
+        self.unused()
+    }
+    fn add_consumer(&self, _: Consumer) -> StoreFuture<'_, Added> {
+        self.unused()
+    }
+    fn update_consumer<'a>(
+        &'a self,
+        _: &'a ConsumerKey,
+        _: ConsumerUpdate,
+    ) -> StoreFuture<'a, Option<Consumer>> {
+        self.unused()
+    }
+    fn rotate_consumer_secret<'a>(
+        &'a self,
+        _: &'a ConsumerKey,
+        _: Secret,
+        _: Option<UnixTime>,
+    ) -> StoreFuture<'a, Option<Consumer>> {
+        self.unused()
+    }
+    fn remove_consumer<'a>(&'a self, _: &'a ConsumerKey) -> StoreFuture<'a, bool> {
+        self.unused()
+    }
+    fn consumers<'a>(
+        &'a self,
+        _: Option<&'a ConsumerKey>,
+        _: u32,
+    ) -> StoreFuture<'a, Vec<Consumer>> {
+        self.unused()
+    }
+    fn add_user(&self, _: User) -> StoreFuture<'_, Added> {
+        self.unused()
+    }
+    fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {
+        self.answer(|records| records.users.get(id).cloned())
+    }
+    fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>> {
+        self.answer(|records| {
+            records
+                .users
+                .values()
+                .find(|user| user.name.eq_ignore_ascii_case(name))
+                .cloned()
+        })
+    }
+    fn set_password<'a>(&'a self, _: &'a UserId, _: Secret) -> StoreFuture<'a, bool> {
+        self.unused()
+    }
+    fn set_user_enabled<'a>(
+        &'a self,
+        _: &'a UserId,
+        _: bool,
+        _: UnixTime,
+    ) -> StoreFuture<'a, bool> {
+        self.unused()
+    }
+    fn remove_user<'a>(&'a self, _: &'a UserId, _: UnixTime) -> StoreFuture<'a, bool> {
+        self.unused()
+    }
+    fn users<'a>(&'a self, _: Option<&'a UserId>, _: u32) -> StoreFuture<'a, Vec<User>> {
+        self.unused()
+    }
+    fn open_session(&self, session: Session) -> StoreFuture<'_, ()> {
+        self.answer(|records| drop(records.sessions.insert(session.id_hash, session)))
+    }
+    fn session<'a>(
+        &'a self,
+        id_hash: &'a [u8; 32],
+        now: UnixTime,
+    ) -> StoreFuture<'a, Option<(Session, User)>> {
+        self.answer(move |records| {
+            let session = records
+                .sessions
+                .get(id_hash)
+                .filter(|session| now < session.expires_at)?;
+            let user = records
+                .users
+                .get(&session.user)
+                .filter(|user| user.enabled)?;
+            Some((session.clone(), user.clone()))
+        })
+    }
+    fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
+        self.answer(|records| drop(records.sessions.remove(id_hash)))
+    }
+    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
+        self.unused()
+    }
+    fn import(&self, _: Vec<Record>) -> StoreFuture<'_, Import> {
+        self.unused()
+    }
+    fn changes_since(&self, _: u64) -> StoreFuture<'_, Changes> {
+        self.unused()
+    }
+    fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
+        self.unused()
+    }
+    fn set_local_nonces_until(&self, _: UnixTime) -> StoreFuture<'_, ()> {
+        self.unused()
+    }
+    fn purge(&self, _: UnixTime) -> StoreFuture<'_, ()> {
+        self.unused()
+    }
+}

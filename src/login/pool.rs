@@ -1,0 +1,188 @@
+//! A few threads of their own for password hashing, so that logins can never starve the proxy.
+//!
+//! argon2 takes milliseconds of a core and megabytes each time. On the workers it would stop every connection of that
+//! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`Pool`]'s threads hash, at a
+//! lower priority than the workers, and what finds the short queue full is told so at once.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+};
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads for short, expensive work. They end when the pool is dropped.
+#[derive(Debug)]
+pub struct Pool {
+    queue: SyncSender<Job>,
+}
+
+/// Why a job has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PoolError {
+    /// The queue is full: try again later.
+    #[error("too many jobs are waiting")]
+    Busy,
+    /// The job panicked, or its thread is gone.
+    #[error("the job failed")]
+    Failed,
+}
+
+impl Pool {
+    /// Threads of the usual pool: two hash at a time, 38 MiB.
+    pub const THREADS: usize = 2;
+    /// Jobs that may wait in the usual pool: about a fifth of a second's work.
+    pub const QUEUE: usize = 16;
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it gives no thread.
+    pub fn start(threads: usize, queue: usize) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel::<Job>(queue);
+        let receiver = Arc::new(Mutex::new(receiver));
+        for number in 0..threads.max(1) {
+            let receiver = Arc::clone(&receiver);
+            thread::Builder::new()
+                .name(format!("password-{number}"))
+                .spawn(move || work(&receiver))?;
+        }
+        Ok(Self { queue: sender })
+    }
+
+    /// Runs `job` on one of the threads.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Busy`] at once if the queue is full.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before the job has begun, it is never begun.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let (sender, receiver) = oneshot::channel();
+        let job = Box::new(move || {
+            if !sender.is_closed() {
+                // Whoever asked may go away meanwhile: then nobody needs the result.
+                let _ = sender.send(job());
+            }
+        });
+        match self.queue.try_send(job) {
+            Ok(()) => receiver.await.map_err(|_| PoolError::Failed),
+            Err(TrySendError::Full(_)) => Err(PoolError::Busy),
+            Err(TrySendError::Disconnected(_)) => Err(PoolError::Failed),
+        }
+    }
+}
+
+fn work(queue: &Mutex<Receiver<Job>>) {
+    // On Linux a priority belongs to the thread that sets it. Without it logins only compete on equal terms.
+    let _ = rustix::process::setpriority_process(None, 10);
+    loop {
+        // One idle thread waits in `recv` and the others for the lock; the lock is not held while a job runs.
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        // A panic ends the job, not the thread; its result is dropped and `run` answers `Failed`.
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a job of the password pool panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::{
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    /// Begins a job as an executor would, and leaves it waiting.
+    fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[tokio::test]
+    async fn runs_a_job_and_survives_one_that_panics() {
+        let pool = Pool::start(1, 4).unwrap();
+        assert_eq!(pool.run(|| 1 + 1).await, Ok(2));
+        assert_eq!(
+            pool.run(|| -> u8 { panic!("on purpose") }).await,
+            Err(PoolError::Failed)
+        );
+        assert_eq!(pool.run(|| 3).await, Ok(3));
+    }
+
+    #[tokio::test]
+    async fn refuses_at_once_when_the_queue_is_full() {
+        let pool = Pool::start(2, 3).unwrap();
+        let (started, starts) = mpsc::channel();
+        let (gate, gated) = mpsc::channel::<()>();
+        let gated = Arc::new(Mutex::new(gated));
+        let occupy = || {
+            let (started, gated) = (started.clone(), Arc::clone(&gated));
+            pool.run(move || {
+                started.send(()).unwrap();
+                let _ = gated.lock().unwrap().recv();
+            })
+        };
+        let (mut first, mut second) = (pin!(occupy()), pin!(occupy()));
+        assert!(poll(first.as_mut()).is_pending());
+        starts.recv().unwrap();
+        assert!(poll(second.as_mut()).is_pending());
+        starts.recv().unwrap();
+        // Both threads are taken: three wait, the fourth is turned away.
+        let mut waiting: Vec<_> = (0..3)
+            .map(|number| Box::pin(pool.run(move || number)))
+            .collect();
+        for job in &mut waiting {
+            assert!(poll(job.as_mut()).is_pending());
+        }
+        assert_eq!(pool.run(|| 0).await, Err(PoolError::Busy));
+        drop(gate);
+        for (number, job) in waiting.into_iter().enumerate() {
+            assert_eq!(job.await, Ok(number));
+        }
+        assert_eq!((first.await, second.await), (Ok(()), Ok(())));
+    }
+
+    #[tokio::test]
+    async fn does_not_begin_a_job_that_nobody_waits_for() {
+        let pool = Pool::start(1, 4).unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let (started, starts) = mpsc::channel();
+        let (gate, gated) = mpsc::channel::<()>();
+        let mut first = pin!(pool.run(move || {
+            started.send(()).unwrap();
+            let _ = gated.recv();
+        }));
+        assert!(poll(first.as_mut()).is_pending());
+        starts.recv().unwrap();
+        {
+            let ran = Arc::clone(&ran);
+            let mut given_up = Box::pin(pool.run(move || ran.fetch_add(1, Ordering::SeqCst)));
+            assert!(poll(given_up.as_mut()).is_pending());
+        }
+        drop(gate);
+        first.await.unwrap();
+        assert_eq!(pool.run(|| ()).await, Ok(()));
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+    }
+}

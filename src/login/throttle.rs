@@ -1,0 +1,290 @@
+//! Keeps the guessing of passwords slow: `login.max_failures`.
+//!
+//! Failures are counted by account together with address, and at ten times the limit by address; never by account
+//! alone, or a stranger could lock anybody out. At the limit there is a pause of 30 seconds, after it one attempt, and
+//! each further failure doubles the pause, up to the period. A whole period after the last pause, or after the first
+//! failure if there was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
+//!
+//! An attempt is counted as a failure when it begins and taken back when it proves right, so that a hundred attempts at
+//! once count a hundred. The count is this process's own.
+//!
+//! # What bounds the memory
+//!
+//! The table has 16,384 sets of 8 entries, some 4 MiB when full. A key (of a keyed hash, so nobody can aim)
+//! belongs to one set. Where a set is full of entries that still count, the new one takes the place of the entry with
+//! the fewest failures, and never of one that is in its pause: a stranger who wants to wash away nine failures has to
+//! fill their set with as many, and, not knowing it, every set. If all of a set is in its pause, the attempt is refused
+//! for the first pause: that fails closed, and only for the keys of that set. To do so to a tenth of the sets, some
+//! thirteen thousand pairs must be in their pause, each with ten failures that a password hash was computed for.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::clock::UnixTime;
+
+/// Sets of the table.
+const SETS: usize = 16_384;
+/// Entries of a set.
+const WAYS: usize = 8;
+/// The first pause.
+const FIRST_PAUSE: Duration = Duration::from_secs(30);
+/// How many times the failures of one account an address may have, over all accounts.
+const ADDRESS_FACTOR: u32 = 10;
+
+/// How many failures are taken in what time: `"10 per 15m"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Failures of one account from one address; at least 1.
+    pub failures: u32,
+    /// The time in which they count, and the longest pause.
+    pub period: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            failures: 10,
+            period: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// Counts failed logins. One for the process; it outlives a reload, which only [sets new limits](Self::set_limits).
+#[derive(Debug)]
+pub struct Throttle {
+    keys: RandomState,
+    table: Mutex<Table>,
+}
+
+/// The attempt is refused, and has not been counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttled {
+    /// When the next one may be made: whole seconds, at least one.
+    pub retry_after: Duration,
+}
+
+/// An attempt that has begun. Unless it is given back it stays a failure.
+#[derive(Debug)]
+#[must_use]
+pub struct Attempt {
+    by_account: Charge,
+    by_address: Charge,
+}
+
+impl Throttle {
+    /// Counts nothing yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let sets = std::iter::repeat_with(Vec::new).take(SETS).collect();
+        Self {
+            keys: RandomState::new(),
+            table: Mutex::new(Table { limits, sets }),
+        }
+    }
+
+    /// Changes the limits; what is counted stays counted.
+    pub fn set_limits(&self, limits: Limits) {
+        self.table().limits = limits;
+    }
+
+    /// Begins an attempt on `account` (known or not, in any ASCII case) from `address`, and counts it as failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Throttled`] while the account from this address, or the address, is in its pause.
+    pub fn begin(
+        &self,
+        account: &str,
+        address: IpAddr,
+        now: UnixTime,
+    ) -> Result<Attempt, Throttled> {
+        let network = network(address);
+        let account_key = self
+            .keys
+            .hash_one((network, Some(account.to_ascii_lowercase())));
+        let address_key = self.keys.hash_one((network, None::<String>));
+        let mut table = self.table();
+        let failures = table.limits.failures.max(1);
+        // Both are looked at before either is counted: an attempt that is refused counts nowhere.
+        let pause = table
+            .pause(account_key, now)
+            .max(table.pause(address_key, now));
+        if let Some(retry_after) = pause {
+            return Err(Throttled { retry_after });
+        }
+        Ok(Attempt {
+            by_account: table.charge(account_key, failures, now),
+            by_address: table.charge(address_key, failures.saturating_mul(ADDRESS_FACTOR), now),
+        })
+    }
+
+    /// The password was right: the account's failures from this address are forgotten, the address's others are not, or
+    /// anybody with an account could guess at others for ever.
+    pub fn succeeded(&self, attempt: &Attempt, now: UnixTime) {
+        let mut table = self.table();
+        table.forget(&attempt.by_account);
+        table.give_back(&attempt.by_address, now);
+    }
+
+    /// The attempt was not checked at all: it counts nowhere.
+    pub fn withdrawn(&self, attempt: &Attempt, now: UnixTime) {
+        let mut table = self.table();
+        table.give_back(&attempt.by_account, now);
+        table.give_back(&attempt.by_address, now);
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A count that a panic left half done is still a count.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one address stands for: itself, or its /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[derive(Debug)]
+struct Table {
+    limits: Limits,
+    sets: Box<[Vec<Entry>]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    key: u64,
+    failures: u32,
+    pauses: u32,
+    first_failure: UnixTime,
+    paused_until: UnixTime,
+}
+
+/// What one attempt changed in one entry.
+#[derive(Debug)]
+struct Charge {
+    key: u64,
+    began_pause: bool,
+}
+
+impl Table {
+    fn set(&mut self, key: u64) -> &mut Vec<Entry> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the remainder is below SETS"
+        )]
+        let index = (key % SETS as u64) as usize;
+        &mut self.sets[index]
+    }
+
+    fn entry(&mut self, key: u64) -> Option<&mut Entry> {
+        self.set(key).iter_mut().find(|entry| entry.key == key)
+    }
+
+    /// How long `key` must wait; drops what counts no longer.
+    fn pause(&mut self, key: u64, now: UnixTime) -> Option<Duration> {
+        let period = self.limits.period;
+        let set = self.set(key);
+        set.retain(|entry| entry.counts(now, period));
+        match set.iter().find(|entry| entry.key == key) {
+            Some(entry) => entry.pause(now),
+            None if set.len() == WAYS && set.iter().all(|entry| entry.pause(now).is_some()) => {
+                Some(FIRST_PAUSE)
+            }
+            None => None,
+        }
+    }
+
+    /// Counts a failure of `key`, which is in no pause; at `limit` a pause begins.
+    fn charge(&mut self, key: u64, limit: u32, now: UnixTime) -> Charge {
+        let longest = self.limits.period;
+        let set = self.set(key);
+        let at = match set.iter().position(|entry| entry.key == key) {
+            Some(at) => at,
+            None => {
+                if set.len() == WAYS {
+                    let weakest = set
+                        .iter()
+                        .enumerate()
+                        .filter(|(_, entry)| entry.pause(now).is_none())
+                        .min_by_key(|(_, entry)| (entry.failures, entry.first_failure));
+                    match weakest.map(|(at, _)| at) {
+                        Some(at) => drop(set.swap_remove(at)),
+                        // The account's charge of this very attempt took the last one that was in no pause: the
+                        // attempt is counted there.
+                        None => {
+                            return Charge {
+                                key,
+                                began_pause: false,
+                            };
+                        }
+                    }
+                }
+                set.push(Entry::new(key, now));
+                set.len() - 1
+            }
+        };
+        let entry = &mut set[at];
+        entry.failures = entry.failures.saturating_add(1);
+        let began_pause = entry.failures >= limit;
+        if began_pause {
+            let doubled = FIRST_PAUSE.saturating_mul(1 << entry.pauses.min(20));
+            entry.pauses += 1;
+            entry.paused_until = now.after(doubled.min(longest).max(Duration::from_secs(1)));
+        }
+        Charge { key, began_pause }
+    }
+
+    fn give_back(&mut self, charge: &Charge, now: UnixTime) {
+        if let Some(entry) = self.entry(charge.key) {
+            entry.failures = entry.failures.saturating_sub(1);
+            if charge.began_pause {
+                entry.pauses = entry.pauses.saturating_sub(1);
+                entry.paused_until = entry.paused_until.min(now);
+            }
+            if entry.failures == 0 {
+                self.forget(charge);
+            }
+        }
+    }
+
+    fn forget(&mut self, charge: &Charge) {
+        self.set(charge.key).retain(|entry| entry.key != charge.key);
+    }
+}
+
+impl Entry {
+    fn new(key: u64, now: UnixTime) -> Self {
+        Self {
+            key,
+            failures: 0,
+            pauses: 0,
+            first_failure: now,
+            paused_until: UnixTime(0),
+        }
+    }
+
+    fn pause(&self, now: UnixTime) -> Option<Duration> {
+        (self.paused_until > now).then(|| Duration::from_secs(self.paused_until.0 - now.0))
+    }
+
+    /// Whether it still counts. One that lies more than a period ahead was made before the clock was set back: it would
+    /// pause for as long as the clock had been wrong.
+    fn counts(&self, now: UnixTime, period: Duration) -> bool {
+        let last = self.first_failure.max(self.paused_until);
+        let pause = period.max(Duration::from_secs(1));
+        now < last.after(period) && last <= now.after(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+use std::collections::HashMap;
+
+use super::*;
+use crate::clock::Clock;
+
+const HOME: &str = "192.0.2.1";
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn throttle() -> (Throttle, Clock) {
+    (
+        Throttle::new(Limits::default()),
+        Clock::manual(UnixTime(1_700_000_000)),
+    )
+}
+
+/// Fails `count` times; all must be let through.
+fn fail(throttle: &Throttle, clock: &Clock, account: &str, from: &str, count: u32) {
+    for number in 0..count {
+        let attempt = throttle.begin(account, address(from), clock.now());
+        assert!(attempt.is_ok(), "failure {number} of {account} from {from}");
+    }
+}
+
+fn pause(throttle: &Throttle, clock: &Clock, account: &str, from: &str) -> Option<u64> {
+    throttle
+        .begin(account, address(from), clock.now())
+        .err()
+        .map(|throttled| throttled.retry_after.as_secs())
+}
+
+#[test]
+fn pauses_after_ten_failures_and_doubles_up_to_the_period() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 10);
+    for expected in [30, 60, 120, 240, 480, 900, 900, 900] {
+        assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(expected));
+        clock.advance(Duration::from_secs(expected - 1));
+        assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(1));
+        clock.advance(Duration::from_secs(1));
+        // One attempt, which fails.
+        assert_eq!(pause(&throttle, &clock, "ada", HOME), None);
+    }
+}
+
+#[test]
+fn knocking_during_a_pause_does_not_lengthen_it() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 10);
+    for _ in 0..1000 {
+        assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+    }
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), None);
+}
+
+#[test]
+fn forgets_a_period_after_the_first_failure_or_the_last_pause() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 9);
+    clock.advance(Duration::from_secs(900));
+    fail(&throttle, &clock, "ada", HOME, 10);
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+    clock.advance(Duration::from_secs(30 + 899));
+    fail(&throttle, &clock, "ada", HOME, 1);
+    assert_eq!(
+        pause(&throttle, &clock, "ada", HOME),
+        Some(60),
+        "the failures still counted"
+    );
+    clock.advance(Duration::from_secs(60 + 900));
+    fail(&throttle, &clock, "ada", HOME, 10);
+}
+
+#[test]
+fn never_throttles_an_account_at_another_address() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 10);
+    assert!(pause(&throttle, &clock, "ada", HOME).is_some());
+    assert_eq!(pause(&throttle, &clock, "ada", "192.0.2.2"), None);
+    assert_eq!(pause(&throttle, &clock, "bob", HOME), None);
+}
+
+#[test]
+fn folds_the_account_as_the_store_does() {
+    let (throttle, clock) = throttle();
+    for account in [
+        "ada", "ADA", "Ada", "aDa", "adA", "AdA", "ADa", "aDA", "ada", "ADA",
+    ] {
+        fail(&throttle, &clock, account, HOME, 1);
+    }
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+}
+
+#[test]
+fn throttles_an_address_at_ten_times_the_limit() {
+    let (throttle, clock) = throttle();
+    for account in 0..100 {
+        fail(&throttle, &clock, &account.to_string(), HOME, 1);
+    }
+    assert_eq!(pause(&throttle, &clock, "another", HOME), Some(30));
+    assert_eq!(pause(&throttle, &clock, "another", "192.0.2.2"), None);
+}
+
+#[test]
+fn an_ipv6_address_counts_by_its_network() {
+    let (throttle, clock) = throttle();
+    for host in 1..=10 {
+        fail(
+            &throttle,
+            &clock,
+            "ada",
+            &format!("2001:db8:0:1::{host}"),
+            1,
+        );
+    }
+    assert_eq!(
+        pause(&throttle, &clock, "ada", "2001:db8:0:1:ffff::1"),
+        Some(30)
+    );
+    assert_eq!(pause(&throttle, &clock, "ada", "2001:db8:0:2::1"), None);
+    fail(&throttle, &clock, "eve", "::ffff:192.0.2.9", 10);
+    assert_eq!(pause(&throttle, &clock, "eve", "192.0.2.9"), Some(30));
+    assert_eq!(pause(&throttle, &clock, "eve", "::ffff:192.0.2.10"), None);
+}
+
+#[test]
+fn success_clears_the_account_but_not_the_address() {
+    let (throttle, clock) = throttle();
+    for round in 0..11 {
+        fail(&throttle, &clock, "ada", HOME, 9);
+        let attempt = throttle.begin("ada", address(HOME), clock.now()).unwrap();
+        throttle.succeeded(&attempt, clock.now());
+        assert!(round < 11);
+    }
+    // 99 failures of the address by now; the successes counted nowhere.
+    fail(&throttle, &clock, "bob", HOME, 1);
+    assert_eq!(pause(&throttle, &clock, "carol", HOME), Some(30));
+}
+
+#[test]
+fn success_of_the_one_attempt_after_a_pause_ends_it() {
+    let (throttle, clock) = throttle();
+    for account in 0..100 {
+        fail(&throttle, &clock, &account.to_string(), HOME, 1);
+    }
+    clock.advance(Duration::from_secs(30));
+    for _ in 0..5 {
+        let attempt = throttle.begin("ada", address(HOME), clock.now()).unwrap();
+        assert!(
+            pause(&throttle, &clock, "bob", HOME).is_some(),
+            "one at a time"
+        );
+        throttle.succeeded(&attempt, clock.now());
+    }
+    fail(&throttle, &clock, "bob", HOME, 1);
+    assert_eq!(pause(&throttle, &clock, "bob", HOME), Some(60));
+}
+
+#[test]
+fn withdrawn_attempts_count_nowhere() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 9);
+    for _ in 0..500 {
+        let attempt = throttle.begin("ada", address(HOME), clock.now()).unwrap();
+        throttle.withdrawn(&attempt, clock.now());
+    }
+    fail(&throttle, &clock, "ada", HOME, 1);
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+    assert_eq!(pause(&throttle, &clock, "bob", HOME), None);
+}
+
+#[test]
+fn attempts_at_once_count_each() {
+    let (throttle, clock) = throttle();
+    let begun: Vec<_> = (0..100)
+        .map(|_| throttle.begin("ada", address(HOME), clock.now()))
+        .collect();
+    assert_eq!(begun.iter().filter(|attempt| attempt.is_ok()).count(), 10);
+}
+
+#[test]
+fn a_clock_set_back_pauses_nobody_for_longer_than_the_period() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 10);
+    clock.set(clock.now().before(Duration::from_secs(86_400)));
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), None);
+    fail(&throttle, &clock, "ada", HOME, 9);
+    clock.set(clock.now().before(Duration::from_secs(100)));
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(130));
+}
+
+#[test]
+fn new_limits_hold_at_once_and_keep_the_count() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 5);
+    throttle.set_limits(Limits {
+        failures: 6,
+        period: Duration::from_secs(60),
+    });
+    fail(&throttle, &clock, "ada", HOME, 1);
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+    throttle.set_limits(Limits {
+        failures: 0,
+        period: Duration::ZERO,
+    });
+    fail(&throttle, &clock, "bob", "192.0.2.7", 1);
+    assert_eq!(
+        pause(&throttle, &clock, "bob", "192.0.2.7"),
+        Some(1),
+        "never without any pause"
+    );
+}
+
+#[test]
+fn strangers_neither_grow_the_table_nor_wash_a_count_away() {
+    let (throttle, clock) = throttle();
+    fail(&throttle, &clock, "ada", HOME, 10);
+    fail(&throttle, &clock, "bob", HOME, 8);
+    let mut refused = 0;
+    for number in 0..150_000u32 {
+        let from = IpAddr::V4(std::net::Ipv4Addr::from(0x0a00_0000 + number));
+        refused += u32::from(throttle.begin("ada", from, clock.now()).is_err());
+    }
+    assert_eq!(refused, 0, "a flood of single failures locks nobody out");
+    let table = throttle.table();
+    assert!(table.sets.iter().all(|set| set.len() <= WAYS));
+    drop(table);
+    assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
+    fail(&throttle, &clock, "bob", HOME, 2);
+    assert_eq!(pause(&throttle, &clock, "bob", HOME), Some(30));
+}
+
+#[test]
+fn a_set_full_of_pauses_fails_closed() {
+    let (throttle, clock) = throttle();
+    let now = clock.now();
+    let key = |number: u64| number * SETS as u64;
+    let mut table = throttle.table();
+    for number in 0..8 {
+        for _ in 0..10 {
+            assert_eq!(table.pause(key(number), now), None);
+            let _ = table.charge(key(number), 10, now);
+        }
+    }
+    assert_eq!(table.pause(key(8), now), Some(FIRST_PAUSE));
+    assert_eq!(table.pause(1, now), None, "the next set is open");
+    assert_eq!(table.pause(key(8), now.after(FIRST_PAUSE)), None);
+}
+
+#[test]
+fn a_full_set_gives_up_the_fewest_failures_and_never_a_pause() {
+    let (throttle, clock) = throttle();
+    let now = clock.now();
+    let key = |number: u64| number * SETS as u64;
+    let mut table = throttle.table();
+    for (number, failures) in [
+        (0, 10),
+        (1, 50),
+        (2, 50),
+        (3, 50),
+        (4, 12),
+        (5, 50),
+        (6, 50),
+        (7, 50),
+    ] {
+        for _ in 0..failures {
+            // Only the first has the limit of an account, and is in its pause.
+            let limit = if number == 0 { 10 } else { 100 };
+            let _ = table.charge(key(number), limit, now);
+        }
+    }
+    let _ = table.charge(key(8), 10, now);
+    let mut kept: Vec<_> = table
+        .set(0)
+        .iter()
+        .map(|entry| entry.key / SETS as u64)
+        .collect();
+    kept.sort_unstable();
+    assert_eq!(kept, [0, 1, 2, 3, 5, 6, 7, 8]);
+}
+
+/// Against a slow model of one key: the list of what happened.
+#[test]
+fn agrees_with_the_written_rule_on_random_sequences() {
+    let seed = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(1, |elapsed| elapsed.subsec_nanos().into());
+    let mut random = Lcg(seed | 1);
+    for _ in 0..300 {
+        let (throttle, clock) = throttle();
+        let mut models: HashMap<&str, Model> = HashMap::new();
+        for step in 0..120 {
+            clock.advance(Duration::from_secs(
+                [0, 1, 29, 30, 31, 300, 901][random.below(7)],
+            ));
+            let account = ["ada", "bob"][random.below(2)];
+            let now = clock.now().0;
+            let model = models.entry(account).or_default();
+            let expected = model.begin(now);
+            let begun = throttle.begin(account, address(HOME), clock.now());
+            match (&begun, expected) {
+                (Ok(attempt), None) => {
+                    if random.below(12) == 0 {
+                        throttle.succeeded(attempt, clock.now());
+                        *model = Model::default();
+                    }
+                }
+                (Err(throttled), Some(expected)) => {
+                    assert_eq!(throttled.retry_after.as_secs(), expected)
+                }
+                _ => panic!("seed {seed}, step {step}: {begun:?} against {expected:?}"),
+            }
+            // Keep the address out of it.
+            let key = throttle.keys.hash_one((address(HOME), None::<String>));
+            throttle.table().forget(&Charge {
+                key,
+                began_pause: false,
+            });
+        }
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    failures: Vec<u64>,
+    pauses: Vec<u64>,
+}
+
+impl Model {
+    /// Returns the pause, or counts a failure.
+    fn begin(&mut self, now: u64) -> Option<u64> {
+        let paused_until = self.pauses.last().copied().unwrap_or(0);
+        let first = self.failures.first().copied().unwrap_or(0);
+        if now >= first.max(paused_until) + 900 {
+            *self = Self::default();
+        } else if now < paused_until {
+            return Some(paused_until - now);
+        }
+        self.failures.push(now);
+        if self.failures.len() >= 10 {
+            let pause = [30, 60, 120, 240, 480]
+                .get(self.pauses.len())
+                .copied()
+                .unwrap_or(900);
+            self.pauses.push(now + pause);
+        }
+        None
+    }
+}
+
+struct Lcg(u64);
+
+impl Lcg {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
