@@ -7,6 +7,7 @@ pub mod login;
 pub mod names;
 pub mod nonce;
 pub mod oauth;
+pub mod pages;
 pub mod secret;
 pub mod store;
 pub mod telemetry;

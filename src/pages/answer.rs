@@ -1,0 +1,85 @@
+//! The answer to a browser, with the fields that every page has.
+
+use std::time::Duration;
+
+use super::{refusal::Refusal, view};
+
+/// An answer: status, fields and HTML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The status.
+    pub status: u16,
+    /// All fields but Content-Length and Date; each value is visible ASCII and spaces.
+    pub fields: Vec<(&'static str, String)>,
+    /// The HTML in UTF-8; the engine leaves it out for HEAD.
+    pub body: String,
+}
+
+impl Page {
+    /// A page whose forms come back to this origin.
+    pub(super) fn html(status: u16, template: &impl askama::Template) -> Result<Self, Refusal> {
+        Self::with_forms_to(status, template, "")
+    }
+
+    /// A page whose forms come back to this origin and then lead on to `further`, a list of CSP sources.
+    pub(super) fn with_forms_to(
+        status: u16,
+        template: &impl askama::Template,
+        further: &str,
+    ) -> Result<Self, Refusal> {
+        let body = template.render().map_err(Refusal::Template)?;
+        let mut page = Self {
+            status,
+            fields: security_fields(further),
+            body,
+        };
+        page.set("Content-Type", "text/html; charset=utf-8".to_owned());
+        Ok(page)
+    }
+
+    /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
+    pub(super) fn see_other(location: String) -> Self {
+        let mut page = Self {
+            status: 303,
+            fields: security_fields(""),
+            body: String::new(),
+        };
+        page.set("Location", location);
+        page
+    }
+
+    /// The last resort, when not even the page of a refusal can be made.
+    pub(super) fn empty(status: u16) -> Self {
+        Self {
+            status,
+            fields: security_fields(""),
+            body: String::new(),
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &'static str, value: String) {
+        self.fields.push((name, value));
+    }
+
+    pub(super) fn retry_after(&mut self, wait: Duration) {
+        self.set("Retry-After", wait.as_secs().max(1).to_string());
+    }
+}
+
+fn security_fields(further: &str) -> Vec<(&'static str, String)> {
+    let policy = format!(
+        "default-src 'none'; style-src '{}'; form-action 'self'{further}; frame-ancestors 'none'; base-uri 'none'",
+        *view::STYLE_HASH
+    );
+    let mut fields = Vec::with_capacity(10);
+    fields.push(("Content-Security-Policy", policy));
+    for (name, value) in [
+        ("X-Frame-Options", "DENY"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "same-origin"),
+        ("Cache-Control", "no-store"),
+    ] {
+        fields.push((name, value.to_owned()));
+    }
+    fields
+}

@@ -1,0 +1,208 @@
+//! `mode=applications`: the applications that can act for a user, each with a button that ends it.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::utf8_percent_encode;
+
+use super::{
+    LoggedIn, Page, PageRequest, Pages,
+    csrf::{self, Purpose},
+    displayed, excerpt,
+    fields::{self, Form},
+    guard::{Act, act},
+    login::Place,
+    refusal::Refusal,
+    view,
+};
+use crate::{
+    clock::UnixTime,
+    issue::callback::ESCAPED,
+    names::ConsumerKey,
+    store::{port::TokenFilter, record::AccessToken},
+};
+
+/// Applications on one page.
+const SHOWN: usize = 50;
+/// Tokens read from the store at once.
+const BATCH: u32 = 200;
+/// Batches read for one page: a user with thousands of ended tokens gets a page with a link to more.
+const BATCHES: usize = 10;
+
+impl Pages {
+    /// Answers the page of a user's applications.
+    pub async fn applications(&self, request: PageRequest<'_>) -> Page {
+        self.answer(self.try_applications(&request).await)
+    }
+
+    pub(super) fn applications_path(&self) -> String {
+        format!("{}?mode=applications", self.params.path)
+    }
+
+    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+        let here = self.applications_path();
+        let place = Place {
+            here: &here,
+            next: &here,
+            consumer: None,
+        };
+        match act(request, &self.params.origin)? {
+            Act::Show => match self.logged_in(request).await? {
+                Some(caller) => self.list(request, &here, &caller).await,
+                None => self.show_login(request, &place),
+            },
+            Act::Submit(form) => match form.field("revoke") {
+                Some(token) => self.revoke(request, &form, token, here).await,
+                None => self.log_in(request, &form, &place).await,
+            },
+        }
+    }
+
+    async fn revoke(
+        &self,
+        request: &PageRequest<'_>,
+        form: &Form,
+        token: &str,
+        here: String,
+    ) -> Result<Page, Refusal> {
+        let caller = self.logged_in(request).await?;
+        let caller = caller
+            .filter(|caller| csrf::is_value(form.field("csrf"), &caller.id, Purpose::Revoke, token))
+            .ok_or_else(|| Refusal::StaleForm(here.clone()))?;
+        let store = &self.services.store;
+        // No form of ours names a token of another user; this holds even if one did.
+        let token = store.access_token(token).await?;
+        let token = token
+            .filter(|token| token.user == caller.user.id)
+            .ok_or(Refusal::ApplicationUnknown)?;
+        store.revoke_access_token(&token.token, request.now).await?;
+        tracing::info!(
+            target: "audit",
+            event = "token_revoked",
+            consumer = %token.consumer,
+            user = %caller.user.id,
+            token = excerpt(&token.token),
+            address = %request.peer,
+        );
+        Ok(Page::see_other(format!("{here}&revoked=1")))
+    }
+
+    async fn list(
+        &self,
+        request: &PageRequest<'_>,
+        here: &str,
+        caller: &LoggedIn,
+    ) -> Result<Page, Refusal> {
+        let broken = |_| Refusal::Malformed("It names a page twice.");
+        let after = fields::parameter(request.query, "after").map_err(broken)?;
+        let revoked = fields::parameter(request.query, "revoked")
+            .map_err(broken)?
+            .is_some();
+        let (tokens, more) = self.live_tokens(caller, after, request.now).await?;
+        let mut names = BTreeMap::new();
+        let mut applications = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            if !names.contains_key(&token.consumer) {
+                names.insert(
+                    token.consumer.clone(),
+                    self.consumer_name(&token.consumer).await?,
+                );
+            }
+            let name = names.get(&token.consumer).cloned().unwrap_or_default();
+            applications.push(self.application(caller, name, token));
+        }
+        let template = view::Applications {
+            service: &self.params.realm,
+            action: here,
+            user: &displayed(&caller.user),
+            logout_action: &format!("{}?mode=logout", self.params.path),
+            logout_csrf: &csrf::value(&caller.id, Purpose::LogOut, ""),
+            revoked,
+            applications: &applications,
+            more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
+        };
+        Page::html(200, &template)
+    }
+
+    /// The caller's tokens that still open something, and behind which token there may be more.
+    async fn live_tokens(
+        &self,
+        caller: &LoggedIn,
+        mut after: Option<String>,
+        now: UnixTime,
+    ) -> Result<(Vec<AccessToken>, Option<String>), Refusal> {
+        let filter = TokenFilter {
+            user: Some(caller.user.id.clone()),
+            consumer: None,
+        };
+        let mut live = Vec::new();
+        for _ in 0..BATCHES {
+            let batch = self
+                .services
+                .store
+                .access_tokens(&filter, after.as_deref(), BATCH)
+                .await?;
+            let is_last = u32::try_from(batch.len()).is_ok_and(|length| length < BATCH);
+            for token in batch {
+                if live.len() == SHOWN {
+                    return Ok((live, after));
+                }
+                after = Some(token.token.clone());
+                if self.is_live(&token, now) {
+                    live.push(token);
+                }
+            }
+            if is_last {
+                return Ok((live, None));
+            }
+        }
+        Ok((live, after))
+    }
+
+    fn is_live(&self, token: &AccessToken, now: UnixTime) -> bool {
+        let last_use = token
+            .last_used_at
+            .unwrap_or(token.issued_at)
+            .max(token.issued_at);
+        token.revoked_at.is_none()
+            && token.expires_at.is_none_or(|expires_at| now < expires_at)
+            && self
+                .params
+                .access_idle
+                .is_none_or(|idle| now < last_use.after(idle))
+    }
+
+    async fn consumer_name(&self, key: &ConsumerKey) -> Result<String, Refusal> {
+        let consumer = self.services.store.consumer(key).await?;
+        Ok(consumer.map_or_else(|| key.to_string(), |consumer| consumer.name))
+    }
+
+    fn application(
+        &self,
+        caller: &LoggedIn,
+        name: String,
+        token: AccessToken,
+    ) -> view::Application {
+        let permissions = token
+            .permissions
+            .iter()
+            .map(|name| self.permission_title(name).to_owned());
+        view::Application {
+            csrf: csrf::value(&caller.id, Purpose::Revoke, &token.token),
+            name,
+            permissions: permissions.collect(),
+            issued_at: token.issued_at.to_string(),
+            issued_on: date(token.issued_at),
+            last_used_at: token
+                .last_used_at
+                .map(|time| (time.to_string(), date(time))),
+            token: token.token,
+        }
+    }
+}
+
+/// The date alone, in UTC: `2026-01-31`.
+fn date(time: UnixTime) -> String {
+    let mut text = time.to_string();
+    text.truncate(text.find('T').unwrap_or(text.len()));
+    text
+}

@@ -1,0 +1,346 @@
+//! `mode=auth_req_token`: a user decides about a request token (RFC 5849 §2.2).
+//!
+//! The way is: login form unless there is a session, consent form, redirect to the callback or a page with the
+//! verifier. A request token that cannot be decided never leads to a redirect: its callback is not to be trusted then.
+
+use std::time::Duration;
+
+use percent_encoding::utf8_percent_encode;
+
+use super::{
+    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, PermissionText,
+    csrf::{self, Purpose},
+    displayed, excerpt,
+    fields::{self, Form},
+    guard::{Act, act},
+    login::Place,
+    refusal::Refusal,
+    view::{self, Destination},
+};
+use crate::{
+    issue::{
+        callback::{self, ESCAPED},
+        random,
+    },
+    names::Permission,
+    store::{
+        port::{Decided, Decision},
+        record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState},
+    },
+};
+
+/// A longer one was never issued.
+const MAX_TOKEN_BYTES: usize = 255;
+
+/// A request token that waits for a decision, and who asks.
+struct Asked {
+    token: RequestToken,
+    consumer: Consumer,
+}
+
+impl Pages {
+    /// Answers the user authorization page.
+    ///
+    /// # Cancel safety
+    ///
+    /// A decision is recorded whole or not at all; one that is recorded while nobody waits any more cannot be repeated.
+    pub async fn authorize(&self, request: PageRequest<'_>) -> Page {
+        self.answer(self.try_authorize(&request).await)
+    }
+
+    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+        let act = act(request, &self.params.origin)?;
+        let broken =
+            Refusal::Malformed("It names no request. Go back to the application and start again.");
+        let Ok(Some(token)) = fields::parameter(request.query, "oauth_token") else {
+            return Err(broken);
+        };
+        if token.is_empty() {
+            return Err(broken);
+        }
+        let here = self.here(request.path, &token);
+        match act {
+            Act::Show => {
+                let asked = self.asked(&token, request).await?;
+                match self.logged_in(request).await? {
+                    Some(caller) => self.consent(&here, &token, &caller, &asked),
+                    None => self.show_login(request, &Self::place(&here, &asked)),
+                }
+            }
+            Act::Submit(form)
+                if form.field("decision").is_some() || form.field("switch").is_some() =>
+            {
+                // The form's own value comes first: who cannot show it learns nothing of the token.
+                let caller = self.logged_in(request).await?;
+                let csrf = form.field("csrf");
+                let caller = caller
+                    .filter(|caller| csrf::is_value(csrf, &caller.id, Purpose::Decide, &token))
+                    .ok_or_else(|| Refusal::StaleForm(here.clone()))?;
+                if form.field("switch").is_some() {
+                    return self.log_out(&caller, here, request).await;
+                }
+                let asked = self
+                    .asked(&token, request)
+                    .await
+                    .map_err(|refusal| match refusal {
+                        Refusal::TokenUsed => Refusal::StaleForm(here.clone()),
+                        other => other,
+                    })?;
+                self.decide(request, &form, &here, &caller, asked).await
+            }
+            Act::Submit(form) => {
+                let asked = self.asked(&token, request).await?;
+                self.log_in(request, &form, &Self::place(&here, &asked))
+                    .await
+            }
+        }
+    }
+
+    /// The path and query by which the browser came, for the forms to come back to.
+    fn here(&self, path: &str, token: &str) -> String {
+        let token = utf8_percent_encode(token, ESCAPED);
+        if path == AUTHORIZE_ALIAS {
+            format!("{AUTHORIZE_ALIAS}?oauth_token={token}")
+        } else {
+            format!(
+                "{}?mode=auth_req_token&oauth_token={token}",
+                self.params.path
+            )
+        }
+    }
+
+    fn place<'a>(here: &'a str, asked: &'a Asked) -> Place<'a> {
+        Place {
+            here,
+            next: here,
+            consumer: Some(&asked.consumer.name),
+        }
+    }
+
+    /// Finds what is to be decided, or why it cannot be.
+    async fn asked(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, Refusal> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(Refusal::TokenUnknown);
+        }
+        let store = &self.services.store;
+        let token = store
+            .request_token(token)
+            .await?
+            .ok_or(Refusal::TokenUnknown)?;
+        let consumer = store
+            .consumer(&token.consumer)
+            .await?
+            .ok_or(Refusal::TokenUnknown)?;
+        if token.state == RequestTokenState::Voided {
+            return Err(Refusal::TokenUnknown);
+        }
+        if request.now >= token.expires_at {
+            return Err(Refusal::TokenExpired);
+        }
+        if token.state != RequestTokenState::Issued {
+            return Err(Refusal::TokenUsed);
+        }
+        if !consumer.enabled {
+            return Err(Refusal::ConsumerDisabled);
+        }
+        // The registration may have changed since the token was given out; what counts is what it is now.
+        let sent: &[u8] = match &token.callback {
+            Callback::Oob => callback::OOB.as_bytes(),
+            Callback::Uri(uri) => uri.as_bytes(),
+        };
+        callback::accept(&consumer.callbacks, sent).map_err(|_| Refusal::CallbackRefused)?;
+        Ok(Asked { token, consumer })
+    }
+
+    fn consent(
+        &self,
+        here: &str,
+        token: &str,
+        caller: &LoggedIn,
+        asked: &Asked,
+    ) -> Result<Page, Refusal> {
+        let permissions: Vec<_> = asked
+            .token
+            .permissions
+            .iter()
+            .map(|permission| self.described(permission))
+            .collect();
+        // Browsers hold `form-action` against every redirect that follows the form, the callback's own to other hosts
+        // included: naming the callback's host would break consumers that send the user on. Its scheme is named.
+        let (destination, further) = match &asked.token.callback {
+            Callback::Oob => (Destination::Code, String::new()),
+            Callback::Uri(uri) => {
+                let place = callback::place(uri).ok_or(Refusal::CallbackRefused)?;
+                let destination = place
+                    .site
+                    .map_or(Destination::Application, Destination::Site);
+                (destination, format!(" {}:", place.scheme))
+            }
+        };
+        let template = view::Consent {
+            service: &self.params.realm,
+            action: here,
+            csrf: &csrf::value(&caller.id, Purpose::Decide, token),
+            consumer: &asked.consumer.name,
+            user: &displayed(&caller.user),
+            permissions: &permissions,
+            destination,
+        };
+        Page::with_forms_to(200, &template, &further)
+    }
+
+    fn described(&self, permission: &Permission) -> PermissionText {
+        let text = self
+            .params
+            .permissions
+            .iter()
+            .find(|text| text.name == *permission);
+        text.cloned().unwrap_or_else(|| PermissionText {
+            name: permission.clone(),
+            title: permission.to_string(),
+            description: String::new(),
+        })
+    }
+
+    async fn decide(
+        &self,
+        request: &PageRequest<'_>,
+        form: &Form,
+        here: &str,
+        caller: &LoggedIn,
+        asked: Asked,
+    ) -> Result<Page, Refusal> {
+        let is_oob = asked.token.callback == Callback::Oob;
+        let decision = match form.field("decision") {
+            Some("allow") => {
+                let dialect = asked
+                    .consumer
+                    .dialect
+                    .unwrap_or(self.params.default_dialect);
+                let is_renamed = dialect == Dialect::Legacy && !is_oob;
+                Decision::Allow {
+                    verifier: if is_oob {
+                        random::oob_verifier()?
+                    } else {
+                        random::verifier()?
+                    },
+                    redirect_token: if is_renamed {
+                        Some(random::token()?)
+                    } else {
+                        None
+                    },
+                    expires_at: request.now.after(self.params.request_ttl),
+                }
+            }
+            Some("deny") => Decision::Deny,
+            _ => {
+                return Err(Refusal::Malformed(
+                    "The form that your browser sent names no decision.",
+                ));
+            }
+        };
+        let decided = self
+            .services
+            .store
+            .decide(
+                &asked.token.token,
+                &caller.user.id,
+                decision.clone(),
+                request.now,
+            )
+            .await?;
+        match decided {
+            Decided::Recorded => {}
+            Decided::AlreadyDecided => return Err(Refusal::StaleForm(here.to_owned())),
+            Decided::Expired => return Err(Refusal::TokenExpired),
+            Decided::Unknown => return Err(Refusal::TokenUnknown),
+        }
+        audit_decision(request, &asked, caller, &decision);
+        self.lead_on(&asked, &decision)
+    }
+
+    /// Sends the user where the consumer waits, the decision being recorded.
+    fn lead_on(&self, asked: &Asked, decision: &Decision) -> Result<Page, Refusal> {
+        let token = asked.token.token.as_str();
+        match (&asked.token.callback, decision) {
+            (
+                Callback::Uri(uri),
+                Decision::Allow {
+                    verifier,
+                    redirect_token,
+                    ..
+                },
+            ) => {
+                let token = redirect_token.as_deref().unwrap_or(token);
+                let parameters = [
+                    ("oauth_token", token),
+                    ("oauth_verifier", &verifier.expose_text()),
+                ];
+                Ok(Page::see_other(callback::redirect(uri, &parameters)))
+            }
+            (Callback::Uri(uri), Decision::Deny) => {
+                let parameters = [
+                    ("oauth_token", token),
+                    ("oauth_problem", "permission_denied"),
+                    ("denied", token),
+                ];
+                Ok(Page::see_other(callback::redirect(uri, &parameters)))
+            }
+            (Callback::Oob, Decision::Allow { verifier, .. }) => Page::html(
+                200,
+                &view::Verifier {
+                    service: &self.params.realm,
+                    consumer: &asked.consumer.name,
+                    verifier: &random::shown(verifier),
+                    lifetime: &spoken(self.params.request_ttl),
+                },
+            ),
+            (Callback::Oob, Decision::Deny) => Page::html(
+                200,
+                &view::Denied {
+                    service: &self.params.realm,
+                    consumer: &asked.consumer.name,
+                },
+            ),
+        }
+    }
+}
+
+fn audit_decision(
+    request: &PageRequest<'_>,
+    asked: &Asked,
+    caller: &LoggedIn,
+    decision: &Decision,
+) {
+    let event = match decision {
+        Decision::Allow { .. } => "consent_granted",
+        Decision::Deny => "consent_denied",
+    };
+    let permissions: Vec<_> = asked
+        .token
+        .permissions
+        .iter()
+        .map(Permission::as_str)
+        .collect();
+    tracing::info!(
+        target: "audit",
+        event,
+        consumer = %asked.consumer.key,
+        user = %caller.user.id,
+        token = excerpt(&asked.token.token),
+        permissions = permissions.join(" "),
+        address = %request.peer,
+    );
+}
+
+/// A duration in the largest unit that says it whole: `10 minutes`.
+pub(super) fn spoken(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (number, unit) = match seconds {
+        0 => (1, "second"),
+        hours if hours % 3600 == 0 => (hours / 3600, "hour"),
+        minutes if minutes % 60 == 0 => (minutes / 60, "minute"),
+        seconds => (seconds, "second"),
+    };
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+}

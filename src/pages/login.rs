@@ -1,0 +1,295 @@
+//! Logging in, wherever a page needs it, and `mode=login` and `mode=logout`.
+
+use std::time::Duration;
+
+use percent_encoding::utf8_percent_encode;
+
+use super::{
+    LoggedIn, Page, PageRequest, Pages,
+    authorize::spoken,
+    cookies::{self, Cookie},
+    csrf::{self, Purpose},
+    fields::{self, Form},
+    guard::{Act, act},
+    refusal::Refusal,
+    return_to, view,
+};
+use crate::{
+    issue::{callback::ESCAPED, random},
+    login::{LoginOutcome, MAX_NAME_BYTES, password},
+    secret::Secret,
+    store::record::{Session, User},
+};
+
+/// How long a browser is told to wait when the hashing threads have enough to do.
+const BUSY_RETRY: Duration = Duration::from_secs(2);
+
+/// Where a login form stands.
+pub(super) struct Place<'a> {
+    /// The path and query that show it, which it posts back to.
+    pub(super) here: &'a str,
+    /// Where a login leads.
+    pub(super) next: &'a str,
+    /// The consumer whose request brought the user here.
+    pub(super) consumer: Option<&'a str>,
+}
+
+/// What a login form tells about the attempt before.
+struct Problem<'a> {
+    status: u16,
+    text: &'a str,
+    /// Whether it lies in what was typed.
+    invalid: bool,
+    username: &'a str,
+    retry_after: Option<Duration>,
+}
+
+impl Pages {
+    /// Answers `mode=login`: a direct login, after which `return_to`, a path of our own origin, is shown, else the user's
+    /// applications.
+    pub async fn login(&self, request: PageRequest<'_>) -> Page {
+        self.answer(self.try_login(&request).await)
+    }
+
+    /// Answers `mode=logout`, a POST of the form on the page of applications.
+    pub async fn logout(&self, request: PageRequest<'_>) -> Page {
+        self.answer(self.try_logout(&request).await)
+    }
+
+    async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+        let act = act(request, &self.params.origin)?;
+        let wanted = fields::parameter(request.query, "return_to")
+            .map_err(|_| Refusal::Malformed("It names more than one page to return to."))?;
+        let wanted = wanted.and_then(|path| return_to::local_path(&path, &self.params.origin));
+        let mut here = format!("{}?mode=login", self.params.path);
+        if let Some(path) = &wanted {
+            here.push_str("&return_to=");
+            here.extend(utf8_percent_encode(path, ESCAPED));
+        }
+        let next = wanted.unwrap_or_else(|| self.applications_path());
+        let place = Place {
+            here: &here,
+            next: &next,
+            consumer: None,
+        };
+        match act {
+            Act::Show => match self.logged_in(request).await? {
+                Some(_) => Ok(Page::see_other(next)),
+                None => self.show_login(request, &place),
+            },
+            Act::Submit(form) => self.log_in(request, &form, &place).await,
+        }
+    }
+
+    async fn try_logout(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+        let form = match act(request, &self.params.origin)? {
+            Act::Submit(form) => form,
+            Act::Show => return Err(Refusal::Method("POST")),
+        };
+        let next = format!("{}?mode=login", self.params.path);
+        let Some(caller) = self.logged_in(request).await? else {
+            return Ok(Page::see_other(next));
+        };
+        if !csrf::is_value(form.field("csrf"), &caller.id, Purpose::LogOut, "") {
+            return Err(Refusal::StaleForm(self.applications_path()));
+        }
+        self.log_out(&caller, next, request).await
+    }
+
+    /// Shows the login form.
+    pub(super) fn show_login(
+        &self,
+        request: &PageRequest<'_>,
+        place: &Place<'_>,
+    ) -> Result<Page, Refusal> {
+        self.login_form(request, place, None)
+    }
+
+    /// Judges a login form that was sent to `place`.
+    pub(super) async fn log_in(
+        &self,
+        request: &PageRequest<'_>,
+        form: &Form,
+        place: &Place<'_>,
+    ) -> Result<Page, Refusal> {
+        // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
+        // failures count against the user's address.
+        let is_ours = self.login_cookie(request)?.is_some_and(|cookie| {
+            csrf::is_value(form.field("csrf"), &cookie, Purpose::LogIn, place.here)
+        });
+        if !is_ours {
+            return Err(Refusal::StaleForm(place.here.to_owned()));
+        }
+        let username = form.field("username").unwrap_or_default();
+        let password = form.field("password").unwrap_or_default();
+        let problem = |status, text| Problem {
+            status,
+            text,
+            invalid: true,
+            username,
+            retry_after: None,
+        };
+        if username.is_empty() || password.is_empty() {
+            let problem = problem(400, "Enter your user name and your password.");
+            return self.login_form(request, place, Some(problem));
+        }
+        let wrong = || problem(403, "User name or password is wrong.");
+        let password = Secret::from(password);
+        if username.len() > MAX_NAME_BYTES || !password::is_length_allowed(&password) {
+            let problem = Problem {
+                username: "",
+                ..wrong()
+            };
+            return self.login_form(request, place, Some(problem));
+        }
+        let throttle = &self.services.throttle;
+        let attempt = match throttle.begin(username, request.peer, request.now) {
+            Ok(attempt) => attempt,
+            Err(throttled) => {
+                tracing::info!(target: "audit", event = "login_throttled", address = %request.peer);
+                let text = format!(
+                    "There were too many failed attempts. Try again in {}.",
+                    spoken(throttled.retry_after)
+                );
+                let retry_after = Some(throttled.retry_after);
+                let problem = Problem {
+                    invalid: false,
+                    retry_after,
+                    ..problem(429, &text)
+                };
+                return self.login_form(request, place, Some(problem));
+            }
+        };
+        match self.services.login.login(username, password).await {
+            LoginOutcome::User(user) => {
+                throttle.succeeded(&attempt, request.now);
+                self.open_session(request, place, user).await
+            }
+            LoginOutcome::Refused { account } => {
+                // The name is not logged: people type passwords into it.
+                let user = account.as_ref().map(|id| id.as_str());
+                tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
+                self.login_form(request, place, Some(wrong()))
+            }
+            LoginOutcome::Busy => {
+                throttle.withdrawn(&attempt, request.now);
+                let text =
+                    "Too many people are logging in at the moment. Try again in a few seconds.";
+                let retry_after = Some(BUSY_RETRY);
+                let problem = Problem {
+                    invalid: false,
+                    retry_after,
+                    ..problem(503, text)
+                };
+                self.login_form(request, place, Some(problem))
+            }
+            LoginOutcome::Fault(fault) => {
+                throttle.withdrawn(&attempt, request.now);
+                tracing::error!(
+                    error = &fault as &dyn std::error::Error,
+                    "a login could not be checked"
+                );
+                let text =
+                    "The service cannot check your password just now. Try again in a few seconds.";
+                let retry_after = Some(BUSY_RETRY);
+                let problem = Problem {
+                    invalid: false,
+                    retry_after,
+                    ..problem(503, text)
+                };
+                self.login_form(request, place, Some(problem))
+            }
+        }
+    }
+
+    /// Opens a session under an id that nobody has seen before, and ends the one the browser had.
+    async fn open_session(
+        &self,
+        request: &PageRequest<'_>,
+        place: &Place<'_>,
+        user: User,
+    ) -> Result<Page, Refusal> {
+        let store = &self.services.store;
+        if let Cookie::One(old) = cookies::read(&request.cookies, self.cookies.session) {
+            store.close_session(&cookies::id_hash(&old)).await?;
+        }
+        let id = random::session_id()?;
+        let session = Session {
+            id_hash: cookies::id_hash(&id),
+            user: user.id.clone(),
+            created_at: request.now,
+            expires_at: request.now.after(self.params.session_ttl),
+        };
+        store.open_session(session).await?;
+        tracing::info!(target: "audit", event = "login_succeeded", user = %user.id, address = %request.peer);
+        let mut page = Page::see_other(place.next.to_owned());
+        page.set(
+            "Set-Cookie",
+            self.cookies.set_session(&id, self.params.session_ttl),
+        );
+        page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
+        Ok(page)
+    }
+
+    /// Ends the caller's session and leads to `next`.
+    pub(super) async fn log_out(
+        &self,
+        caller: &LoggedIn,
+        next: String,
+        request: &PageRequest<'_>,
+    ) -> Result<Page, Refusal> {
+        self.services
+            .store
+            .close_session(&cookies::id_hash(&caller.id))
+            .await?;
+        tracing::info!(target: "audit", event = "logged_out", user = %caller.user.id, address = %request.peer);
+        let mut page = Page::see_other(next);
+        page.set("Set-Cookie", self.cookies.forget(self.cookies.session));
+        Ok(page)
+    }
+
+    fn login_form(
+        &self,
+        request: &PageRequest<'_>,
+        place: &Place<'_>,
+        problem: Option<Problem<'_>>,
+    ) -> Result<Page, Refusal> {
+        // A cookie that is there is kept, so that forms in several tabs all stay good.
+        let kept = self.login_cookie(request)?;
+        let is_new = kept.is_none();
+        let cookie = match kept {
+            Some(cookie) => cookie,
+            None => random::session_id()?,
+        };
+        let problem = problem.as_ref();
+        let template = view::Login {
+            service: &self.params.realm,
+            action: place.here,
+            csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
+            consumer: place.consumer,
+            username: problem.map_or("", |problem| problem.username),
+            problem: problem.map(|problem| problem.text),
+            invalid: problem.is_some_and(|problem| problem.invalid),
+        };
+        let mut page = Page::html(problem.map_or(200, |problem| problem.status), &template)?;
+        if let Some(wait) = problem.and_then(|problem| problem.retry_after) {
+            page.retry_after(wait);
+        }
+        if is_new {
+            page.set("Set-Cookie", self.cookies.set_login(&cookie));
+        }
+        // Without an attempt the form is shown only to those whose session cookie, if any, opens nothing.
+        if problem.is_none() && self.has_session_cookie(&request.cookies) {
+            page.set("Set-Cookie", self.cookies.forget(self.cookies.session));
+        }
+        Ok(page)
+    }
+
+    fn login_cookie(&self, request: &PageRequest<'_>) -> Result<Option<Secret>, Refusal> {
+        match cookies::read(&request.cookies, self.cookies.login) {
+            Cookie::One(cookie) => Ok(Some(cookie)),
+            Cookie::None | Cookie::Invalid => Ok(None),
+            Cookie::Several => Err(Refusal::SeveralSessionCookies),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a browser sees: the login form, the consent form, a user's applications, and errors as HTML.
+//!
+//! The pages know nothing of HTTP engines: a [`PageRequest`] goes in, a [`Page`] comes out. They work without
+//! JavaScript, change nothing on GET, and keep no state of their own but the store's, so that a reload, a restart or
+//! another replica behind the same name goes on where this one stopped.
+//!
+//! # What holds off a forged form
+//!
+//! Every form carries a value that only this browser's secret cookie and the very thing decided make (`csrf.rs`); a POST
+//! that a browser marks as cross-site, or that names another origin, is refused before that. Both cookies are
+//! `HttpOnly` and `SameSite=Lax`.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use crate::{
+    clock::UnixTime,
+    login::{LoginBackend, Throttle},
+    names::Permission,
+    secret::Secret,
+    store::{
+        Store, StoreError,
+        record::{Dialect, Session, User},
+    },
+};
+
+mod answer;
+mod applications;
+mod authorize;
+mod cookies;
+mod csrf;
+mod fields;
+mod guard;
+mod login;
+mod refusal;
+mod return_to;
+mod view;
+
+pub use answer::Page;
+pub use cookies::{CookieNames, cookie_names};
+
+use cookies::Cookie;
+use refusal::Refusal;
+
+/// The path of the authorization page beside [`Params::path`], if the router knows it.
+pub const AUTHORIZE_ALIAS: &str = "/oauth/authorize";
+
+/// What the pages are to know of the configuration. A reload makes new [`Pages`] with new ones.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// Whether `service.base_url` is https: cookies then are `Secure` and have the `__Host-` prefix.
+    pub secure: bool,
+    /// The origin of `service.base_url`, as browsers write it in `Origin`: `https://service.example`.
+    pub origin: String,
+    /// `service.path`: where the pages are, beside [`AUTHORIZE_ALIAS`].
+    pub path: String,
+    /// `service.realm`: what the pages call the service, and the realm of a 401.
+    pub realm: String,
+    /// `login.session_ttl`.
+    pub session_ttl: Duration,
+    /// `tokens.request_ttl`: the time to exchange, counted anew when the user agrees.
+    pub request_ttl: Duration,
+    /// `tokens.access_idle`: an access token unused for that long is not listed any more.
+    pub access_idle: Option<Duration>,
+    /// `signature.default_dialect`, for consumers without one.
+    pub default_dialect: Dialect,
+    /// `[[permission]]`: what pages call them. One that is missing here is called by its name.
+    pub permissions: Vec<PermissionText>,
+}
+
+/// How a page describes a permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionText {
+    /// The permission.
+    pub name: Permission,
+    /// A few words.
+    pub title: String,
+    /// A sentence, or nothing.
+    pub description: String,
+}
+
+/// What the pages work with. All of it outlives a reload.
+#[derive(Clone)]
+pub struct Services {
+    /// Where tokens, users and sessions are kept.
+    pub store: Arc<dyn Store>,
+    /// Who checks passwords.
+    pub login: Arc<dyn LoginBackend>,
+    /// What counts failed logins.
+    pub throttle: Arc<Throttle>,
+}
+
+/// What of a browser's request a page looks at.
+#[derive(Debug, Clone)]
+pub struct PageRequest<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The path, as routed: [`Params::path`] or [`AUTHORIZE_ALIAS`].
+    pub path: &'a str,
+    /// The query as received, without `?`.
+    pub query: &'a [u8],
+    /// The body of a form POST as received, else empty. Its length is bounded by the caller.
+    pub form: &'a [u8],
+    /// The values of all `Cookie` fields.
+    pub cookies: Vec<&'a [u8]>,
+    /// The value of `Origin`.
+    pub origin: Option<&'a [u8]>,
+    /// The value of `Sec-Fetch-Site`.
+    pub sec_fetch_site: Option<&'a [u8]>,
+    /// The address of the browser, behind trusted proxies.
+    pub peer: IpAddr,
+    /// The time now.
+    pub now: UnixTime,
+}
+
+/// The pages.
+pub struct Pages {
+    params: Params,
+    services: Services,
+    cookies: CookieNames,
+}
+
+impl Pages {
+    /// Pages for this configuration.
+    #[must_use]
+    pub fn new(params: Params, services: Services) -> Self {
+        let cookies = cookie_names(params.secure);
+        Self {
+            params,
+            services,
+            cookies,
+        }
+    }
+
+    /// Finds the session of a browser's cookies, with its enabled user; `None` if there is no session cookie, more than
+    /// one, or one that opens nothing (any more).
+    ///
+    /// # Errors
+    ///
+    /// The store's: nothing is known about the caller then.
+    pub async fn session(
+        &self,
+        cookies: &[&[u8]],
+        now: UnixTime,
+    ) -> Result<Option<(Session, User)>, StoreError> {
+        match cookies::read(cookies, self.cookies.session) {
+            Cookie::One(id) => {
+                self.services
+                    .store
+                    .session(&cookies::id_hash(&id), now)
+                    .await
+            }
+            Cookie::None | Cookie::Invalid | Cookie::Several => Ok(None),
+        }
+    }
+
+    /// Whether there is a session cookie at all, valid or not: what makes a caller of the kind `user`.
+    #[must_use]
+    pub fn has_session_cookie(&self, cookies: &[&[u8]]) -> bool {
+        !matches!(cookies::read(cookies, self.cookies.session), Cookie::None)
+    }
+
+    async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, Refusal> {
+        let id = match cookies::read(&request.cookies, self.cookies.session) {
+            Cookie::One(id) => id,
+            Cookie::None | Cookie::Invalid => return Ok(None),
+            // Somebody may have set the other one, to have the user act in a session that is not theirs.
+            Cookie::Several => return Err(Refusal::SeveralSessionCookies),
+        };
+        let found = self
+            .services
+            .store
+            .session(&cookies::id_hash(&id), request.now)
+            .await?;
+        Ok(found.map(|(_, user)| LoggedIn { id, user }))
+    }
+
+    fn answer(&self, outcome: Result<Page, Refusal>) -> Page {
+        outcome.unwrap_or_else(|refusal| refusal.page(&self.params.realm))
+    }
+
+    fn permission_title<'a>(&'a self, permission: &'a Permission) -> &'a str {
+        let text = self
+            .params
+            .permissions
+            .iter()
+            .find(|text| text.name == *permission);
+        text.map_or(permission.as_str(), |text| &text.title)
+    }
+}
+
+/// The user of a valid session, and the id in the cookie.
+struct LoggedIn {
+    id: Secret,
+    user: User,
+}
+
+/// What the pages call a user.
+fn displayed(user: &User) -> String {
+    match &user.display_name {
+        Some(display_name) if *display_name != user.name => {
+            format!("{display_name} ({})", user.name)
+        }
+        _ => user.name.clone(),
+    }
+}
+
+/// As much of a token as a log may hold.
+fn excerpt(token: &str) -> &str {
+    token.get(..8).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests;

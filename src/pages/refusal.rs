@@ -1,0 +1,203 @@
+//! Every reason for which a page is refused, and the one place that says how.
+
+use std::time::Duration;
+
+use super::{answer::Page, view::RefusalPage};
+use crate::{issue::random::NoRandomness, store::StoreError};
+
+/// How long a browser is told to wait for a store that is away.
+const STORE_RETRY: Duration = Duration::from_secs(5);
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The method is none of those named.
+    Method(&'static str),
+    /// Query or form cannot be read, or lack something.
+    Malformed(&'static str),
+    /// There is more than one session cookie.
+    SeveralSessionCookies,
+    /// The form came from elsewhere.
+    ForgedForm,
+    /// The form was ours and counts no longer; where to begin again.
+    StaleForm(String),
+    /// There is no such request token, or it is void.
+    TokenUnknown,
+    /// The request token is expired.
+    TokenExpired,
+    /// The request token was exchanged, or decided before.
+    TokenUsed,
+    /// The consumer is disabled.
+    ConsumerDisabled,
+    /// The callback is not registered any more.
+    CallbackRefused,
+    /// The access token is not the user's.
+    ApplicationUnknown,
+    /// The store failed.
+    Store(StoreError),
+    /// Nothing can be made up.
+    NoRandomness(NoRandomness),
+    /// A template failed.
+    Template(askama::Error),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<NoRandomness> for Refusal {
+    fn from(error: NoRandomness) -> Self {
+        Self::NoRandomness(error)
+    }
+}
+
+impl Refusal {
+    /// The page that tells it. Of a fault it tells nothing; the log has it whole.
+    pub(super) fn page(self, realm: &str) -> Page {
+        self.log();
+        let (status, title, text) = match &self {
+            Self::Method(_) => (405, "Not like this", "This page cannot be called that way."),
+            Self::Malformed(what) => (400, "This link is broken", *what),
+            Self::SeveralSessionCookies => (
+                400,
+                "Two logins at once",
+                "Your browser sent two session cookies for this site, and it cannot be told which is yours. \
+                 Delete the cookies of this site and try again.",
+            ),
+            Self::ForgedForm => (
+                403,
+                "This form was not accepted",
+                "It did not come from this site's own page. Nothing was changed.",
+            ),
+            Self::StaleForm(_) => (
+                403,
+                "This form is out of date",
+                "You have logged in or out meanwhile, the page was open for too long, or it was answered already. \
+                 Nothing was changed.",
+            ),
+            Self::TokenUnknown => (
+                401,
+                "This request is not known",
+                "The application's link is not valid. Go back to the application and start again.",
+            ),
+            Self::TokenExpired => (
+                401,
+                "This request has expired",
+                "Too much time has gone by. Go back to the application and start again.",
+            ),
+            Self::TokenUsed => (
+                401,
+                "This request was answered already",
+                "Each request can be answered once. Go back to the application, and start again there if needed.",
+            ),
+            Self::ConsumerDisabled => (
+                401,
+                "This application is disabled",
+                "It may not ask for access at present.",
+            ),
+            Self::CallbackRefused => (
+                400,
+                "This request cannot be answered",
+                "The address to which the application wants you sent is not registered for it.",
+            ),
+            Self::ApplicationUnknown => (
+                404,
+                "No such application",
+                "It may have been withdrawn already. Nothing was changed.",
+            ),
+            Self::Store(StoreError::Unavailable(_)) => (
+                503,
+                "Please try again",
+                "The service cannot answer just now. Try again in a few seconds.",
+            ),
+            Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) | Self::Template(_) => (
+                500,
+                "Something went wrong",
+                "The fault is on this side. Nothing was changed.",
+            ),
+        };
+        let again = match &self {
+            Self::StaleForm(again) => Some(again.as_str()),
+            _ => None,
+        };
+        let template = RefusalPage {
+            service: realm,
+            title,
+            text,
+            again,
+        };
+        let mut page = Page::html(status, &template).unwrap_or_else(|_| Page::empty(500));
+        if let Some(problem) = self.problem() {
+            let realm = quoted(realm);
+            page.set(
+                "WWW-Authenticate",
+                format!("OAuth realm={realm}, oauth_problem=\"{problem}\""),
+            );
+        }
+        match self {
+            Self::Method(allowed) => page.set("Allow", allowed.to_owned()),
+            Self::Store(StoreError::Unavailable(_)) => page.retry_after(STORE_RETRY),
+            _ => {}
+        }
+        page
+    }
+
+    /// The code of the Problem Reporting extension, for a 401.
+    fn problem(&self) -> Option<&'static str> {
+        match self {
+            Self::TokenUnknown => Some("token_rejected"),
+            Self::TokenExpired => Some("token_expired"),
+            Self::TokenUsed => Some("token_used"),
+            Self::ConsumerDisabled => Some("consumer_key_refused"),
+            _ => None,
+        }
+    }
+
+    fn log(&self) {
+        match self {
+            Self::Store(error) => {
+                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
+            }
+            Self::NoRandomness(error) => {
+                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
+            }
+            Self::Template(error) => {
+                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
+            }
+            Self::ForgedForm => tracing::info!(reason = "forged_form", "page refused"),
+            Self::SeveralSessionCookies => {
+                tracing::info!(reason = "several_session_cookies", "page refused")
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A quoted-string (RFC 9110 §5.6.4); what cannot stand in a field is left out.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text
+        .chars()
+        .filter(|character| matches!(character, ' '..='~'))
+    {
+        if matches!(character, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_a_realm_so_that_it_cannot_leave_its_quotes() {
+        assert_eq!(quoted("a \"b\" \\ c\r\nd\u{e9}"), "\"a \\\"b\\\" \\\\ cd\"");
+    }
+}

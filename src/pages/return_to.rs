@@ -1,0 +1,96 @@
+//! Where a direct login leads: a path of our own origin and nothing else.
+
+use url::Url;
+
+/// Takes the path and query of `wanted`, if it is a path here as a browser would read it.
+///
+/// The answer is what the parser wrote, not what was asked, so a browser finds nothing in it that was not seen here.
+pub(super) fn local_path(wanted: &str, origin: &str) -> Option<String> {
+    if !wanted.starts_with('/') {
+        return None;
+    }
+    let base = Url::parse(origin).ok()?;
+    let target = base.join(wanted).ok()?;
+    let is_ours = target.origin() == base.origin()
+        && target.username().is_empty()
+        && target.password().is_none();
+    let path = match target.query() {
+        Some(query) => format!("{}?{query}", target.path()),
+        None => target.path().to_owned(),
+    };
+    // Dot segments may leave a path that begins like an authority.
+    (is_ours && !path.starts_with("//")).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ORIGIN: &str = "https://service.example";
+
+    #[test]
+    fn keeps_paths_of_our_own() {
+        for (wanted, path) in [
+            ("/", "/"),
+            ("/members/1?a=b&c", "/members/1?a=b&c"),
+            ("/members#top", "/members"),
+            ("/a b\"<>", "/a%20b%22%3C%3E"),
+            ("/?next=//evil.example", "/?next=//evil.example"),
+            ("/a/../b", "/b"),
+        ] {
+            assert_eq!(
+                local_path(wanted, ORIGIN).as_deref(),
+                Some(path),
+                "{wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn leads_nowhere_else() {
+        for wanted in [
+            "",
+            "members",
+            "https://evil.example/",
+            "https:evil.example",
+            "https://service.example/x",
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "\\/evil.example",
+            "\\\\evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "\t//evil.example",
+            " //evil.example",
+            "/\r\n/evil.example",
+            "//user@service.example",
+            "/..//evil.example",
+            "/a/..//evil.example",
+            "/.//evil.example",
+            "/%2e/..//evil.example",
+            "javascript:alert(1)",
+            "?x",
+            "#x",
+        ] {
+            assert_eq!(local_path(wanted, ORIGIN), None, "{wanted:?}");
+        }
+        assert_eq!(
+            local_path("/\r\nSet-Cookie:x", ORIGIN).as_deref(),
+            Some("/Set-Cookie:x")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_browser_stays_here_and_the_field_is_safe(wanted in "[/\\\\.%@:?#\t\r\n a-z0-9\u{e9}]{0,24}") {
+            if let Some(path) = local_path(&wanted, ORIGIN) {
+                let target = Url::parse(ORIGIN).unwrap().join(&path).unwrap();
+                prop_assert_eq!(target.origin().ascii_serialization(), ORIGIN);
+                prop_assert!(path.bytes().all(|byte| byte.is_ascii_graphic()), "{}", path);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is recorded, and what no record may hold.
+
+use std::{io, sync::Mutex};
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn each_event_is_one_line_without_secrets() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .with_max_level(tracing::Level::TRACE)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let site = site();
+    site.put_access_token("access-token-1", "ada", |_| {});
+    let mut browser = browser();
+    // A password in the wrong field.
+    browser
+        .log_in(&site, LOGIN, "my-secret-password", "wrong-password")
+        .await;
+    browser.log_in(&site, LOGIN, "ada", "wrong-password").await;
+    let consent = browser.at_consent(&site, AUTHORIZE).await;
+    let granted = browser.decide(&site, &consent, "allow").await;
+    site.put_request_token("request-token-2", |_| {});
+    let url = AUTHORIZE.replace("token-1", "token-2");
+    let consent = browser.get(&site, &url).await;
+    browser.decide(&site, &consent, "deny").await;
+    let id = Secret::from(browser.session().unwrap().as_str());
+    let csrf = csrf::value(&id, csrf::Purpose::Revoke, "access-token-1");
+    browser
+        .post(
+            &site,
+            APPLICATIONS,
+            &[("csrf", &csrf), ("revoke", "access-token-1")],
+        )
+        .await;
+    let csrf = csrf::value(&id, csrf::Purpose::LogOut, "");
+    browser.post(&site, LOGOUT, &[("csrf", &csrf)]).await;
+    let mut guesser = super::browser();
+    for _ in 0..11 {
+        guesser.log_in(&site, LOGIN, "bob", "wrong-password").await;
+    }
+
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let of = |event: &str| {
+        let event = format!("event=\"{event}\"");
+        text.lines()
+            .filter(|line| line.contains(" audit: ") && line.contains(&event))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("login_succeeded").len(), 1, "{text}");
+    assert!(of("login_succeeded")[0].contains("user=id-ada address=192.0.2.1"));
+    assert_eq!(of("login_failed").len(), 12);
+    assert!(
+        !of("login_failed")[0].contains("user="),
+        "an unknown name is nobody's"
+    );
+    assert!(of("login_failed")[1].contains("user=\"id-ada\""));
+    assert_eq!(of("login_throttled").len(), 1);
+    assert_eq!(of("consent_granted").len(), 1);
+    assert!(
+        of("consent_granted")[0]
+            .contains("consumer=printer user=id-ada token=\"request-\" permissions=\"read print\"")
+    );
+    assert_eq!(of("consent_denied").len(), 1);
+    assert_eq!(of("token_revoked").len(), 1);
+    assert_eq!(of("logged_out").len(), 1);
+
+    let verifier = location(&granted).rsplit('=').next().unwrap();
+    for secret in [
+        verifier,
+        "request-token",
+        "access-token",
+        "my-secret-password",
+        "wrong-password",
+        PASSWORD,
+        str::from_utf8(id.expose()).unwrap(),
+        csrf.as_str(),
+    ] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+}

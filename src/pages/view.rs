@@ -1,0 +1,105 @@
+//! The templates of the pages; askama escapes whatever stands in them.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use aws_lc_rs::digest;
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::PermissionText;
+
+/// The one style sheet, inside every page.
+pub(super) const STYLE: &str = include_str!("../../templates/style.css");
+
+/// What the Content-Security-Policy calls it, so that no other style applies.
+pub(super) static STYLE_HASH: LazyLock<String> = LazyLock::new(|| {
+    let digest = digest::digest(&digest::SHA256, STYLE.as_bytes());
+    format!("sha256-{}", STANDARD.encode(digest))
+});
+
+#[derive(Template)]
+#[template(path = "login.html")]
+pub(super) struct Login<'a> {
+    pub(super) service: &'a str,
+    pub(super) action: &'a str,
+    pub(super) csrf: &'a str,
+    pub(super) consumer: Option<&'a str>,
+    pub(super) username: &'a str,
+    pub(super) problem: Option<&'a str>,
+    /// Whether the problem lies in what was typed.
+    pub(super) invalid: bool,
+}
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+pub(super) struct Consent<'a> {
+    pub(super) service: &'a str,
+    pub(super) action: &'a str,
+    pub(super) csrf: &'a str,
+    pub(super) consumer: &'a str,
+    pub(super) user: &'a str,
+    pub(super) permissions: &'a [PermissionText],
+    pub(super) destination: Destination,
+}
+
+/// Where the decision leads.
+pub(super) enum Destination {
+    /// To a web site: host and port.
+    Site(String),
+    /// To an application on the user's device.
+    Application,
+    /// To a page with the verifier.
+    Code,
+}
+
+#[derive(Template)]
+#[template(path = "verifier.html")]
+pub(super) struct Verifier<'a> {
+    pub(super) service: &'a str,
+    pub(super) consumer: &'a str,
+    pub(super) verifier: &'a str,
+    pub(super) lifetime: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "denied.html")]
+pub(super) struct Denied<'a> {
+    pub(super) service: &'a str,
+    pub(super) consumer: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "applications.html")]
+pub(super) struct Applications<'a> {
+    pub(super) service: &'a str,
+    pub(super) action: &'a str,
+    pub(super) user: &'a str,
+    pub(super) logout_action: &'a str,
+    pub(super) logout_csrf: &'a str,
+    pub(super) revoked: bool,
+    pub(super) applications: &'a [Application],
+    pub(super) more: Option<String>,
+}
+
+/// One access token of the user.
+pub(super) struct Application {
+    pub(super) token: String,
+    pub(super) csrf: String,
+    pub(super) name: String,
+    pub(super) permissions: Vec<String>,
+    /// In RFC 3339.
+    pub(super) issued_at: String,
+    /// The date alone.
+    pub(super) issued_on: String,
+    /// In RFC 3339, and the date alone.
+    pub(super) last_used_at: Option<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "refusal.html")]
+pub(super) struct RefusalPage<'a> {
+    pub(super) service: &'a str,
+    pub(super) title: &'a str,
+    pub(super) text: &'a str,
+    pub(super) again: Option<&'a str>,
+}
