@@ -12,3 +12,4 @@ pub mod pages;
 pub mod secret;
 pub mod store;
 pub mod telemetry;
+pub mod transport;

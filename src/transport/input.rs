@@ -1,0 +1,87 @@
+//! Bytes that have arrived and are not used up yet.
+
+use std::{
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::http1::pool::{BUFFER_BYTES, Buffer};
+
+/// What has arrived on a stream. It holds a buffer only while there are bytes in it.
+#[derive(Debug, Default)]
+pub struct Input {
+    buffer: Buffer,
+    start: usize,
+}
+
+impl Input {
+    /// The bytes not used up yet.
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Uses up bytes from the front; gives the buffer back when none are left.
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.buffer.len());
+        if self.start >= self.buffer.len() {
+            self.buffer.clear();
+            self.start = 0;
+        }
+    }
+
+    /// Splits the first `count` bytes off, in a buffer of their own; what follows stays.
+    #[must_use]
+    pub fn split(&mut self, count: usize) -> Buffer {
+        let mut front = if self.start == 0 {
+            std::mem::take(&mut self.buffer)
+        } else {
+            let mut front = Buffer::take();
+            front.extend_from_slice(self.unread());
+            self.buffer = Buffer::none();
+            self.start = 0;
+            front
+        };
+        if front.len() > count {
+            self.buffer = Buffer::take();
+            self.buffer.extend_from_slice(&front[count..]);
+            front.truncate(count);
+        }
+        front
+    }
+
+    /// Reads once; 0 is the end of the stream. While nothing arrives and nothing is held, no buffer is either.
+    pub fn poll_fill<S: AsyncRead + Unpin>(
+        &mut self,
+        stream: &mut S,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if self.buffer.capacity() == 0 {
+            self.buffer = Buffer::take();
+        } else if self.buffer.len() == self.buffer.capacity() {
+            if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.start = 0;
+            } else {
+                self.buffer.reserve(BUFFER_BYTES);
+            }
+        }
+        let read = pin!(Pin::new(stream).get_mut().read_buf(&mut *self.buffer)).poll(context);
+        if read.is_pending() && self.buffer.is_empty() {
+            self.buffer = Buffer::none();
+        }
+        read
+    }
+
+    /// Gives the buffer back if it is empty.
+    pub fn release(&mut self) {
+        if self.unread().is_empty() {
+            self.buffer = Buffer::none();
+            self.start = 0;
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Byte streams to callers and to the API: TCP, TLS and Unix sockets, read into lent buffers, each wait with a deadline.
+
+pub mod deadline;
+pub mod input;
+pub mod peer;
+pub mod stream;
