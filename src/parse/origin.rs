@@ -1,0 +1,349 @@
+//! Under which public URL a request came: the origin of its base string (RFC 5849 §3.4.1.2).
+//!
+//! What was received only chooses among the configured URLs; it never becomes part of a base string itself.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use thiserror::Error;
+
+use crate::{
+    http1::{
+        head::{RequestHead, Version},
+        name::Name,
+        token::{list, trim},
+    },
+    oauth::{EncodedOrigin, Scheme},
+    parse::target::Target,
+    transport::peer::Peer,
+};
+
+/// A public URL under which consumers sign.
+#[derive(Debug, Clone)]
+pub struct PublicUrl {
+    /// The scheme is `https`.
+    pub secure: bool,
+    /// The host in lower case, an IPv6 address in brackets.
+    pub host: String,
+    /// The port, the scheme's own where none was written.
+    pub port: u16,
+    /// The path in front of the API's own, without a slash at its end; mostly empty.
+    pub prefix: String,
+    /// The origin as it stands in base strings.
+    pub encoded: EncodedOrigin,
+    /// Host and port as text, a default port left out.
+    pub authority: String,
+}
+
+impl PublicUrl {
+    /// A URL from its parts; `host` and `prefix` are brought into the form the fields describe.
+    #[must_use]
+    pub fn new(secure: bool, host: &str, port: Option<u16>, prefix: &str) -> Self {
+        let port = port.unwrap_or(default_port(secure));
+        let host = host.to_ascii_lowercase();
+        let scheme = if secure { Scheme::Https } else { Scheme::Http };
+        let encoded = EncodedOrigin::new(scheme, &host, Some(port));
+        let authority = if port == default_port(secure) {
+            host.clone()
+        } else {
+            format!("{host}:{port}")
+        };
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        Self {
+            secure,
+            host,
+            port,
+            prefix,
+            encoded,
+            authority,
+        }
+    }
+
+    /// Scheme, host and port as text, a default port left out.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
+    }
+
+    /// Whether the two have the same origin.
+    #[must_use]
+    pub fn same_origin(&self, other: &Self) -> bool {
+        self.secure == other.secure && self.host == other.host && self.port == other.port
+    }
+
+    fn is_at(&self, authority: &Authority<'_>) -> bool {
+        authority.host.eq_ignore_ascii_case(self.host.as_bytes())
+            && authority.port.unwrap_or(default_port(self.secure)) == self.port
+    }
+
+    /// Whether `path` lies below the prefix.
+    fn covers(&self, path: &[u8]) -> bool {
+        path.strip_prefix(self.prefix.as_bytes())
+            .is_some_and(|rest| self.prefix.is_empty() || matches!(rest, [] | [b'/', ..]))
+    }
+}
+
+const fn default_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
+}
+
+/// What becomes of the prefix in a public URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrefixMode {
+    /// It arrives, is signed, and is not forwarded.
+    Strip,
+    /// It arrives, is signed, and is forwarded.
+    Keep,
+    /// The proxy in front has removed it: it is put back for the signature alone.
+    Restore,
+}
+
+/// A host that has been checked (RFC 3986 §3.2.2, without user-info).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Authority<'a> {
+    /// The host as sent.
+    pub host: &'a [u8],
+    /// The port, if one was sent.
+    pub port: Option<u16>,
+}
+
+/// Why a request's origin cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum OriginError {
+    /// No Host, two, or one that is no host (RFC 9112 §3.2: "A server MUST respond with a 400").
+    #[error("Host is missing, repeated or malformed")]
+    Host,
+    /// The absolute target and Host name different hosts.
+    #[error("the request target and Host disagree")]
+    Disagree,
+    /// A trusted proxy's forwarded field is malformed.
+    #[error("a forwarded field of a trusted proxy is malformed")]
+    Forwarded,
+    /// Host is none of the service's.
+    #[error("Host is none of this service's")]
+    Misdirected,
+}
+
+impl<'a> Authority<'a> {
+    /// Parses `host` or `host:port`.
+    #[must_use]
+    pub fn parse(text: &'a [u8]) -> Option<Self> {
+        let host_end = if text.first() == Some(&b'[') {
+            memchr::memchr(b']', text)? + 1
+        } else {
+            memchr::memchr(b':', text).unwrap_or(text.len())
+        };
+        let (host, rest) = text.split_at(host_end);
+        let valid_host = match host {
+            [b'[', address @ .., b']'] => std::str::from_utf8(address)
+                .is_ok_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok()),
+            [] => false,
+            name => name
+                .iter()
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)),
+        };
+        if !valid_host {
+            return None;
+        }
+        let port = match rest {
+            [] => None,
+            [b':', digits @ ..] if !digits.is_empty() && digits.len() <= 5 => {
+                let number = digits.iter().try_fold(0u32, |number, &digit| {
+                    digit
+                        .is_ascii_digit()
+                        .then(|| number * 10 + u32::from(digit - b'0'))
+                })?;
+                Some(u16::try_from(number).ok().filter(|&port| port != 0)?)
+            }
+            _ => return None,
+        };
+        Some(Self { host, port })
+    }
+}
+
+/// What was received, after trusted proxies have been believed.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'a> {
+    /// The host that chooses among the public URLs.
+    pub authority: Authority<'a>,
+    /// The caller's connection is under TLS, here or at the trusted proxy.
+    pub secure: bool,
+    /// The right-most address that is no trusted proxy's.
+    pub address: Option<IpAddr>,
+    /// The peer is a trusted proxy.
+    pub trusted: bool,
+}
+
+/// The public URLs and who is believed about what was received.
+#[derive(Debug, Clone)]
+pub struct Origins {
+    /// Where token endpoints and pages are.
+    pub base: PublicUrl,
+    /// Where protected calls come, one at least.
+    pub public: Vec<PublicUrl>,
+    /// What becomes of their prefixes.
+    pub prefix_mode: PrefixMode,
+    /// The networks whose forwarded fields count.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+impl Origins {
+    /// Collects what a request says about its origin, a trusted proxy's words over the connection's own.
+    ///
+    /// # Errors
+    /// Every [`OriginError`] but `Misdirected`.
+    pub fn receive<'a>(
+        &self,
+        head: &'a RequestHead,
+        target: &Target<'a>,
+        peer: Peer,
+    ) -> Result<Received<'a>, OriginError> {
+        let host = head
+            .fields
+            .single(Name::Host)
+            .map_err(|_| OriginError::Host)?;
+        let host = host
+            .map(|host| Authority::parse(host).ok_or(OriginError::Host))
+            .transpose()?;
+        // RFC 9112 §3.2.2: the target's authority stands for Host; a Host that says otherwise is another reading.
+        let authority = match (target.absolute, host) {
+            (None, Some(host)) => host,
+            (None, None) => return Err(OriginError::Host),
+            (Some(_), None) if head.version == Version::Http11 => return Err(OriginError::Host),
+            (Some(absolute), host) => {
+                let named = Authority::parse(absolute.authority).ok_or(OriginError::Host)?;
+                if host.is_some_and(|host| !same_authority(host, named, absolute.secure)) {
+                    return Err(OriginError::Disagree);
+                }
+                named
+            }
+        };
+        let mut received = Received {
+            authority,
+            secure: peer.secure,
+            address: peer.address,
+            trusted: false,
+        };
+        if peer.address.is_some_and(|address| self.is_trusted(address)) {
+            received.trusted = true;
+            self.believe(head, &mut received)?;
+        }
+        Ok(received)
+    }
+
+    fn believe<'a>(
+        &self,
+        head: &'a RequestHead,
+        received: &mut Received<'a>,
+    ) -> Result<(), OriginError> {
+        let last = |name| head.fields.all(name).flat_map(list).last();
+        if let Some(host) = last(Name::XForwardedHost) {
+            received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
+        }
+        if let Some(proto) = last(Name::XForwardedProto) {
+            received.secure = if proto.eq_ignore_ascii_case(b"https") {
+                true
+            } else if proto.eq_ignore_ascii_case(b"http") {
+                false
+            } else {
+                return Err(OriginError::Forwarded);
+            };
+        }
+        // From the right: each trusted proxy vouches for the address it wrote down.
+        let mut hops: Vec<&[u8]> = Vec::new();
+        if head.fields.has(Name::XForwardedFor) {
+            hops.extend(head.fields.all(Name::XForwardedFor).flat_map(list));
+        } else {
+            hops.extend(
+                head.fields
+                    .all(Name::Forwarded)
+                    .flat_map(list)
+                    .filter_map(forwarded_for),
+            );
+        }
+        for hop in hops.into_iter().rev() {
+            let Some(address) = parse_address(hop) else {
+                break;
+            };
+            received.address = Some(address);
+            if !self.is_trusted(address) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.trusted_proxies
+            .iter()
+            .any(|network| network.contains(&address))
+    }
+
+    /// Whether what was received names the origin of the token endpoints.
+    #[must_use]
+    pub fn is_base(&self, received: &Received<'_>) -> bool {
+        self.base.is_at(&received.authority)
+            && (self.base.secure == received.secure
+                || !self
+                    .public
+                    .iter()
+                    .any(|url| url.secure == received.secure && url.is_at(&received.authority)))
+    }
+
+    /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme
+    /// first, and then the one with the longest prefix.
+    ///
+    /// # Errors
+    /// [`OriginError::Misdirected`] if none matches.
+    pub fn choose(&self, received: &Received<'_>, path: &[u8]) -> Result<&PublicUrl, OriginError> {
+        self.public
+            .iter()
+            .filter(|url| url.is_at(&received.authority))
+            .filter(|url| self.prefix_mode == PrefixMode::Restore || url.covers(path))
+            .max_by_key(|url| (url.secure == received.secure, url.prefix.len()))
+            .ok_or(OriginError::Misdirected)
+    }
+}
+
+fn same_authority(one: Authority<'_>, other: Authority<'_>, secure: bool) -> bool {
+    let port = |authority: Authority<'_>| authority.port.unwrap_or(default_port(secure));
+    one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
+}
+
+/// The `for` parameter of one element of `Forwarded` (RFC 7239 §5.2).
+fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
+    element
+        .split(|&byte| byte == b';')
+        .map(trim)
+        .find_map(|pair| {
+            let (name, value) = pair.split_at_checked(4)?;
+            if !name.eq_ignore_ascii_case(b"for=") {
+                return None;
+            }
+            Some(
+                value
+                    .strip_prefix(b"\"")
+                    .and_then(|value| value.strip_suffix(b"\""))
+                    .unwrap_or(value),
+            )
+        })
+}
+
+/// An address as proxies write it: alone, with a port, or an IPv6 address in brackets.
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(address.to_canonical());
+    }
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, _) = rest.split_once(']')?;
+        return address.parse::<IpAddr>().ok();
+    }
+    let (address, _) = text.rsplit_once(':')?;
+    address.parse::<IpAddr>().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Which public URL a request came by, and who is believed about it.
+
+use super::*;
+use crate::http1::{head::HeadLimits, pool::Buffer};
+
+const LIMITS: HeadLimits = HeadLimits {
+    head_bytes: 8192,
+    head_fields: 50,
+    target_bytes: 4096,
+};
+
+fn head(text: &str) -> RequestHead {
+    let mut bytes = Buffer::take();
+    bytes.extend_from_slice(text.as_bytes());
+    RequestHead::parse(bytes, &LIMITS).expect("a good head")
+}
+
+fn origins(public: &[PublicUrl], prefix_mode: PrefixMode) -> Origins {
+    Origins {
+        base: PublicUrl::new(true, "auth.example", None, ""),
+        public: public.to_vec(),
+        prefix_mode,
+        trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],
+    }
+}
+
+fn peer(address: &str) -> Peer {
+    Peer {
+        address: Some(address.parse().expect("an address")),
+        secure: false,
+    }
+}
+
+fn received(text: &str, from: &str) -> Result<(String, bool, String), OriginError> {
+    let head = head(text);
+    let target = Target::parse(head.target()).expect("a target");
+    let received = origins(&[], PrefixMode::Strip).receive(&head, &target, peer(from))?;
+    let host = String::from_utf8_lossy(received.authority.host).into_owned();
+    let address = received
+        .address
+        .map(|address| address.to_string())
+        .unwrap_or_default();
+    Ok((host, received.secure, address))
+}
+
+#[test]
+fn a_host_is_needed_once_and_well_formed() {
+    for fields in [
+        "",
+        "Host: a\r\nHost: a\r\n",
+        "Host:\r\n",
+        "Host: a b\r\n",
+        "Host: a@b\r\n",
+        "Host: a/b\r\n",
+        "Host: a:b\r\n",
+        "Host: a:\r\n",
+        "Host: a:0\r\n",
+        "Host: a:65536\r\n",
+        "Host: a:123456\r\n",
+        "Host: [::1\r\n",
+        "Host: [::g]\r\n",
+        "Host: ::1\r\n",
+        "Host: a,b:1:2\r\n",
+        "Host: \u{e9}\r\n",
+    ] {
+        let got = received(&format!("GET / HTTP/1.1\r\n{fields}\r\n"), "192.0.2.1");
+        assert_eq!(got, Err(OriginError::Host), "{fields:?}");
+    }
+    for host in ["a", "a.b:1", "[::1]", "[2001:db8::1]:8080", "127.0.0.1:80"] {
+        let got = received(
+            &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+            "192.0.2.1",
+        );
+        assert!(got.is_ok(), "{host}");
+    }
+}
+
+#[test]
+fn an_absolute_target_agrees_with_host() {
+    let ask = |target: &str, host: &str| {
+        received(&format!("GET {target} HTTP/1.1\r\n{host}\r\n"), "192.0.2.1").map(|got| got.0)
+    };
+    assert_eq!(ask("http://A:80/x", "Host: a\r\n"), Ok("A".to_owned()));
+    assert_eq!(ask("http://a/x", "Host: b\r\n"), Err(OriginError::Disagree));
+    assert_eq!(
+        ask("http://a:81/x", "Host: a\r\n"),
+        Err(OriginError::Disagree)
+    );
+    assert_eq!(ask("http://u@a/x", "Host: a\r\n"), Err(OriginError::Host));
+    assert_eq!(ask("http://a/x", ""), Err(OriginError::Host));
+}
+
+#[test]
+fn forwarded_fields_count_from_trusted_proxies_alone() {
+    let text = "GET / HTTP/1.1\r\nHost: inner\r\nX-Forwarded-Host: auth.example\r\nX-Forwarded-Proto: https\r\n\
+                X-Forwarded-For: 203.0.113.9, 198.51.100.7\r\nX-Forwarded-For: 10.1.1.1\r\n\r\n";
+    let stranger = received(text, "192.0.2.1");
+    assert_eq!(
+        stranger,
+        Ok(("inner".to_owned(), false, "192.0.2.1".to_owned()))
+    );
+    let trusted = received(text, "10.2.2.2");
+    assert_eq!(
+        trusted,
+        Ok(("auth.example".to_owned(), true, "198.51.100.7".to_owned()))
+    );
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=203.0.113.9;proto=https, for=\"[2001:db8::7]:99\"\r\n\r\n";
+    assert_eq!(
+        received(text, "10.2.2.2").map(|got| got.2),
+        Ok("2001:db8::7".to_owned())
+    );
+    for bad in ["X-Forwarded-Proto: gopher", "X-Forwarded-Host: a/b"] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{bad}\r\n\r\n");
+        assert_eq!(
+            received(&text, "10.2.2.2"),
+            Err(OriginError::Forwarded),
+            "{bad}"
+        );
+        assert!(received(&text, "192.0.2.1").is_ok(), "{bad}");
+    }
+}
+
+fn chosen(
+    public: &[PublicUrl],
+    mode: PrefixMode,
+    host: &str,
+    secure: bool,
+    path: &str,
+) -> Option<String> {
+    let origins = origins(public, mode);
+    let authority = Authority::parse(host.as_bytes()).expect("a host");
+    let received = Received {
+        authority,
+        secure,
+        address: None,
+        trusted: false,
+    };
+    let url = origins.choose(&received, path.as_bytes()).ok()?;
+    Some(format!("{}{}", url.origin(), url.prefix))
+}
+
+#[test]
+fn host_chooses_and_the_scheme_only_between_two_of_one_host() {
+    let urls = [
+        PublicUrl::new(true, "API.example", None, ""),
+        PublicUrl::new(false, "api.example", None, ""),
+        PublicUrl::new(true, "other.example", Some(8443), ""),
+    ];
+    let choose = |host, secure| chosen(&urls, PrefixMode::Strip, host, secure, "/");
+    assert_eq!(
+        choose("api.example", true).as_deref(),
+        Some("https://api.example")
+    );
+    assert_eq!(
+        choose("api.example", false).as_deref(),
+        Some("http://api.example")
+    );
+    assert_eq!(
+        choose("Api.Example:443", false).as_deref(),
+        Some("https://api.example")
+    );
+    assert_eq!(
+        choose("other.example:8443", false).as_deref(),
+        Some("https://other.example:8443")
+    );
+    for stranger in [
+        "other.example",
+        "api.example.",
+        "xapi.example",
+        "api.example:8080",
+    ] {
+        assert_eq!(choose(stranger, true), None, "{stranger}");
+    }
+}
+
+#[test]
+fn the_longest_prefix_on_a_segment_boundary_wins() {
+    let urls = [
+        PublicUrl::new(true, "a", None, "/v1"),
+        PublicUrl::new(true, "a", None, "/v1/x/"),
+    ];
+    let choose = |path| chosen(&urls, PrefixMode::Strip, "a", true, path);
+    assert_eq!(choose("/v1/x/y").as_deref(), Some("https://a/v1/x"));
+    assert_eq!(choose("/v1/xy").as_deref(), Some("https://a/v1"));
+    assert_eq!(choose("/v1").as_deref(), Some("https://a/v1"));
+    assert_eq!(choose("/v10"), None);
+    assert_eq!(choose("/"), None);
+    let restored = chosen(&urls[..1], PrefixMode::Restore, "a", true, "/y");
+    assert_eq!(restored.as_deref(), Some("https://a/v1"));
+}

@@ -1,0 +1,205 @@
+//! Whether a request is a signed call, and everything its signature covers.
+//!
+//! The kind is fixed by what the request carries, before any check: a protocol parameter or the scheme `OAuth` makes a
+//! signed call, right or wrong, and it is never tried as another kind afterwards.
+
+use std::{
+    cell::RefCell,
+    ops::{Deref, DerefMut},
+};
+
+use super::{origin::PublicUrl, target::Target};
+use crate::{
+    http1::{
+        framing::Framing,
+        head::RequestHead,
+        name::Name,
+        token::{list, trim},
+    },
+    oauth::{Credentials, MethodSet, Parameters, Protocol, is_oauth_scheme},
+    refusal::{Failure, Refusal},
+    server::connection::Connection,
+};
+
+/// A request whose parameters are in shape; nothing about it is proved.
+#[derive(Debug)]
+pub struct SignedRequest<'r> {
+    /// The method as sent.
+    pub method: &'r [u8],
+    /// The public URL for which it was signed.
+    pub url: &'r PublicUrl,
+    /// The path for which it was signed.
+    pub path: &'r [u8],
+    /// The query as sent, for advice alone.
+    pub query: &'r [u8],
+    /// All parameters.
+    pub parameters: &'r Parameters,
+    /// The protocol parameters.
+    pub credentials: Credentials<'r>,
+    /// The body, where it was read: a form, or one with a hash.
+    pub body: Option<&'r [u8]>,
+    /// The request came under TLS, here or at a trusted proxy.
+    pub secure: bool,
+}
+
+/// What was found in a request, its body held back where it had to be read.
+#[derive(Debug)]
+pub struct Collected {
+    /// The parameters of header, query and form.
+    pub parameters: Pooled,
+    /// The request carries OAuth credentials.
+    pub signed: bool,
+    /// The body, if it was read: a form, or one with a hash.
+    pub held: Option<Vec<u8>>,
+    /// That body is a form.
+    pub form: bool,
+}
+
+/// Collects the parameters of a request; reads its body if it is a form.
+///
+/// # Errors
+/// Two Authorization or Content-Type lines (either could be the one that counts), an encoded form, and what
+/// [`Connection::read_whole_body`] says.
+pub async fn collect(
+    head: &RequestHead,
+    target: &Target<'_>,
+    connection: &mut Connection,
+) -> Result<Collected, Failure> {
+    let authorization = head
+        .fields
+        .single(Name::Authorization)
+        .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
+    let mut parameters = Pooled::take();
+    let mut signed = false;
+    // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
+    if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
+        signed = true;
+        let _ = parameters.read_header(value);
+    }
+    if let Some(query) = target.query.filter(|query| !query.is_empty()) {
+        let _ = parameters.read_query(query);
+    }
+    let mut held = None;
+    if connection.framing != Framing::None && is_form(head)? {
+        let body = connection.read_whole_body().await?;
+        let _ = parameters.read_body(&body);
+        held = Some(body);
+    }
+    let signed = signed || parameters.has_protocol_parameter();
+    let form = held.is_some();
+    Ok(Collected {
+        parameters,
+        signed,
+        held,
+        form,
+    })
+}
+
+impl Collected {
+    /// The protocol parameters, in shape; reads the body if they have a hash of it.
+    ///
+    /// # Errors
+    /// [`Refusal::Shape`], and what [`Connection::read_whole_body`] says.
+    pub async fn hold_hashed_body(
+        &mut self,
+        methods: MethodSet,
+        connection: &mut Connection,
+    ) -> Result<(), Failure> {
+        let hashed = self.parameters.protocol(methods)?.body_hash.is_some();
+        if hashed && self.held.is_none() {
+            self.held = Some(connection.read_whole_body().await?);
+        }
+        Ok(())
+    }
+
+    /// The protocol parameters, in shape.
+    ///
+    /// # Errors
+    /// [`Refusal::Shape`]
+    pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, Failure> {
+        Ok(self.parameters.protocol(methods)?)
+    }
+}
+
+/// Whether any Content-Type says that the body is a form (RFC 5849 §3.4.1.3.1), in whatever spelling an API may take
+/// for one.
+///
+/// # Errors
+/// A second Content-Type line, and a form with a Content-Encoding.
+pub fn is_form(head: &RequestHead) -> Result<bool, Refusal> {
+    let media_type = |value: &[u8]| {
+        let essence = value.split(|&byte| byte == b';').next().unwrap_or_default();
+        trim(essence).eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+    };
+    let types = || head.fields.all(Name::ContentType);
+    if !types().flat_map(list).any(media_type) {
+        return Ok(false);
+    }
+    if types().nth(1).is_some() {
+        return Err(Refusal::Malformed(
+            "Content-Type is given more than once".into(),
+        ));
+    }
+    let encoded = head
+        .fields
+        .all(Name::ContentEncoding)
+        .flat_map(list)
+        .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
+    if encoded {
+        // What the API would decode is not what can be read and signed here.
+        return Err(Refusal::Malformed(
+            "a form with a Content-Encoding cannot be verified".into(),
+        ));
+    }
+    Ok(true)
+}
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "they are lent boxed, so that what holds one stays small")]
+    static FREE: RefCell<Vec<Box<Parameters>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// So many are kept for each worker.
+const MAX_KEPT: usize = 256;
+
+/// [`Parameters`] that return to their worker when dropped, so that their memory is used again.
+#[derive(Debug)]
+pub struct Pooled(Option<Box<Parameters>>);
+
+impl Pooled {
+    fn take() -> Self {
+        Self(Some(FREE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+    }
+}
+
+const LENT: &str = "only `drop` takes it out";
+
+impl Deref for Pooled {
+    type Target = Parameters;
+
+    #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
+    fn deref(&self) -> &Parameters {
+        self.0.as_deref().expect(LENT)
+    }
+}
+
+impl DerefMut for Pooled {
+    #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
+    fn deref_mut(&mut self) -> &mut Parameters {
+        self.0.as_deref_mut().expect(LENT)
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(mut parameters) = self.0.take() {
+            parameters.clear();
+            let _ = FREE.try_with(|free| {
+                let mut free = free.borrow_mut();
+                if free.len() < MAX_KEPT {
+                    free.push(parameters);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! One caller's connection: heads in, answers out, one after the other (RFC 9112 §9.3), each wait with a deadline.
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{io::AsyncWrite, time::Instant};
+
+use crate::{
+    http1::{
+        body::{Body, BodyError},
+        framing::{self, Framing},
+        head::{HeadEnd, HeadLimits, RequestHead, Version},
+        name::Name,
+        pool::BUFFER_BYTES,
+        write,
+    },
+    refusal::{Failure, Refusal},
+    transport::{
+        deadline::{Deadline, Elapsed},
+        input::Input,
+        peer::Peer,
+        stream::{Outgoing, Stream, poll_drain},
+    },
+};
+
+/// Bounds and deadlines of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bounds of a request's head.
+    pub head: HeadLimits,
+    /// A whole head, from its first byte; for a new connection, also for that first byte.
+    pub head_timeout: Duration,
+    /// Between two requests.
+    pub idle_timeout: Duration,
+    /// A body, either way, without progress.
+    pub body_timeout: Duration,
+    /// A whole form or hashed body that is read before it is verified.
+    pub form_timeout: Duration,
+    /// The size of such a body, in bytes.
+    pub form_bytes: usize,
+}
+
+/// Of a refused request's body so much is read at most before the connection is closed, so that the answer arrives.
+const DRAIN_BYTES: usize = 64 * 1024;
+/// And for so long at most.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// What answers the requests of a connection.
+pub trait Handler {
+    /// The bounds to keep now.
+    fn limits(&self) -> Limits;
+    /// Whether no further request is to be taken.
+    fn is_draining(&self) -> bool;
+    /// Ready once [`Handler::is_draining`] may have become true.
+    fn drained(&self) -> impl Future<Output = ()>;
+    /// A connection has begun.
+    fn opened(&self) {}
+    /// A connection has ended.
+    fn closed(&self) {}
+    /// Answers a request; its body is in `connection`.
+    fn handle(&self, connection: &mut Connection, head: RequestHead) -> impl Future<Output = ()>;
+    /// Answers what was no request.
+    fn refuse(&self, connection: &mut Connection, refusal: Refusal) -> impl Future<Output = ()>;
+}
+
+/// Tells the handler how long a connection is open, however it ends.
+struct Open<'h, H: Handler>(&'h H);
+
+impl<'h, H: Handler> Open<'h, H> {
+    fn new(handler: &'h H) -> Self {
+        handler.opened();
+        Self(handler)
+    }
+}
+
+impl<H: Handler> Drop for Open<'_, H> {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+/// A caller's connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The byte stream.
+    pub stream: Stream,
+    /// What has arrived and is not used up.
+    pub input: Input,
+    /// What is to be written.
+    pub out: Outgoing,
+    /// The timer of all its waits.
+    pub deadline: Deadline,
+    /// Where it comes from.
+    pub peer: Peer,
+    /// The bounds for the request being served.
+    pub limits: Limits,
+    /// The rest of the body of the request being served.
+    pub body: Body,
+    /// How that body is framed.
+    pub framing: Framing,
+    /// The caller waits for `100 (Continue)` before it sends the body.
+    awaits_continue: bool,
+    /// The connection serves another request after this one.
+    pub keep_alive: bool,
+    /// The version of the request being served.
+    pub version: Version,
+    /// The connection is to be reset rather than closed, so that a cut answer cannot look whole.
+    pub abort: bool,
+}
+
+impl Connection {
+    /// A new connection.
+    #[must_use]
+    pub fn new(stream: Stream, peer: Peer, limits: Limits) -> Self {
+        Self {
+            stream,
+            input: Input::default(),
+            out: Outgoing::default(),
+            deadline: Deadline::default(),
+            peer,
+            limits,
+            body: Body::new(Framing::None),
+            framing: Framing::None,
+            awaits_continue: false,
+            keep_alive: false,
+            version: Version::Http11,
+            abort: false,
+        }
+    }
+
+    /// Serves requests until the connection ends.
+    pub async fn serve<H: Handler>(mut self, handler: &H) {
+        let _open = Open::new(handler);
+        let mut drained = std::pin::pin!(handler.drained());
+        let mut first = true;
+        loop {
+            self.limits = handler.limits();
+            let head = match self.read_head(handler, first, drained.as_mut()).await {
+                Ok(Some(head)) => head,
+                Ok(None) => return,
+                Err(refusal) => {
+                    self.keep_alive = false;
+                    handler.refuse(&mut self, refusal).await;
+                    return self.close().await;
+                }
+            };
+            first = false;
+            if let Err(refusal) = self.begin(&head) {
+                self.keep_alive = false;
+                drop(head);
+                handler.refuse(&mut self, refusal).await;
+                return self.close().await;
+            }
+            // Boxed, so that a connection between two requests holds only what it needs to wait: a request's own state is
+            // several times as large as all of that.
+            Box::pin(handler.handle(&mut self, head)).await;
+            if !self.keep_alive || !self.body.is_done() || handler.is_draining() {
+                return self.close().await;
+            }
+            self.input.release();
+            self.out.release();
+        }
+    }
+
+    /// Prepares for the body of a request.
+    fn begin(&mut self, head: &RequestHead) -> Result<(), Refusal> {
+        let malformed = |error: framing::FramingError| Refusal::Malformed(error.to_string().into());
+        self.version = head.version;
+        self.body = Body::new(Framing::None);
+        self.framing = framing::request(head).map_err(malformed)?;
+        self.keep_alive = framing::persistence(&head.fields, head.version)
+            .map_err(malformed)?
+            .keep_alive;
+        self.body = Body::new(self.framing);
+        self.awaits_continue = false;
+        for expectation in head.fields.all(Name::Expect) {
+            if !expectation.eq_ignore_ascii_case(b"100-continue") {
+                return Err(Refusal::Malformed(
+                    "an expectation other than 100-continue".into(),
+                ));
+            }
+            self.awaits_continue = head.version == Version::Http11;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next head: `None` if the connection ended, was idle for too long, or is to be drained.
+    async fn read_head<H: Handler>(
+        &mut self,
+        handler: &H,
+        first: bool,
+        mut drained: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Option<RequestHead>, Refusal> {
+        let mut end = HeadEnd::default();
+        let mut begun = false;
+        let mut armed = false;
+        let mut empty_line_allowed = true;
+        let limits = self.limits;
+        let found = poll_fn(|context| {
+            loop {
+                // RFC 9112 §2.2: "a server ... SHOULD ignore at least one empty line (CRLF) received prior to the request-line".
+                if empty_line_allowed && self.input.unread().starts_with(b"\r\n") {
+                    self.input.consume(2);
+                    empty_line_allowed = false;
+                }
+                let unread = self.input.unread();
+                if !unread.is_empty() && unread != b"\r" {
+                    match end.find(unread, limits.head.head_bytes) {
+                        Ok(Some(length)) => return Poll::Ready(Ok(Some(length))),
+                        Ok(None) => {}
+                        Err(error) => {
+                            // A target that alone exceeds its bound is told as such.
+                            let long =
+                                !unread.contains(&b'\n') && unread.len() > limits.head.target_bytes;
+                            let refusal = if long {
+                                Refusal::TargetTooLong
+                            } else {
+                                error.into()
+                            };
+                            return Poll::Ready(Err(refusal));
+                        }
+                    }
+                }
+                if !unread.is_empty() && !begun {
+                    begun = true;
+                    armed = false;
+                }
+                match self.input.poll_fill(&mut self.stream, context) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Ok(None)),
+                    Poll::Ready(Ok(_)) => continue,
+                    Poll::Pending => {}
+                }
+                if !armed {
+                    armed = true;
+                    let limit = if begun || first {
+                        limits.head_timeout
+                    } else {
+                        limits.idle_timeout
+                    };
+                    self.deadline.set(limit);
+                }
+                if self.deadline.poll(context).is_ready() {
+                    // Silence is no request: nothing to answer.
+                    return Poll::Ready(if begun {
+                        Err(Refusal::TooSlow)
+                    } else {
+                        Ok(None)
+                    });
+                }
+                // A head that has begun when draining does is not finished: its caller may send it elsewhere.
+                // Polled first: whoever begins draining sets the flag and then wakes those that have polled.
+                if drained.as_mut().poll(context).is_ready() || handler.is_draining() {
+                    return Poll::Ready(Ok(None));
+                }
+                return Poll::Pending;
+            }
+        })
+        .await?;
+        match found {
+            Some(length) => {
+                let bytes = self.input.split(length);
+                Ok(Some(RequestHead::parse(bytes, &self.limits.head)?))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Moves a piece of the body into `sink`, at most what one read brings; `chunked` encodes it as a chunk.
+    /// `Ready(Ok(false))`: the body is at its end.
+    ///
+    /// # Errors
+    /// A broken or cut-off body.
+    pub fn poll_body(
+        &mut self,
+        context: &mut Context<'_>,
+        sink: &mut Vec<u8>,
+        chunked: bool,
+    ) -> Poll<Result<bool, BodyError>> {
+        loop {
+            if self.body.is_done() {
+                return Poll::Ready(Ok(false));
+            }
+            let piece = self.body.next(self.input.unread())?;
+            if piece.consumed > 0 {
+                self.awaits_continue = false;
+                let data = &self.input.unread()[piece.data.clone()];
+                let any = !data.is_empty();
+                if chunked {
+                    write::chunk(sink, data);
+                } else {
+                    sink.extend_from_slice(data);
+                }
+                self.input.consume(piece.consumed);
+                if any {
+                    return Poll::Ready(Ok(true));
+                }
+                continue;
+            }
+            if self.awaits_continue {
+                self.awaits_continue = false;
+                self.out
+                    .bytes
+                    .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            }
+            if !self.out.is_empty() {
+                match poll_drain(&mut self.stream, context, &mut self.out) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Truncated)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            match self.input.poll_fill(&mut self.stream, context) {
+                Poll::Ready(Ok(0) | Err(_)) => {
+                    self.body.end_of_stream()?;
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Moves what has already arrived of the body into `sink`, framed as it came; `true`: that was all of it. The first
+    /// bytes then leave together with the head, and a fault among them is found before anything is forwarded.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`] for a broken chunked coding.
+    pub fn take_arrived_body(&mut self, sink: &mut Vec<u8>) -> Result<bool, Refusal> {
+        let chunked = self.framing == Framing::Chunked;
+        while !self.body.is_done() {
+            let piece = self.body.next(self.input.unread());
+            let piece = piece.map_err(|error| Refusal::Malformed(error.to_string().into()))?;
+            if piece.consumed == 0 {
+                return Ok(false);
+            }
+            self.awaits_continue = false;
+            let data = &self.input.unread()[piece.data];
+            if chunked {
+                write::chunk(sink, data);
+            } else {
+                sink.extend_from_slice(data);
+            }
+            self.input.consume(piece.consumed);
+        }
+        if chunked {
+            sink.extend_from_slice(write::LAST_CHUNK);
+        }
+        Ok(true)
+    }
+
+    /// Whether the caller has gone while it is being served. What it sends ahead of time is kept, up to one buffer;
+    /// past that nobody looks.
+    pub fn poll_gone(&mut self, context: &mut Context<'_>) -> bool {
+        while self.body.is_done() && self.input.unread().len() < BUFFER_BYTES {
+            match self.input.poll_fill(&mut self.stream, context) {
+                Poll::Ready(Ok(0) | Err(_)) => return true,
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => return false,
+            }
+        }
+        false
+    }
+
+    /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
+    ///
+    /// # Errors
+    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::TooSlow`] past `form_timeout`, and
+    /// [`Refusal::Malformed`] for a broken chunked coding. A caller who left is [`Failure::CallerGone`].
+    pub async fn read_whole_body(&mut self) -> Result<Vec<u8>, Failure> {
+        let limit = self.limits.form_bytes;
+        if self.body.left().is_some_and(|left| left > limit as u64) {
+            return Err(Refusal::BodyTooLarge.into());
+        }
+        let mut whole = Vec::with_capacity(
+            self.body
+                .left()
+                .map_or(0, |left| usize::try_from(left).unwrap_or(limit).min(limit)),
+        );
+        let at = Instant::now() + self.limits.form_timeout;
+        poll_fn(|context| {
+            loop {
+                match self.poll_body(context, &mut whole, false) {
+                    Poll::Ready(Ok(true)) if whole.len() > limit => {
+                        return Poll::Ready(Err(Refusal::BodyTooLarge.into()));
+                    }
+                    Poll::Ready(Ok(true)) => {}
+                    Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Err(BodyError::Truncated)) => {
+                        return Poll::Ready(Err(Failure::CallerGone));
+                    }
+                    Poll::Ready(Err(BodyError::Chunked(error))) => {
+                        let reason = error.to_string();
+                        return Poll::Ready(Err(Refusal::Malformed(reason.into()).into()));
+                    }
+                    Poll::Pending => {
+                        self.deadline.set_at(at);
+                        return self
+                            .deadline
+                            .poll(context)
+                            .map(|Elapsed| Err(Refusal::TooSlow.into()));
+                    }
+                }
+            }
+        })
+        .await?;
+        Ok(whole)
+    }
+
+    /// Writes everything in `out`.
+    ///
+    /// # Errors
+    /// The stream's error, or [`io::ErrorKind::TimedOut`] without progress for `body_timeout`.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.deadline.set(self.limits.body_timeout);
+        let mut written = self.out.written();
+        poll_fn(
+            |context| match poll_drain(&mut self.stream, context, &mut self.out) {
+                Poll::Ready(result) => Poll::Ready(result),
+                Poll::Pending => {
+                    if self.out.written() != written {
+                        written = self.out.written();
+                        self.deadline.set(self.limits.body_timeout);
+                    }
+                    self.deadline
+                        .poll(context)
+                        .map(|Elapsed| Err(io::ErrorKind::TimedOut.into()))
+                }
+            },
+        )
+        .await
+    }
+
+    /// Closes in a way that lets the last answer arrive: ends the writing side, reads a bounded part of what still
+    /// comes without looking at it, and only then lets go.
+    async fn close(mut self) {
+        if self.abort {
+            if let Stream::Tcp(stream) = &self.stream {
+                let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+            }
+            return;
+        }
+        let Self {
+            stream,
+            input,
+            deadline,
+            ..
+        } = &mut self;
+        let lingering = async {
+            let shut = poll_fn(|context| Pin::new(&mut *stream).poll_shutdown(context)).await;
+            if shut.is_err() {
+                return;
+            }
+            let mut drained = 0;
+            while drained < DRAIN_BYTES {
+                input.consume(input.unread().len());
+                match poll_fn(|context| input.poll_fill(stream, context)).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => drained += count,
+                }
+            }
+        };
+        let _ = deadline.within(DRAIN_TIME, lingering).await;
+    }
+}

@@ -1,0 +1,270 @@
+//! Accepting connections: one listener a worker, bounded in number, TLS first where it is configured.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    rc::Rc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::{
+    net::{TcpListener, TcpStream, UnixListener},
+    task::spawn_local,
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{Connection, Handler};
+use crate::transport::{peer::Peer, stream::Stream};
+
+/// The kernel's queue of connections not yet accepted.
+const BACKLOG: i32 = 4096;
+
+/// How long accepting pauses when the process has run out of descriptors: long enough not to spin, short enough not to
+/// be noticed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Binds a listener that shares its address with those of the other workers.
+///
+/// # Errors
+/// The system's, such as an address in use.
+pub fn bind_shared(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Makes sure that no other process has the address: with a shared one the kernel would give each a part of the calls.
+///
+/// # Errors
+/// The system's, such as an address in use.
+pub fn bind_exclusive(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// How many connections there may be.
+#[derive(Debug)]
+pub struct Bounds {
+    /// In all.
+    connections: usize,
+    /// From one address.
+    per_address: Option<u32>,
+    open: AtomicUsize,
+    by_address: Mutex<HashMap<IpAddr, u32>>,
+}
+
+impl Bounds {
+    /// Bounds for all workers together.
+    #[must_use]
+    pub fn new(connections: usize, per_address: Option<u32>) -> Self {
+        Self {
+            connections,
+            per_address,
+            open: AtomicUsize::new(0),
+            by_address: Mutex::default(),
+        }
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// A place for one more connection, if there is one.
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let mut counted = None;
+        if let Some(limit) = self.per_address {
+            let mut by_address = self
+                .by_address
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let count = by_address.entry(address).or_default();
+            if *count >= limit {
+                drop(by_address);
+                self.open.fetch_sub(1, Ordering::Relaxed);
+                return None;
+            }
+            *count += 1;
+            counted = Some(address);
+        }
+        Some(Place {
+            bounds: Arc::clone(self),
+            counted,
+        })
+    }
+}
+
+/// A connection's place; given back when dropped.
+#[derive(Debug)]
+struct Place {
+    bounds: Arc<Bounds>,
+    counted: Option<IpAddr>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.bounds.open.fetch_sub(1, Ordering::Relaxed);
+        if let Some(address) = self.counted {
+            let mut by_address = self
+                .bounds
+                .by_address
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(count) = by_address.get_mut(&address) {
+                *count -= 1;
+                if *count == 0 {
+                    by_address.remove(&address);
+                }
+            }
+        }
+    }
+}
+
+/// The answer to one connection too many.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// What a TCP listener needs besides its handler.
+pub struct Tcp {
+    /// The listener.
+    pub listener: TcpListener,
+    /// How many connections there may be.
+    pub bounds: Arc<Bounds>,
+    /// TLS, asked for anew for each connection so that certificates can change.
+    pub tls: Option<Box<dyn Fn() -> TlsAcceptor>>,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+}
+
+/// Accepts until `stop` is ready; what waits in the kernel's queue then is still accepted, so that nobody who was let
+/// in is reset. Connections go on after it returns.
+pub async fn accept<H: Handler + 'static>(
+    tcp: Tcp,
+    handler: Rc<H>,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    let mut stopping = false;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = tcp.listener.accept() => accepted,
+            () = &mut stop, if !stopping => {
+                stopping = true;
+                continue;
+            }
+            () = std::future::ready(()), if stopping => return,
+        };
+        match accepted {
+            Ok((stream, address)) => serve(&tcp, stream, address, Rc::clone(&handler)),
+            // A caller that left before it was accepted is nobody's fault.
+            Err(error) if is_callers(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "accepting pauses");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_callers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler: Rc<H>) {
+    let Some(place) = tcp.bounds.enter(address.ip()) else {
+        if tcp.tls.is_none() {
+            let _ = stream.try_write(TOO_MANY);
+        }
+        return;
+    };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let secure = tcp.tls.is_some();
+    let peer = Peer {
+        address: Some(address.ip()),
+        secure,
+    };
+    let Some(acceptor) = tcp.tls.as_ref().map(|tls| tls()) else {
+        spawn_local(async move {
+            let limits = handler.limits();
+            Connection::new(Stream::Tcp(stream), peer, limits)
+                .serve(&*handler)
+                .await;
+            drop(place);
+        });
+        return;
+    };
+    let handshake_timeout = tcp.handshake_timeout;
+    spawn_local(async move {
+        match timeout(handshake_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let limits = handler.limits();
+                let stream = Stream::Tls(Box::new(stream.into()));
+                Connection::new(stream, peer, limits).serve(&*handler).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, peer = %address, "TLS handshake failed"),
+            Err(_) => tracing::debug!(peer = %address, "TLS handshake too slow"),
+        }
+        drop(place);
+    });
+}
+
+/// Accepts on a Unix socket until dropped.
+pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: Rc<H>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let handler = Rc::clone(&handler);
+                spawn_local(async move {
+                    let peer = Peer {
+                        address: None,
+                        secure: false,
+                    };
+                    let limits = handler.limits();
+                    Connection::new(Stream::Unix(stream), peer, limits)
+                        .serve(&*handler)
+                        .await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accepting pauses");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
