@@ -1,0 +1,6 @@
+//! What may be done, decided beforehand by the operator and the user.
+
+pub mod conventions;
+pub mod operations;
+pub mod permit;
+pub mod rate;

@@ -1,0 +1,183 @@
+//! The proof that a request may go to the API, and as whom.
+
+use std::sync::Arc;
+
+use super::operations::{Found, Kind, Operations};
+use crate::{
+    names::{ConsumerKey, Permission, UserId},
+    refusal::Refusal,
+    store::cached::{AccessCredentials, ConsumerCredentials},
+    verify::{Signer, Verified},
+};
+
+/// Lets one request pass. `forward` takes nothing else; only this file makes one.
+#[derive(Debug)]
+pub struct Permit(Bearer);
+
+#[derive(Debug)]
+enum Bearer {
+    Consumer(Arc<AccessCredentials>),
+    Application(Arc<ConsumerCredentials>),
+    User(UserId),
+    Anonymous,
+    Observed,
+}
+
+impl Permit {
+    /// Permits a verified signed call, if the operation is open to it.
+    ///
+    /// # Errors
+    /// [`Refusal::NotPermitted`], [`Refusal::MethodNotAllowed`], or [`Refusal::TokenUnknown`] for a call without a
+    /// token where `application` is not admitted.
+    pub fn for_signed(
+        verified: Verified,
+        operations: &Operations,
+        found: &Found<'_>,
+    ) -> Result<Self, Refusal> {
+        let bearer = match verified.into_signer() {
+            Signer::Access(access) => Bearer::Consumer(access),
+            Signer::Consumer(consumer) => Bearer::Application(consumer),
+        };
+        let kind = bearer.kind();
+        match found {
+            Found::OtherMethod { allow, .. } => {
+                return Err(Refusal::MethodNotAllowed {
+                    allow: allow.clone(),
+                });
+            }
+            Found::Unlisted(access) if access.admits(kind) => {}
+            Found::Operation(operation) if operation.access.admits(kind) => {
+                if let Some(permission) = &operation.permission
+                    && !bearer.permissions().any(|granted| granted == permission)
+                {
+                    return Err(operations.forbidden());
+                }
+            }
+            Found::Operation(operation)
+                if kind == Kind::Application && operation.access.admits(Kind::Consumer) =>
+            {
+                return Err(Refusal::TokenUnknown);
+            }
+            Found::Unlisted(access)
+                if kind == Kind::Application && access.admits(Kind::Consumer) =>
+            {
+                return Err(Refusal::TokenUnknown);
+            }
+            Found::Operation(_) | Found::Unlisted(_) => return Err(operations.forbidden()),
+        }
+        Ok(Self(bearer))
+    }
+
+    /// Permits a request of a directly logged-in user; that it is no other site's doing has been checked.
+    ///
+    /// # Errors
+    /// [`Refusal::NotPermitted`] or [`Refusal::MethodNotAllowed`].
+    pub fn for_session(
+        user: UserId,
+        operations: &Operations,
+        found: &Found<'_>,
+    ) -> Result<Self, Refusal> {
+        match found {
+            Found::OtherMethod { allow, .. } => Err(Refusal::MethodNotAllowed {
+                allow: allow.clone(),
+            }),
+            Found::Operation(operation) if operation.access.admits(Kind::User) => {
+                Ok(Self(Bearer::User(user)))
+            }
+            Found::Unlisted(access) if access.admits(Kind::User) => Ok(Self(Bearer::User(user))),
+            Found::Operation(_) | Found::Unlisted(_) => Err(operations.forbidden()),
+        }
+    }
+
+    /// Permits a request without any credentials, where that is open to anybody.
+    ///
+    /// # Errors
+    /// [`Refusal::NoCredentials`] wherever it is not: what is there, and with which methods, is nothing to tell a stranger.
+    /// [`Refusal::MethodNotAllowed`] only where one of the listed methods is open to anybody.
+    pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Refusal> {
+        let access = match found {
+            Found::OtherMethod {
+                allow,
+                anonymous: true,
+            } => {
+                return Err(Refusal::MethodNotAllowed {
+                    allow: allow.clone(),
+                });
+            }
+            Found::OtherMethod { .. } => return Err(Refusal::NoCredentials),
+            Found::Operation(operation) => operation.access,
+            Found::Unlisted(access) => *access,
+        };
+        if access.admits(Kind::Anonymous) {
+            Ok(Self(Bearer::Anonymous))
+        } else {
+            Err(Refusal::NoCredentials)
+        }
+    }
+
+    /// Lets a call pass that is only observed: as nobody, whatever verification found.
+    #[must_use]
+    pub fn danger_for_observed_call() -> Self {
+        Self(Bearer::Observed)
+    }
+
+    /// What kind of caller it is for; `None` for an observed call, which is sent without any identity.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        match self.0 {
+            Bearer::Observed => None,
+            ref bearer => Some(bearer.kind()),
+        }
+    }
+
+    /// The user it acts for.
+    #[must_use]
+    pub fn user(&self) -> Option<&UserId> {
+        match &self.0 {
+            Bearer::Consumer(access) => Some(&access.token.user),
+            Bearer::User(user) => Some(user),
+            Bearer::Application(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The consumer that signed.
+    #[must_use]
+    pub fn consumer(&self) -> Option<&ConsumerKey> {
+        match &self.0 {
+            Bearer::Consumer(access) => Some(&access.consumer.consumer.key),
+            Bearer::Application(consumer) => Some(&consumer.consumer.key),
+            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The permissions that hold for the call; none for a user's own, which are not limited by any.
+    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
+        self.0.permissions()
+    }
+}
+
+impl Bearer {
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Consumer(_) => Kind::Consumer,
+            Self::Application(_) => Kind::Application,
+            Self::User(_) => Kind::User,
+            Self::Anonymous | Self::Observed => Kind::Anonymous,
+        }
+    }
+
+    /// A permission counts only while the consumer has it too, as it stands now.
+    fn permissions(&self) -> impl Iterator<Item = &Permission> {
+        let (granted, held): (&[Permission], Option<&[Permission]>) = match self {
+            Self::Consumer(access) => (
+                &access.token.permissions,
+                Some(&access.consumer.consumer.permissions),
+            ),
+            Self::Application(consumer) => (&consumer.consumer.permissions, None),
+            Self::User(_) | Self::Anonymous | Self::Observed => (&[], None),
+        };
+        granted
+            .iter()
+            .filter(move |permission| held.is_none_or(|held| held.contains(permission)))
+    }
+}

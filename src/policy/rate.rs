@@ -1,0 +1,90 @@
+//! A limit on how many requests one consumer makes, as a token bucket (GCRA) of two words.
+
+use std::time::Duration;
+
+use moka::sync::Cache;
+
+use crate::names::ConsumerKey;
+
+/// So many requests in such a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many, one at least.
+    pub count: u32,
+    /// In how long, longer than nothing.
+    pub period: Duration,
+}
+
+/// Counts requests by consumer. Only verified requests are counted, so nobody can use up another's rate.
+#[derive(Debug)]
+pub struct ConsumerRate {
+    rate: Rate,
+    /// When the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
+    buckets: Cache<ConsumerKey, std::sync::Arc<std::sync::atomic::AtomicU64>>,
+}
+
+impl ConsumerRate {
+    /// A limit for every consumer alike.
+    #[must_use]
+    pub fn new(rate: Rate) -> Self {
+        // A consumer that has been silent for a period has a full allowance again: forgetting it changes nothing.
+        let buckets = Cache::builder().time_to_idle(rate.period).build();
+        Self { rate, buckets }
+    }
+
+    /// Counts a request at `now`, the time since some fixed moment.
+    ///
+    /// # Errors
+    /// The time until the next one is allowed; the request is not counted then.
+    pub fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
+        let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
+        let period = nanoseconds(self.rate.period);
+        let cost = (period / u64::from(self.rate.count.max(1))).max(1);
+        let now = nanoseconds(now);
+        let update = bucket.fetch_update(
+            std::sync::atomic::Ordering::Relaxed,
+            std::sync::atomic::Ordering::Relaxed,
+            |empty_at| {
+                let next = empty_at.max(now) + cost;
+                (next <= now + period).then_some(next)
+            },
+        );
+        update.map(|_| ()).map_err(|empty_at| {
+            Duration::from_nanos((empty_at.max(now) + cost).saturating_sub(now + period))
+        })
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos())
+        .unwrap_or(u64::MAX / 4)
+        .min(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allows_the_count_and_refills() {
+        let rate = ConsumerRate::new(Rate {
+            count: 3,
+            period: Duration::from_secs(3),
+        });
+        let consumer: ConsumerKey = "c".parse().expect("a name");
+        let start = Duration::from_secs(1000);
+        for _ in 0..3 {
+            assert_eq!(rate.count(&consumer, start), Ok(()));
+        }
+        assert_eq!(rate.count(&consumer, start), Err(Duration::from_secs(1)));
+        assert_eq!(rate.count(&"d".parse().expect("a name"), start), Ok(()));
+        assert_eq!(
+            rate.count(&consumer, start + Duration::from_secs(1)),
+            Ok(())
+        );
+        assert!(
+            rate.count(&consumer, start + Duration::from_secs(1))
+                .is_err()
+        );
+    }
+}

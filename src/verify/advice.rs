@@ -1,0 +1,137 @@
+//! What a caller is told about a wrong signature: the known mistake that would have made it. Nothing of a secret is in it.
+//!
+//! Finding the mistake takes as long as some fifty checks. It is for people who write consumers, a few at a time: large
+//! requests are not diagnosed, and only so many in a second are, so that wrong signatures are no way to keep the proxy busy.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Params, base_string};
+use crate::{
+    clock::UnixTime,
+    oauth::{
+        Scheme, Selection,
+        diagnosis::{Attempt, diagnose},
+    },
+    parse::signed::SignedRequest,
+    secret::Secret,
+    store::cached::ConsumerCredentials,
+};
+
+/// What an answer to a wrong signature tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    Off,
+    /// The known mistake that would match.
+    Hint,
+    /// Also the base string as computed here.
+    Full,
+}
+
+/// The credentials that the request names.
+pub(super) struct Known<'a> {
+    pub(super) consumer: &'a ConsumerCredentials,
+    pub(super) token_secret: Option<&'a Secret>,
+}
+
+/// So many requests are diagnosed in a second.
+const MAX_IN_A_SECOND: u64 = 50;
+
+/// A request with a larger body is not diagnosed.
+const MAX_BODY_BYTES: usize = 16 * 1024;
+
+/// What is said where no known mistake matches, or none was looked for.
+const GENERAL: &str = "compare the base string by `countersign explain`, and both secrets with those that were issued";
+
+/// Finds out what a wrong signature was made of.
+#[derive(Debug, Default)]
+pub(super) struct Adviser {
+    /// The second that is counted, and above it how many were diagnosed in it.
+    counted: AtomicU64,
+}
+
+impl Adviser {
+    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it.
+    #[cold]
+    pub(super) fn advise(
+        &self,
+        params: &Params,
+        request: &SignedRequest<'_>,
+        known: Known<'_>,
+        now: UnixTime,
+    ) -> Option<String> {
+        if params.advice == Advice::Off {
+            return None;
+        }
+        let small = request.body.is_none_or(|body| body.len() <= MAX_BODY_BYTES);
+        let mistake = if small && self.may_diagnose(now) {
+            diagnosed(request, &known)
+        } else {
+            None
+        };
+        let advice = mistake.unwrap_or(GENERAL);
+        if params.advice == Advice::Hint || !small {
+            return Some(advice.to_owned());
+        }
+        let base = base_string(request, Selection::Rfc5849).to_vec();
+        Some(format!(
+            "{advice}; the base string here is {}",
+            String::from_utf8_lossy(&base)
+        ))
+    }
+
+    /// Counts one more in this second, if there is room for it.
+    fn may_diagnose(&self, now: UnixTime) -> bool {
+        let second = now.0 & u64::from(u32::MAX);
+        let counted = |state: u64| {
+            let used = if state & u64::from(u32::MAX) == second {
+                state >> 32
+            } else {
+                0
+            };
+            (used < MAX_IN_A_SECOND).then_some((used + 1) << 32 | second)
+        };
+        self.counted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted)
+            .is_ok()
+    }
+}
+
+fn diagnosed(request: &SignedRequest<'_>, known: &Known<'_>) -> Option<&'static str> {
+    let none = Secret::from("");
+    let diagnosis = diagnose(&Attempt {
+        method: request.method,
+        scheme: if request.url.secure {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        },
+        authority: &request.url.authority,
+        path: request.path,
+        query: request.query,
+        parameters: request.parameters,
+        other_body: request.body.unwrap_or_default(),
+        consumer_secret: &known.consumer.consumer.secret,
+        token_secret: known.token_secret.unwrap_or(&none),
+        rsa: known.consumer.rsa.as_ref(),
+        signature_method: request.credentials.signature_method,
+        signature: request.credentials.signature,
+    })?;
+    diagnosis.mistakes.first().map(|mistake| mistake.advice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagnoses_so_many_in_a_second_and_no_more() {
+        let adviser = Adviser::default();
+        for second in [1000, 1001] {
+            let allowed = (0..200)
+                .filter(|_| adviser.may_diagnose(UnixTime(second)))
+                .count();
+            assert_eq!(allowed as u64, MAX_IN_A_SECOND);
+        }
+    }
+}
