@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod forward;
 pub mod http1;
 pub mod issue;
 pub mod login;

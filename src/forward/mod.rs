@@ -1,0 +1,84 @@
+//! To the API and back: heads rewritten once, bodies streamed, connections kept.
+
+pub mod credentials;
+pub mod location;
+pub mod relay;
+pub mod request_head;
+pub mod response_head;
+pub mod tls;
+pub mod upstream;
+
+use std::time::Duration;
+
+use crate::http1::name::FoldedNames;
+
+/// What becomes of the heads on their way.
+#[derive(Debug)]
+pub struct Params {
+    /// The path of `upstream.api_url`, without a slash at its end.
+    pub api_path: String,
+    /// Scheme, host and port of `upstream.api_url`; `None` for a Unix socket.
+    pub api_origin: Option<url::Origin>,
+    /// `Host` as sent to the API.
+    pub host: HostMode,
+    /// `X-Forwarded-*` are set.
+    pub forwarded: bool,
+    /// Callers' fields that are dropped: the identity headers' spellings, what an old framework would undo the decision
+    /// by, and names that only differ from HTTP's own by `_` and the like.
+    pub dropped: FoldedNames,
+    /// The names of the identity headers.
+    pub identity: IdentityNames,
+    /// The OAuth credentials go on to the API.
+    pub forward_authorization: bool,
+    /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
+    pub cookies: [&'static str; 2],
+    /// How long the API may take for its answer's head.
+    pub response_timeout: Duration,
+}
+
+impl Params {
+    /// Whether a cookie of that name is one of ours.
+    #[must_use]
+    pub fn is_own_cookie(&self, name: &[u8]) -> bool {
+        self.cookies.iter().any(|own| own.as_bytes() == name)
+    }
+}
+
+/// Field names under which the API learns who calls.
+#[derive(Debug, Clone)]
+pub struct IdentityNames {
+    /// The user's id.
+    pub user: String,
+    /// The consumer key.
+    pub consumer: String,
+    /// The permissions, separated by spaces.
+    pub permissions: String,
+    /// The kind of caller.
+    pub kind: String,
+}
+
+/// What `Host` the API sees.
+#[derive(Debug, Clone)]
+pub enum HostMode {
+    /// What the caller sent.
+    Public,
+    /// A fixed one.
+    Fixed(String),
+}
+
+/// Names that a CGI-like framework reads like fields of HTTP itself or like forwarded fields: in any other spelling
+/// than their own they are dropped.
+pub const LOOKALIKES: [&str; 12] = [
+    "Authorization",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "Cookie",
+    "Forwarded",
+    "Host",
+    "Transfer-Encoding",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+];

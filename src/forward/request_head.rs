@@ -1,0 +1,193 @@
+//! The head of the request that the API sees.
+
+use std::io::Write as _;
+
+use super::{HostMode, Params};
+use crate::{
+    http1::{
+        framing::{self, Framing},
+        head::{Field, RequestHead},
+        name::Name,
+        token::trim,
+        write,
+    },
+    parse::origin::{PublicUrl, Received},
+    policy::{operations::Kind, permit::Permit},
+};
+
+/// What a forwarded request is made of.
+#[derive(Debug)]
+pub struct Outline<'r> {
+    /// The head as it came.
+    pub head: &'r RequestHead,
+    /// The path to ask for, without the API's own in front.
+    pub path: &'r [u8],
+    /// The query to ask for.
+    pub query: Option<&'r [u8]>,
+    /// What was received.
+    pub received: &'r Received<'r>,
+    /// The public URL it was sent to.
+    pub url: &'r PublicUrl,
+    /// The address of the other end, for `X-Forwarded-For`.
+    pub peer: Option<std::net::IpAddr>,
+    /// How the body goes on.
+    pub framing: Framing,
+    /// A `Content-Length: 0` was sent and is sent on.
+    pub explicit_empty: bool,
+    /// The protocol to upgrade to, where the operation lets it pass.
+    pub websocket: bool,
+}
+
+/// Writes the head.
+pub fn write(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: &Permit) {
+    request_line(out, params, outline);
+    match &params.host {
+        HostMode::Public => {
+            out.extend_from_slice(b"Host: ");
+            out.extend_from_slice(outline.received.authority.host);
+            if let Some(port) = outline.received.authority.port {
+                let _ = write!(out, ":{port}");
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+        HostMode::Fixed(host) => write::field(out, b"Host", host.as_bytes()),
+    }
+    callers_fields(out, params, outline, permit);
+    match outline.framing {
+        Framing::None if outline.explicit_empty => out.extend_from_slice(b"Content-Length: 0\r\n"),
+        Framing::None | Framing::UntilClose => {}
+        Framing::Length(length) => {
+            let _ = write!(out, "Content-Length: {length}\r\n");
+        }
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    if outline.websocket {
+        out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    }
+    if params.forwarded {
+        forwarded(out, outline);
+    }
+    identity(out, params, permit);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn request_line(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>) {
+    out.extend_from_slice(outline.head.method());
+    out.push(b' ');
+    out.extend_from_slice(params.api_path.as_bytes());
+    out.extend_from_slice(outline.path);
+    if let Some(query) = outline.query {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+}
+
+fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: &Permit) {
+    let fields = &outline.head.fields;
+    let named = fields.has(Name::Connection);
+    for field in fields.iter() {
+        if !passes(params, outline, permit, &field)
+            || named && framing::is_named_by_connection(fields, field.name)
+        {
+            continue;
+        }
+        if field.known == Name::Cookie
+            && let Some(cookies) = without_ours(field.value, params)
+        {
+            if !cookies.is_empty() {
+                write::field(out, field.name, &cookies);
+            }
+            continue;
+        }
+        write::field(out, field.name, field.value);
+    }
+}
+
+fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field<'_>) -> bool {
+    match field.known {
+        Name::Host | Name::ContentLength | Name::Expect => false,
+        name if name.is_hop_by_hop() => false,
+        Name::Authorization => match permit.kind() {
+            // Observed: as if this program were not there.
+            None => true,
+            Some(Kind::Consumer | Kind::Application) => params.forward_authorization,
+            // The scheme is another one, or the call would have been a signed one.
+            Some(Kind::Anonymous) => true,
+            Some(Kind::User) => false,
+        },
+        Name::XForwardedFor | Name::XForwardedHost | Name::XForwardedProto => {
+            outline.received.trusted && !params.forwarded
+        }
+        Name::Forwarded | Name::XForwardedPrefix => outline.received.trusted,
+        Name::Other => !params.dropped.contains(field.name),
+        _ => true,
+    }
+}
+
+/// `X-Forwarded-*` as this program saw the request; what a trusted proxy wrote stays in front.
+fn forwarded(out: &mut Vec<u8>, outline: &Outline<'_>) {
+    if let Some(peer) = outline.peer {
+        out.extend_from_slice(b"X-Forwarded-For: ");
+        if outline.received.trusted {
+            for hops in outline.head.fields.all(Name::XForwardedFor) {
+                out.extend_from_slice(hops);
+                out.extend_from_slice(b", ");
+            }
+        }
+        let _ = write!(out, "{}\r\n", peer.to_canonical());
+    }
+    let proto: &[u8] = if outline.received.secure {
+        b"https"
+    } else {
+        b"http"
+    };
+    write::field(out, b"X-Forwarded-Proto", proto);
+    out.extend_from_slice(b"X-Forwarded-Host: ");
+    out.extend_from_slice(outline.received.authority.host);
+    if let Some(port) = outline.received.authority.port {
+        let _ = write!(out, ":{port}");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The identity headers, last, and only ours: callers' copies in any spelling have not passed.
+fn identity(out: &mut Vec<u8>, params: &Params, permit: &Permit) {
+    let Some(kind) = permit.kind() else { return };
+    let names = &params.identity;
+    if let Some(user) = permit.user() {
+        write::field(out, names.user.as_bytes(), user.as_str().as_bytes());
+    }
+    if let Some(consumer) = permit.consumer() {
+        write::field(out, names.consumer.as_bytes(), consumer.as_str().as_bytes());
+    }
+    if matches!(kind, Kind::Consumer | Kind::Application) {
+        out.extend_from_slice(names.permissions.as_bytes());
+        out.extend_from_slice(b": ");
+        for (index, permission) in permit.permissions().enumerate() {
+            if index > 0 {
+                out.push(b' ');
+            }
+            out.extend_from_slice(permission.as_str().as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    write::field(out, names.kind.as_bytes(), kind.as_str().as_bytes());
+}
+
+/// The cookies of one line without our own; `None` if none of ours is among them.
+fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
+    let is_ours = |cookie: &[u8]| {
+        let name = cookie
+            .split(|&byte| byte == b'=')
+            .next()
+            .unwrap_or_default();
+        params.is_own_cookie(trim(name))
+    };
+    let cookies = || value.split(|&byte| byte == b';').map(trim);
+    if !cookies().any(is_ours) {
+        return None;
+    }
+    let kept: Vec<&[u8]> = cookies().filter(|cookie| !is_ours(cookie)).collect();
+    Some(kept.join(&b"; "[..]))
+}

@@ -1,0 +1,97 @@
+//! The head of the answer that the caller sees.
+
+use std::io::Write as _;
+
+use super::{Params, location};
+use crate::{
+    http1::{
+        framing::{self, Framing},
+        head::{ResponseHead, Version},
+        name::Name,
+        token::trim,
+        write,
+    },
+    parse::origin::PublicUrl,
+};
+
+/// How the answer's body goes on to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// As the API delimits it, or without a body.
+    AsIs,
+    /// As chunks.
+    Chunked,
+    /// Until the connection closes: an HTTP/1.0 caller knows no chunks.
+    UntilClose,
+}
+
+/// Chooses how a body of `framing` goes on.
+#[must_use]
+pub fn delivery(framing: Framing, caller: Version) -> Delivery {
+    match (framing, caller) {
+        (Framing::None | Framing::Length(_), _) => Delivery::AsIs,
+        (Framing::Chunked | Framing::UntilClose, Version::Http11) => Delivery::Chunked,
+        (Framing::Chunked | Framing::UntilClose, Version::Http10) => Delivery::UntilClose,
+    }
+}
+
+/// What the answer's head depends on besides the API's.
+#[derive(Debug)]
+pub struct Outline<'r> {
+    /// The public URL of the request.
+    pub url: &'r PublicUrl,
+    /// The public URL's prefix was taken off.
+    pub strip: bool,
+    /// The caller's version.
+    pub version: Version,
+    /// The connection goes on.
+    pub keep_alive: bool,
+}
+
+/// Writes the head.
+pub fn write(
+    out: &mut Vec<u8>,
+    params: &Params,
+    outline: &Outline<'_>,
+    head: &ResponseHead,
+    delivery: Delivery,
+) {
+    let _ = write!(out, "HTTP/1.1 {} ", head.status);
+    out.extend_from_slice(head.reason());
+    out.extend_from_slice(b"\r\n");
+    let named = head.fields.has(Name::Connection);
+    for field in head.fields.iter() {
+        match field.known {
+            name if name.is_hop_by_hop() => continue,
+            _ if named && framing::is_named_by_connection(&head.fields, field.name) => continue,
+            // RFC 9110 §8.6: "A server MUST NOT send a Content-Length header field in any response with a status code of 1xx or 204".
+            Name::ContentLength if head.status == 204 || delivery != Delivery::AsIs => continue,
+            Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => continue,
+            Name::Location => {
+                if let Some(public) =
+                    location::rewrite(params, outline.url, outline.strip, field.value)
+                {
+                    write::field(out, field.name, public.as_bytes());
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        write::field(out, field.name, field.value);
+    }
+    if delivery == Delivery::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if !outline.keep_alive {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if outline.version == Version::Http10 {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The name of the cookie that a `Set-Cookie` sets.
+fn cookie_name(value: &[u8]) -> &[u8] {
+    let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    trim(pair.split(|&byte| byte == b'=').next().unwrap_or_default())
+}
