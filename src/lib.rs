@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod endpoints;
 pub mod forward;
 pub mod http1;
 pub mod issue;
@@ -12,6 +13,7 @@ pub mod oauth;
 pub mod pages;
 pub mod parse;
 pub mod policy;
+pub mod proxy;
 pub mod refusal;
 pub mod respond;
 pub mod route;

@@ -1,0 +1,83 @@
+//! `req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
+
+use super::{Call, Endpoints};
+use crate::{
+    issue::random,
+    oauth::ProtocolParameter,
+    refusal::{Failure, Refusal},
+    respond::Answer,
+    secret::Secret,
+    server::connection::Connection,
+    store::{
+        port::{Exchange, Exchanged},
+        record::Callback,
+    },
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+};
+
+/// Answers the access token call.
+///
+/// # Errors
+/// What verification refuses, and the state of the request token.
+pub(super) async fn answer(
+    endpoints: &Endpoints,
+    call: &Call<'_>,
+    connection: &mut Connection,
+) -> Result<Answer, Failure> {
+    let collected = endpoints.collect(call, connection).await?;
+    let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
+    let credentials = endpoints.demand(&collected, &needed)?;
+    let request = endpoints.signed(call, &collected, credentials);
+    let verified = endpoints
+        .verifier
+        .access_token_call(&endpoints.verify, &request)
+        .await?;
+
+    let verifier = request.credentials.verifier.unwrap_or_default();
+    let verifier = match verified.token.callback {
+        // Typed by a person, who may have kept the space it was shown with.
+        Callback::Oob => random::typed(verifier),
+        Callback::Uri(_) => Secret::from(verifier.to_vec()),
+    };
+    let now = endpoints.clock.now();
+    let exchange = Exchange {
+        token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
+        consumer: verified.consumer.consumer.key.clone(),
+        verifier,
+        now,
+        access_token: random::token()?,
+        access_secret: random::secret()?,
+        expires_at: endpoints
+            .lifetimes
+            .access
+            .map(|lifetime| now.after(lifetime)),
+    };
+    let store = endpoints.verifier.credentials().store();
+    let refusal = match store.exchange(exchange).await? {
+        Exchanged::Exchanged {
+            access_token,
+            user_name,
+        } => {
+            tracing::info!(
+                target: "audit", event = "access_token_issued", consumer = %access_token.consumer,
+                user = %access_token.user, token = %RedactedToken(&access_token.token),
+            );
+            return Ok(Answer::form(
+                &[
+                    ("oauth_token", &access_token.token),
+                    ("oauth_token_secret", &access_token.secret.expose_text()),
+                    ("user_id", access_token.user.as_str()),
+                    ("screen_name", &user_name),
+                ],
+                Verdict::AccessTokenIssued,
+            ));
+        }
+        Exchanged::Unknown => Refusal::TokenUnknown,
+        Exchanged::Expired => Refusal::TokenExpired,
+        Exchanged::Used => Refusal::TokenUsed,
+        Exchanged::Undecided => Refusal::TokenUndecided,
+        Exchanged::Denied => Refusal::TokenDenied,
+        Exchanged::WrongVerifier => Refusal::VerifierWrong,
+    };
+    Err(refusal.into())
+}

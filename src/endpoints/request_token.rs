@@ -1,0 +1,89 @@
+//! `req_req_token`: gives out a request token (RFC 5849 §2.1).
+
+use super::{Call, Endpoints};
+use crate::{
+    issue::{callback, permissions, random},
+    oauth::{Place, ProtocolParameter, Selection},
+    refusal::{Failure, Refusal},
+    respond::Answer,
+    server::connection::Connection,
+    store::record::{RequestToken, RequestTokenState},
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+};
+
+/// Answers the request token call.
+///
+/// # Errors
+/// What verification refuses, a callback that is not registered, and permissions that the consumer does not have.
+pub(super) async fn answer(
+    endpoints: &Endpoints,
+    call: &Call<'_>,
+    connection: &mut Connection,
+) -> Result<Answer, Failure> {
+    let collected = endpoints.collect(call, connection).await?;
+    let credentials = endpoints.demand(&collected, &[ProtocolParameter::Callback])?;
+    let request = endpoints.signed(call, &collected, credentials);
+    let verified = endpoints
+        .verifier
+        .request_token_call(&endpoints.verify, &request)
+        .await?;
+    let consumer = &verified.consumer.consumer;
+
+    let requested = request.credentials.callback.unwrap_or_default();
+    let callback = callback::accept(&consumer.callbacks, requested).map_err(|_| {
+        Refusal::ParameterRejected(
+            vec!["oauth_callback".to_owned()],
+            "oauth_callback is not one that is registered for this consumer",
+        )
+    })?;
+    // What the signature does not cover is anybody's word.
+    let covered = |place| place != Place::Query || verified.selection == Selection::Rfc5849;
+    let mut scopes = request
+        .parameters
+        .find("scope")
+        .filter(|parameter| covered(parameter.place));
+    let (scope, again) = (scopes.next(), scopes.next());
+    let scope = scope.as_ref().map(|parameter| parameter.value.as_ref());
+    let permissions = match (permissions::narrow(&consumer.permissions, scope), again) {
+        (Ok(permissions), None) => permissions,
+        _ => {
+            return Err(Refusal::ParameterRejected(
+                vec!["scope".to_owned()],
+                "scope has a permission that is not registered for this consumer",
+            )
+            .into());
+        }
+    };
+
+    let now = endpoints.clock.now();
+    let token = RequestToken {
+        token: random::token()?,
+        secret: random::secret()?,
+        consumer: consumer.key.clone(),
+        callback,
+        permissions,
+        issued_at: now,
+        expires_at: now.after(endpoints.lifetimes.request),
+        state: RequestTokenState::Issued,
+        wrong_verifiers: 0,
+    };
+    let answer = Answer::form(
+        &[
+            ("oauth_token", &token.token),
+            ("oauth_token_secret", &token.secret.expose_text()),
+            ("oauth_callback_confirmed", "true"),
+        ],
+        Verdict::RequestTokenIssued,
+    );
+    tracing::info!(
+        target: "audit", event = "request_token_issued", consumer = %token.consumer,
+        token = %RedactedToken(&token.token),
+    );
+    endpoints
+        .verifier
+        .credentials()
+        .store()
+        .issue_request_token(token)
+        .await?;
+    Ok(answer)
+}

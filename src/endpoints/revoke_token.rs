@@ -1,0 +1,51 @@
+//! `revoke_token`: a consumer gives an access token back.
+
+use super::{Call, Endpoints};
+use crate::{
+    oauth::ProtocolParameter,
+    refusal::{Failure, Refusal},
+    respond::Answer,
+    server::connection::Connection,
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+    verify::Signer,
+};
+
+/// Revokes the access token that signed the call.
+///
+/// # Errors
+/// What verification refuses.
+pub(super) async fn answer(
+    endpoints: &Endpoints,
+    call: &Call<'_>,
+    connection: &mut Connection,
+) -> Result<Answer, Failure> {
+    let collected = endpoints.collect(call, connection).await?;
+    let credentials = endpoints.demand(&collected, &[ProtocolParameter::Token])?;
+    let request = endpoints.signed(call, &collected, credentials);
+    let verified = endpoints
+        .verifier
+        .revocation(&endpoints.verify, &request)
+        .await?;
+    let Signer::Access(access) = verified.signer() else {
+        return Err(Refusal::TokenUnknown.into());
+    };
+    let credentials = endpoints.verifier.credentials();
+    let token = &access.token;
+    credentials
+        .store()
+        .revoke_access_token(&token.token, endpoints.clock.now())
+        .await?;
+    credentials.forget_access(&token.token);
+    tracing::info!(
+        target: "audit", event = "token_revoked", by = "consumer", consumer = %token.consumer,
+        user = %token.user, token = %RedactedToken(&token.token),
+    );
+    let mut answer = Answer::new(
+        200,
+        "text/plain; charset=utf-8",
+        "the token is revoked\n",
+        Verdict::AccessTokenRevoked,
+    );
+    answer.fields.push(("Cache-Control", "no-store".to_owned()));
+    Ok(answer)
+}

@@ -1,0 +1,216 @@
+//! A permitted call's exchange with the API.
+
+use std::time::Instant;
+
+use crate::{
+    forward::{
+        self, credentials,
+        relay::{self, Delivered, NoAnswer, Sending},
+        request_head, response_head,
+        response_head::Delivery,
+        upstream::{Upstream, UpstreamConnection},
+    },
+    http1::{
+        framing::{self, Framing},
+        head::HeadLimits,
+        name::Name,
+        pool::Buffer,
+    },
+    parse::{origin::PrefixMode, signed::Collected},
+    policy::permit::Permit,
+    refusal::{Failure, Fault},
+    server::connection::{Connection, Handler},
+    telemetry::metrics::Verdict,
+};
+
+use super::{Current, Outcome, Worker, nanoseconds, permission::Way};
+
+impl Worker {
+    /// Sends a permitted call to the API and its answer back.
+    pub(super) async fn forward(
+        &self,
+        current: &Current,
+        way: &Way<'_>,
+        permit: Permit,
+        collected: Collected,
+        connection: &mut Connection,
+    ) -> Result<Outcome, Failure> {
+        let params = &way.live.forward;
+        let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+        let query = way.target.query;
+        let stripped = query.filter(|_| strip).and_then(credentials::strip);
+        let mut body = collected.held;
+        if strip
+            && collected.form
+            && let Some(form) = body.as_deref().and_then(credentials::strip)
+        {
+            body = Some(form);
+        }
+        let framing = match &body {
+            Some(body) if body.is_empty() => Framing::None,
+            Some(body) => Framing::Length(body.len() as u64),
+            None => connection.framing,
+        };
+        let outline = request_head::Outline {
+            head: way.head,
+            path: way.call.path,
+            query: stripped.as_deref().or(query),
+            received: way.received,
+            url: way.call.url,
+            peer: connection.peer.address,
+            framing,
+            explicit_empty: body.is_some() || way.head.fields.has(Name::ContentLength),
+            websocket: false,
+        };
+        let mut request = Buffer::take();
+        request_head::write(&mut request, params, &outline, &permit);
+        if let Some(body) = &body {
+            request.extend_from_slice(body);
+        }
+        let mut streamed = if body.is_some() {
+            Framing::None
+        } else {
+            framing
+        };
+        if streamed != Framing::None && connection.take_arrived_body(&mut request)? {
+            streamed = Framing::None;
+        }
+
+        let begun = Instant::now();
+        let (mut upstream, mut sending, answer_head) = exchange(
+            &current.upstream,
+            way,
+            connection,
+            &request,
+            streamed,
+            params,
+        )
+        .await?;
+        let upstream_time = begun.elapsed();
+        self.metrics()
+            .upstream_nanoseconds(nanoseconds(upstream_time));
+
+        let to_head = way.head.method() == b"HEAD";
+        let answer_framing = framing::response(&answer_head, to_head)
+            .map_err(|error| Fault::BrokenAnswer(error.to_string().into()))?;
+        let delivery = response_head::delivery(answer_framing, connection.version);
+        connection.keep_alive &=
+            delivery != Delivery::UntilClose && connection.body.is_done() && !self.is_draining();
+        let outline = response_head::Outline {
+            url: way.call.url,
+            strip: way.live.origins.prefix_mode != PrefixMode::Keep,
+            version: connection.version,
+            keep_alive: connection.keep_alive,
+        };
+        response_head::write(
+            &mut connection.out.bytes,
+            params,
+            &outline,
+            &answer_head,
+            delivery,
+        );
+        let delivered = relay::answer(
+            connection,
+            &mut upstream,
+            &mut sending,
+            answer_framing,
+            delivery == Delivery::Chunked,
+        )
+        .await;
+        let verdict = match permit.kind() {
+            None => Verdict::Observed,
+            Some(crate::policy::operations::Kind::Anonymous) => Verdict::Anonymous,
+            Some(_) => Verdict::Forwarded,
+        };
+        let outcome = Outcome {
+            verdict,
+            status: answer_head.status,
+            permit: Some(permit),
+            upstream: Some(upstream_time),
+        };
+        match delivered {
+            Delivered::Whole => {
+                if relay::is_reusable(&answer_head, answer_framing, &upstream, sending) {
+                    current.upstream.keep(upstream);
+                }
+                Ok(outcome)
+            }
+            Delivered::Broken => {
+                tracing::warn!(status = answer_head.status, "the API broke off its answer");
+                connection.keep_alive = false;
+                connection.abort = true;
+                Ok(Outcome {
+                    verdict: Verdict::BadGateway,
+                    ..outcome
+                })
+            }
+            Delivered::CallerGone => {
+                connection.keep_alive = false;
+                connection.abort = true;
+                Ok(Outcome {
+                    verdict: Verdict::Aborted,
+                    ..outcome
+                })
+            }
+        }
+    }
+}
+
+/// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the answer
+/// and a second sending can do no harm.
+async fn exchange(
+    pool: &Upstream,
+    way: &Way<'_>,
+    connection: &mut Connection,
+    request: &[u8],
+    streamed: Framing,
+    params: &forward::Params,
+) -> Result<
+    (
+        UpstreamConnection,
+        Sending,
+        crate::http1::head::ResponseHead,
+    ),
+    Failure,
+> {
+    let repeatable = streamed == Framing::None
+        && connection.framing == Framing::None
+        && matches!(
+            way.head.method(),
+            b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE"
+        );
+    let mut kept = pool.reuse();
+    loop {
+        let mut upstream = match kept.take() {
+            Some(upstream) => upstream,
+            None => pool.connect().await?,
+        };
+        upstream.out.bytes.extend_from_slice(request);
+        let mut sending = Sending::new(streamed);
+        let limits = &way.live.limits.head;
+        let limits = HeadLimits {
+            head_bytes: limits.head_bytes.max(ANSWER_HEAD_BYTES),
+            ..*limits
+        };
+        let answer = relay::request(
+            connection,
+            &mut upstream,
+            &mut sending,
+            &limits,
+            params.response_timeout,
+        )
+        .await;
+        match answer {
+            Ok(head) => return Ok((upstream, sending, head)),
+            Err(NoAnswer::ClosedUnanswered) if upstream.reused && repeatable => {}
+            Err(NoAnswer::ClosedUnanswered) => {
+                let reason = "the connection ended before an answer".into();
+                return Err(Fault::BrokenAnswer(reason).into());
+            }
+            Err(NoAnswer::Failed(failure)) => return Err(failure),
+        }
+    }
+}
+
+/// An answer's head may be so large at least, whatever the bound of callers' heads.
+const ANSWER_HEAD_BYTES: usize = 64 * 1024;

@@ -1,0 +1,52 @@
+//! What a request needs of the configuration.
+
+use crate::{
+    endpoints::Endpoints,
+    forward::{
+        self,
+        upstream::{self},
+    },
+    parse::origin::Origins,
+    policy::{operations::Operations, rate::ConsumerRate},
+    route::{self},
+    server::connection::Limits,
+};
+
+/// Everything a request needs that a reload may change; swapped whole.
+pub struct Live {
+    /// Bounds and deadlines of callers' connections.
+    pub limits: Limits,
+    /// Public URLs and trusted proxies.
+    pub origins: Origins,
+    /// Where the token endpoints are.
+    pub route: route::Params,
+    /// The token endpoints and pages.
+    pub endpoints: Endpoints,
+    /// The protected operations.
+    pub operations: Operations,
+    /// Protected calls are enforced, where no operation says otherwise.
+    pub enforce: bool,
+    /// The service's path conventions.
+    pub conventions: Conventions,
+    /// How many requests a consumer may make.
+    pub rate: Option<ConsumerRate>,
+    /// What becomes of heads.
+    pub forward: forward::Params,
+    /// How to connect to the API.
+    pub upstream: upstream::Params,
+    /// The realm of challenges.
+    pub realm: String,
+    /// A log line for each request.
+    pub access_log: bool,
+}
+
+/// What is done about paths that break the service's conventions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conventions {
+    /// Nothing.
+    Off,
+    /// A log line.
+    Log,
+    /// 400.
+    Enforce,
+}
