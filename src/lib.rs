@@ -1,5 +1,7 @@
 //! countersign: a reverse proxy that verifies OAuth 1.0a (RFC 5849) in front of an API that stays as it is.
 
+pub mod admin;
+pub mod app;
 pub mod clock;
 pub mod config;
 pub mod endpoints;

@@ -1,0 +1,175 @@
+//! The admin listener: health, readiness and metrics, for the operator and not for the public.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::time::timeout;
+
+use crate::{
+    http1::{
+        head::{HeadLimits, RequestHead},
+        name::Name,
+    },
+    parse::origin::Authority,
+    proxy::Shared,
+    refusal::{Failure, Refusal},
+    respond::{self, Answer, Format},
+    server::connection::{Connection, Handler, Limits},
+    store::Store,
+    telemetry::metrics::{CONTENT_TYPE, Verdict},
+};
+
+/// How long the store may take to answer before the process is not ready.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Answers on the admin listener.
+pub struct Admin {
+    store: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    probe: bool,
+}
+
+impl Admin {
+    /// The handler of the admin listener, or of the probe listener, which tells health alone, under any Host.
+    #[must_use]
+    pub const fn new(store: Arc<dyn Store>, shared: Arc<Shared>, probe: bool) -> Self {
+        Self {
+            store,
+            shared,
+            probe,
+        }
+    }
+
+    async fn answer(&self, connection: &Connection, head: &RequestHead) -> Result<Answer, Refusal> {
+        if !self.probe && connection.peer.address.is_some() {
+            check_host(head)?;
+        }
+        let path = head
+            .target()
+            .split(|&byte| byte == b'?')
+            .next()
+            .unwrap_or_default();
+        let answer = match path {
+            b"/healthz" => text(200, "ok"),
+            b"/readyz" => self.readiness().await,
+            b"/metrics" if !self.probe => Answer::new(
+                200,
+                CONTENT_TYPE,
+                self.shared.metrics.render(),
+                Verdict::Page,
+            ),
+            _ => return Ok(text(404, "there is no such page here")),
+        };
+        if !matches!(head.method(), b"GET" | b"HEAD") {
+            return Err(Refusal::MethodNotAllowed {
+                allow: "GET, HEAD".to_owned(),
+            });
+        }
+        Ok(answer)
+    }
+
+    async fn readiness(&self) -> Answer {
+        if self.shared.draining_announced.load(Ordering::Acquire) {
+            return text(503, "draining");
+        }
+        match timeout(PING_TIMEOUT, self.store.ping()).await {
+            Ok(Ok(())) => text(200, "ready"),
+            Ok(Err(_)) => text(503, "the store does not answer"),
+            Err(_) => text(503, "the store is too slow"),
+        }
+    }
+}
+
+fn text(status: u16, line: &str) -> Answer {
+    let mut answer = Answer::new(
+        status,
+        "text/plain; charset=utf-8",
+        format!("{line}\n"),
+        Verdict::Page,
+    );
+    answer.fields.push(("Cache-Control", "no-store".to_owned()));
+    answer
+}
+
+/// A page in the operator's browser could reach a loopback address under a name of its own; it cannot choose an address
+/// as Host.
+fn check_host(head: &RequestHead) -> Result<(), Refusal> {
+    let host = head
+        .fields
+        .single(Name::Host)
+        .ok()
+        .flatten()
+        .and_then(Authority::parse);
+    let host = host.ok_or(Refusal::Malformed(
+        "Host is missing, repeated or malformed".into(),
+    ))?;
+    let text = std::str::from_utf8(host.host).unwrap_or_default();
+    let address = text
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>()
+        .is_ok();
+    if address || text.eq_ignore_ascii_case("localhost") {
+        Ok(())
+    } else {
+        Err(Refusal::Misdirected)
+    }
+}
+
+/// Bounds of the admin listener: what it is asked is small.
+const LIMITS: Limits = Limits {
+    head: HeadLimits {
+        head_bytes: 16 * 1024,
+        head_fields: 64,
+        target_bytes: 4 * 1024,
+    },
+    head_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(60),
+    body_timeout: Duration::from_secs(10),
+    form_timeout: Duration::from_secs(10),
+    form_bytes: 64 * 1024,
+};
+
+impl Handler for Admin {
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn is_draining(&self) -> bool {
+        false
+    }
+
+    async fn drained(&self) {
+        std::future::pending().await
+    }
+
+    async fn handle(&self, connection: &mut Connection, head: RequestHead) {
+        let answer = self.answer(connection, &head).await;
+        let answer = answer.unwrap_or_else(|refusal| {
+            respond::failure(
+                &Failure::Refusal(refusal),
+                "",
+                Format::preferred_by(&head),
+                "",
+            )
+        });
+        connection.keep_alive &= connection.body.is_done();
+        let to_head = head.method() == b"HEAD";
+        answer.write(
+            &mut connection.out.bytes,
+            to_head,
+            connection.keep_alive,
+            connection.version,
+        );
+        connection.keep_alive &= connection.flush().await.is_ok();
+    }
+
+    async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
+        let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Form, "");
+        answer.write(&mut connection.out.bytes, false, false, connection.version);
+        let _ = connection.flush().await;
+    }
+}

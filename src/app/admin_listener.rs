@@ -1,0 +1,93 @@
+//! Where the admin and the probe listener are bound: an address or a Unix socket.
+
+use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, UnixListener},
+    sync::watch as channel,
+    task::spawn_local,
+};
+
+use super::{StartError, workers::Phase};
+use crate::{
+    admin::Admin,
+    config::ListenAddress,
+    server::listener::{self, Bounds},
+};
+
+/// Where the admin listener is bound.
+pub(super) enum AdminListener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl AdminListener {
+    /// Binds the listener of the configuration's `key`.
+    pub(super) async fn bind(
+        address: &ListenAddress,
+        key: &'static str,
+    ) -> Result<Self, StartError> {
+        match address {
+            ListenAddress::Tcp(at) => {
+                let bound = TcpListener::bind(at).await;
+                Ok(Self::Tcp(
+                    bound.map_err(|error| StartError::listen(key, at, error))?,
+                ))
+            }
+            ListenAddress::Unix(path) => {
+                // A socket that a dead process left behind is taken over; one that answers is not.
+                if tokio::net::UnixStream::connect(path).await.is_err() {
+                    match std::fs::symlink_metadata(path) {
+                        Ok(found) if is_socket(&found) => {
+                            let _ = std::fs::remove_file(path);
+                        }
+                        Ok(_) | Err(_) => {}
+                    }
+                }
+                let bound = UnixListener::bind(path);
+                let at = || format!("unix:{}", path.display());
+                let listener = bound.map_err(|error| StartError::listen(key, at(), error))?;
+                Ok(Self::Unix(listener, path.clone()))
+            }
+        }
+    }
+
+    /// Where it is bound, as text.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Self::Tcp(listener) => listener
+                .local_addr()
+                .map(|address| address.to_string())
+                .unwrap_or_default(),
+            Self::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// Serves until the process ends: health is told while it drains, too.
+    pub(super) fn serve(self, handler: Rc<Admin>, mut phase: channel::Receiver<Phase>) {
+        spawn_local(async move {
+            match self {
+                Self::Tcp(listener) => {
+                    let tcp = listener::Tcp {
+                        listener,
+                        bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
+                        tls: None,
+                        handshake_timeout: Duration::ZERO,
+                    };
+                    let stop = async move {
+                        let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+                    };
+                    listener::accept(tcp, handler, stop).await;
+                }
+                Self::Unix(listener, _) => listener::accept_unix(listener, handler).await,
+            }
+        });
+    }
+}
+
+/// Connections to the admin listener at once.
+const ADMIN_CONNECTIONS: usize = 256;
+
+fn is_socket(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
+}

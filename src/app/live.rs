@@ -1,0 +1,317 @@
+//! From the configuration to what a request needs: everything that a reload swaps.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use thiserror::Error;
+
+use super::services::Services;
+use crate::{
+    config::{
+        self, ApiUrl, CallerKind, Config, Enforcement, ForbiddenStatus, PathPolicy, UpstreamHost,
+    },
+    endpoints::{Endpoints, Lifetimes},
+    forward::{self, HostMode, IdentityNames, LOOKALIKES, tls, upstream},
+    http1::{head::HeadLimits, name::FoldedNames},
+    oauth::{MethodSet, SignatureMethod},
+    pages::{self, Pages, PermissionText, cookie_names},
+    parse::origin::{Origins, PrefixMode, PublicUrl},
+    policy::{
+        operations::{Access, Kind, Operation, OperationError, Operations},
+        rate::{ConsumerRate, Rate},
+    },
+    proxy::{Conventions, Live},
+    route,
+    server::{connection::Limits, tls::TlsError},
+    verify,
+};
+
+/// Why a configuration that is valid in itself cannot be served.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// The files of the connection to the API.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The operations.
+    #[error(transparent)]
+    Operations(#[from] OperationError),
+}
+
+/// Makes what requests need; `listener` is where the first public listener is bound.
+///
+/// # Errors
+/// [`LiveError`] names the key at fault.
+pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
+    let origins = origins(config, listener);
+    let verify = verify_params(config);
+    let endpoints = Endpoints {
+        verifier: Arc::clone(&services.verifier),
+        verify: verify.clone(),
+        lifetimes: Lifetimes {
+            request: config.tokens.request_ttl,
+            access: config.tokens.access_ttl.duration(),
+        },
+        pages: Arc::new(Pages::new(
+            page_params(config, &origins),
+            services.pages.clone(),
+        )),
+        base: origins.base.clone(),
+        clock: services.clock.clone(),
+    };
+    let rate = config.limits.requests_per_consumer.map(|rate| {
+        ConsumerRate::new(Rate {
+            count: rate.count.get(),
+            period: rate.period,
+        })
+    });
+    Ok(Live {
+        limits: limits(config),
+        route: route::Params {
+            path: config.service.path.clone(),
+            aliases: config.service.aliases,
+        },
+        endpoints,
+        operations: operations(config)?,
+        enforce: config.signature.enforcement == Enforcement::Enforce,
+        conventions: match config.paths.policy {
+            PathPolicy::Off => Conventions::Off,
+            PathPolicy::Log => Conventions::Log,
+            PathPolicy::Enforce => Conventions::Enforce,
+        },
+        rate,
+        forward: forward_params(config, origins.base.secure),
+        upstream: upstream_params(config)?,
+        realm: config.service.realm.clone(),
+        access_log: config.log.access,
+        origins,
+    })
+}
+
+fn limits(config: &Config) -> Limits {
+    let limits = &config.limits;
+    Limits {
+        head: HeadLimits {
+            head_bytes: limits.head_bytes.as_usize(),
+            head_fields: limits.head_fields.get() as usize,
+            target_bytes: limits.target_bytes.as_usize(),
+        },
+        head_timeout: limits.head_timeout,
+        idle_timeout: limits.idle_timeout,
+        body_timeout: limits.body_timeout,
+        form_timeout: limits.form_timeout,
+        form_bytes: limits.form_bytes.as_usize(),
+    }
+}
+
+fn origins(config: &Config, listener: SocketAddr) -> Origins {
+    let public = |url: &config::HttpUrl| {
+        let secure = url.origin.scheme == config::Scheme::Https;
+        PublicUrl::new(secure, &url.origin.host, Some(url.origin.port), &url.path)
+    };
+    let base = config.base_url(listener);
+    Origins {
+        base: public(&config::HttpUrl {
+            origin: base,
+            path: String::new(),
+        }),
+        public: config
+            .public_api_urls(listener)
+            .iter()
+            .map(|url| public(&url.0))
+            .collect(),
+        prefix_mode: match config.service.prefix {
+            config::PrefixMode::Strip => PrefixMode::Strip,
+            config::PrefixMode::Keep => PrefixMode::Keep,
+            config::PrefixMode::Restore => PrefixMode::Restore,
+        },
+        trusted_proxies: config.listen.trusted_proxies.clone(),
+    }
+}
+
+fn verify_params(config: &Config) -> verify::Params {
+    let methods: MethodSet = config
+        .signature
+        .methods
+        .iter()
+        .filter_map(|method| SignatureMethod::from_wire(method.as_str().as_bytes()))
+        .collect();
+    verify::Params {
+        methods,
+        window: config.signature.timestamp_window,
+        default_dialect: config.signature.default_dialect,
+        accept_description: config.signature.accept_description,
+        access_idle: config.tokens.access_idle.duration(),
+        advice: match config.signature.advice {
+            config::Advice::Off => verify::Advice::Off,
+            config::Advice::Hint => verify::Advice::Hint,
+            config::Advice::Full => verify::Advice::Full,
+        },
+    }
+}
+
+fn page_params(config: &Config, origins: &Origins) -> pages::Params {
+    let text = |entry: &config::PermissionEntry| PermissionText {
+        name: entry.name.clone(),
+        title: entry
+            .title
+            .clone()
+            .unwrap_or_else(|| entry.name.to_string()),
+        description: entry.description.clone().unwrap_or_default(),
+    };
+    pages::Params {
+        secure: origins.base.secure,
+        origin: origins.base.origin(),
+        path: config.service.path.clone(),
+        realm: config.service.realm.clone(),
+        session_ttl: config.login.session_ttl,
+        request_ttl: config.tokens.request_ttl,
+        access_idle: config.tokens.access_idle.duration(),
+        default_dialect: config.signature.default_dialect,
+        permissions: config.permission.iter().map(text).collect(),
+    }
+}
+
+const fn kind(kind: CallerKind) -> Kind {
+    match kind {
+        CallerKind::Consumer => Kind::Consumer,
+        CallerKind::Application => Kind::Application,
+        CallerKind::User => Kind::User,
+        CallerKind::Anonymous => Kind::Anonymous,
+    }
+}
+
+fn operations(config: &Config) -> Result<Operations, OperationError> {
+    let operation = |entry: &config::Operation| {
+        let kinds: Vec<Kind> = entry.access.iter().copied().map(kind).collect();
+        Operation {
+            path: entry.path.to_string(),
+            methods: entry
+                .methods
+                .iter()
+                .map(|method| method.as_str().to_owned())
+                .collect(),
+            permission: entry.permission.clone(),
+            access: Access::of(&kinds),
+            enforce: entry
+                .enforcement
+                .map(|enforcement| enforcement == Enforcement::Enforce),
+            websocket: !entry.upgrade.is_empty(),
+        }
+    };
+    let unlisted = config
+        .unlisted()
+        .kind()
+        .map_or(Access::NOBODY, |unlisted| Access::of(&[kind(unlisted)]));
+    let hide = config.operations.forbidden_status == ForbiddenStatus::NotFound;
+    Operations::new(
+        config.operation.iter().map(operation).collect(),
+        unlisted,
+        hide,
+    )
+}
+
+fn forward_params(config: &Config, secure: bool) -> forward::Params {
+    let upstream = &config.upstream;
+    let identity = &config.identity;
+    let names = [
+        &identity.user_header,
+        &identity.consumer_header,
+        &identity.permissions_header,
+        &identity.kind_header,
+    ];
+    let dropped = names
+        .into_iter()
+        .chain(&upstream.drop_headers)
+        .map(|name| name.as_str())
+        .chain(LOOKALIKES);
+    let (api_path, api_origin, api_host) = match &upstream.api_url {
+        ApiUrl::Http(url) => (
+            url.path.clone(),
+            url::Url::parse(&url.to_string())
+                .ok()
+                .map(|url| url.origin()),
+            url.origin.authority(),
+        ),
+        ApiUrl::Unix(_) => (String::new(), None, "localhost".to_owned()),
+    };
+    let cookies = cookie_names(secure);
+    forward::Params {
+        api_path,
+        api_origin,
+        host: match &upstream.host {
+            UpstreamHost::Public => HostMode::Public,
+            UpstreamHost::Upstream => HostMode::Fixed(api_host),
+            UpstreamHost::Name(name) => HostMode::Fixed(name.clone()),
+        },
+        forwarded: upstream.forwarded,
+        dropped: FoldedNames::new(dropped),
+        identity: IdentityNames {
+            user: wire_name(&identity.user_header),
+            consumer: wire_name(&identity.consumer_header),
+            permissions: wire_name(&identity.permissions_header),
+            kind: wire_name(&identity.kind_header),
+        },
+        forward_authorization: identity.forward_authorization,
+        cookies: [cookies.session, cookies.login],
+        response_timeout: upstream.response_timeout,
+    }
+}
+
+/// A field name as people write it: each word with a capital.
+fn wire_name(name: &http::HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let mut letters = word.chars();
+        letters
+            .next()
+            .map(|first| first.to_ascii_uppercase())
+            .into_iter()
+            .chain(letters)
+            .collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// How to connect to the API.
+///
+/// # Errors
+/// The files of its TLS.
+pub fn upstream_params(config: &Config) -> Result<upstream::Params, TlsError> {
+    let upstream = &config.upstream;
+    let (address, tls) = match &upstream.api_url {
+        ApiUrl::Unix(path) => (upstream::Address::Unix(path.clone()), None),
+        ApiUrl::Http(url) => {
+            let origin = &url.origin;
+            let host = origin
+                .host
+                .trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned();
+            let tls = if origin.scheme == config::Scheme::Https {
+                let name = upstream
+                    .tls
+                    .server_name
+                    .as_ref()
+                    .map_or(&host, |name| &name.0);
+                let params = tls::Params {
+                    ca: upstream.tls.ca.clone(),
+                    identity: upstream
+                        .tls
+                        .certificate
+                        .clone()
+                        .zip(upstream.tls.key.clone()),
+                    server_name: name.clone(),
+                };
+                Some(tls::client_config(&params)?)
+            } else {
+                None
+            };
+            (upstream::Address::Tcp(host, origin.port), tls)
+        }
+    };
+    Ok(upstream::Params {
+        address,
+        tls,
+        connect_timeout: upstream.connect_timeout,
+        idle_timeout: upstream.idle_timeout,
+        max_idle: upstream.max_idle as usize,
+    })
+}

@@ -1,0 +1,419 @@
+//! The composition root: configuration -> services -> listeners; run; reload; drain. It knows every concrete type, and
+//! nothing else does.
+
+mod admin_listener;
+pub mod live;
+pub mod services;
+mod signals;
+mod upkeep;
+mod watch;
+pub mod workers;
+
+use std::{
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use thiserror::Error;
+use tokio::{
+    sync::{Notify, watch as channel},
+    task::LocalSet,
+    time::{sleep, timeout},
+};
+
+use self::{
+    admin_listener::AdminListener,
+    live::LiveError,
+    services::{ServiceError, Services},
+    signals::{Signal, Signals},
+    workers::{Common, Listeners, Phase},
+};
+use crate::{
+    admin::Admin,
+    clock::Clock,
+    config::Config,
+    proxy::Shared,
+    server::{
+        listener::Bounds,
+        tls::{self, TlsError},
+    },
+    telemetry::log::LogControl,
+};
+
+/// Why the program cannot start; each names the key at fault and the mend.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// What requests need.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// The listener's certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// An address.
+    #[error("{key}: cannot listen on {address}: {source}; {mend}")]
+    Listen {
+        /// The configuration's key.
+        key: &'static str,
+        /// The address.
+        address: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// The runtime or a thread.
+    #[error("cannot start: {0}")]
+    System(#[source] io::Error),
+}
+
+impl StartError {
+    fn listen(key: &'static str, address: impl ToString, source: io::Error) -> Self {
+        let mend = match source.kind() {
+            io::ErrorKind::AddrInUse => "stop what listens there, or set another address",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need a right of their own: set another port"
+            }
+            io::ErrorKind::AddrNotAvailable => "the address is none of this machine's",
+            _ => "check the address",
+        };
+        Self::Listen {
+            key,
+            address: address.to_string(),
+            source,
+            mend,
+        }
+    }
+
+    /// Whether what the operator wrote is at fault, rather than the world.
+    #[must_use]
+    pub const fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::Live(_) | Self::Tls(_) | Self::Service(ServiceError::Key(_))
+        )
+    }
+}
+
+/// What a running program is made of besides its configuration.
+pub struct Surroundings {
+    /// Reads the configuration anew; `None` where there is no file.
+    pub reload: Option<Box<dyn Fn() -> Result<Config, String>>>,
+    /// Changes the level of the log.
+    pub log: Option<LogControl>,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+/// A program that is ready to run: everything is open and bound, nothing is served yet.
+pub struct App {
+    config: Config,
+    surroundings: Surroundings,
+    services: Arc<Services>,
+    common: Common,
+    phase: channel::Sender<Phase>,
+    listeners: Option<Listeners>,
+    admin: Option<AdminListener>,
+    probe: Option<AdminListener>,
+    /// Where the public listeners are bound.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// How often certificates are looked at for a change.
+const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
+
+impl App {
+    /// Opens and binds everything. Runs within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing half-made is left behind.
+    pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
+        // Everything that only reads comes first, so that a mistake there changes nothing.
+        let server_config = tls_params(&config)
+            .as_ref()
+            .map(tls::server_config)
+            .transpose()?;
+        raise_descriptor_limit();
+        let workers = config.workers().get();
+        let listeners = Listeners::bind(&config.listen.address, workers)
+            .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
+        let addresses = listeners.addresses.clone();
+        let first = addresses
+            .first()
+            .copied()
+            .unwrap_or(([127, 0, 0, 1], 0).into());
+        let admin = AdminListener::bind(&config.admin.listen, "admin.listen").await?;
+        let probe = match &config.admin.probe_listen {
+            Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
+            None => None,
+        };
+        let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
+        let live = live::live(&config, first, &services)?;
+        let shared = Arc::new(Shared {
+            live: ArcSwap::from_pointee(live),
+            generation: AtomicU64::new(0),
+            verifier: Arc::clone(&services.verifier),
+            metrics: Arc::clone(&services.metrics),
+            draining_announced: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            drain: Notify::new(),
+            started: Instant::now(),
+        });
+        let per_address = config
+            .limits
+            .connections_per_address
+            .map(std::num::NonZeroU32::get);
+        let bounds = Arc::new(Bounds::new(
+            config.limits.connections.get() as usize,
+            per_address,
+        ));
+        let (phase, receiver) = channel::channel(Phase::Serving);
+        let common = Common {
+            shared,
+            bounds,
+            tls: Arc::new(ArcSwapOption::from_pointee(server_config)),
+            handshake_timeout: config.limits.handshake_timeout,
+            phase: receiver,
+        };
+        Ok(Self {
+            config,
+            surroundings,
+            services,
+            common,
+            phase,
+            listeners: Some(listeners),
+            admin: Some(admin),
+            probe,
+            addresses,
+        })
+    }
+
+    /// Where the admin listener is bound.
+    #[must_use]
+    pub fn admin_address(&self) -> String {
+        self.admin
+            .as_ref()
+            .map(AdminListener::address)
+            .unwrap_or_default()
+    }
+
+    /// The services, for a caller that has something to put into them first.
+    #[must_use]
+    pub const fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// Serves until SIGTERM or SIGINT, then drains.
+    ///
+    /// # Errors
+    /// [`StartError::System`]
+    pub async fn run(self) -> Result<(), StartError> {
+        LocalSet::new().run_until(self.serve()).await
+    }
+
+    async fn serve(mut self) -> Result<(), StartError> {
+        let window = self.config.signature.timestamp_window;
+        upkeep::start(&self.services, window);
+        let mut signals = Signals::new().map_err(StartError::System)?;
+        let mut threads = Vec::new();
+        if let Some(listeners) = self.listeners.take() {
+            threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
+        }
+        for address in &self.addresses {
+            tracing::info!(listener = "public", %address, "listening");
+        }
+        let admin = [("admin", self.admin.take()), ("probe", self.probe.take())];
+        for (name, listener) in admin {
+            let Some(listener) = listener else { continue };
+            tracing::info!(listener = name, address = %listener.address(), "listening");
+            let shared = Arc::clone(&self.common.shared);
+            let handler = Admin::new(Arc::clone(&self.services.store), shared, name == "probe");
+            listener.serve(Rc::new(handler), self.common.phase.clone());
+        }
+
+        let mut certificates = certificate_times(&self.config);
+        loop {
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Signal::Reload => self.reload(),
+                    Signal::End => break,
+                },
+                () = sleep(CERTIFICATES_EVERY) => {
+                    let times = certificate_times(&self.config);
+                    if times != certificates {
+                        certificates = times;
+                        self.reload_certificates();
+                    }
+                }
+            }
+        }
+        self.drain(&mut signals).await;
+        for thread in threads {
+            // A worker that panicked has said so already.
+            let _ = thread.join();
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    /// Reads the configuration anew; a broken one changes nothing.
+    fn reload(&mut self) {
+        let Some(read) = &self.surroundings.reload else {
+            return;
+        };
+        let config = match read() {
+            Ok(config) => config,
+            Err(problems) => {
+                for problem in problems.lines() {
+                    tracing::error!(problem, "the configuration stays as it was");
+                }
+                return;
+            }
+        };
+        let first = self
+            .addresses
+            .first()
+            .copied()
+            .unwrap_or(([127, 0, 0, 1], 0).into());
+        let needs_restart = self.config.needs_restart(&config);
+        let live = match live::live(&config, first, &self.services) {
+            Ok(live) => live,
+            Err(error) => {
+                tracing::error!(problem = %error, "the configuration stays as it was");
+                return;
+            }
+        };
+        if !needs_restart.is_empty() {
+            tracing::warn!(
+                keys = needs_restart.join(" "),
+                "these need a restart to change"
+            );
+        }
+        if let Some(log) = &self.surroundings.log
+            && let Err(error) = log.set_level(&config.log.level)
+        {
+            tracing::warn!(%error, "the level of the log stays as it was");
+        }
+        self.services
+            .pages
+            .throttle
+            .set_limits(services::throttle_limits(&config));
+        let shared = &self.common.shared;
+        shared.live.store(Arc::new(live));
+        shared.generation.fetch_add(1, Ordering::Release);
+        self.config = config;
+        self.reload_certificates();
+        tracing::info!(target: "audit", event = "configuration_reloaded");
+    }
+
+    fn reload_certificates(&self) {
+        let Some(params) = tls_params(&self.config) else {
+            return;
+        };
+        if self.common.tls.load().is_none() {
+            return;
+        }
+        match tls::server_config(&params) {
+            Ok(config) => {
+                self.common.tls.store(Some(Arc::new(config)));
+                tracing::info!("certificates read");
+            }
+            Err(error) => tracing::error!(problem = %error, "the certificates stay as they were"),
+        }
+    }
+
+    /// Not ready; after the delay no more connections; then what is running has its time.
+    async fn drain(&self, signals: &mut Signals) {
+        let shared = &self.common.shared;
+        shared.draining_announced.store(true, Ordering::Release);
+        tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
+        tokio::select! {
+            () = sleep(self.config.listen.drain_delay) => {}
+            () = signals.ended() => {}
+        }
+        shared.draining.store(true, Ordering::Release);
+        let _ = self.phase.send(Phase::Draining);
+        shared.drain.notify_waiters();
+        let empty = async {
+            // Accepting ends on each worker's own time: connections still in the kernel's queue are let in first.
+            loop {
+                sleep(Duration::from_millis(20)).await;
+                shared.drain.notify_waiters();
+                if self.common.bounds.open() == 0 {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            result = timeout(self.config.listen.drain, empty) => if result.is_err() {
+                tracing::warn!(connections = self.common.bounds.open(), "what is still running is cut");
+            },
+            // A second signal: whoever sends it does not want to wait.
+            () = signals.ended() => tracing::warn!("told to end at once"),
+        }
+        let _ = self.phase.send(Phase::Ended);
+    }
+
+    /// Leaves everything as the next start wants to find it.
+    async fn finish(&self) {
+        if let Err(error) = self.services.credentials.flush_uses().await {
+            tracing::error!(%error, "the last uses of tokens are not written");
+        }
+        let window = self.config.signature.timestamp_window;
+        if let Err(error) = services::mark(
+            &self.services.nonces,
+            &*self.services.store,
+            &self.services.clock,
+            window,
+        )
+        .await
+        {
+            tracing::error!(%error, "the store was not told how far nonces were accepted");
+        }
+        if let Err(error) = self.services.nonces.window().close() {
+            tracing::error!(%error, "the nonce window is not closed cleanly");
+        }
+        tracing::info!("ended");
+    }
+}
+
+fn tls_params(config: &Config) -> Option<tls::Params> {
+    config.listens_with_tls().then(|| tls::Params {
+        certificates: config.listen.tls.certificate.clone(),
+        keys: config.listen.tls.key.clone(),
+        client_ca: config.listen.tls.client_ca.clone(),
+    })
+}
+
+/// When each file of the listener's TLS was changed last.
+fn certificate_times(config: &Config) -> Vec<Option<SystemTime>> {
+    let tls = &config.listen.tls;
+    let files = tls.certificate.iter().chain(&tls.key).chain(&tls.client_ca);
+    files
+        .map(|path| {
+            std::fs::metadata(path)
+                .and_then(|found| found.modified())
+                .ok()
+        })
+        .collect()
+}
+
+/// Lets the process have as many descriptors as it may.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the descriptor limit stays as it is");
+    }
+}

@@ -1,0 +1,204 @@
+//! What lives as long as the process: store, cache, nonce window, login, metrics.
+
+use std::{path::PathBuf, sync::Arc};
+
+use thiserror::Error;
+
+use crate::{
+    clock::Clock,
+    config::{Config, OnLost},
+    login::{Limits, LocalLogin, Pool, Throttle},
+    nonce::{self, Gap, LocalWindow},
+    pages,
+    store::{
+        Store, StoreError,
+        cached::{self, Cached},
+        seal::{KeyFileError, SealKey},
+        sqlite::{self, SqliteStore},
+        timed::Timed,
+    },
+    telemetry::metrics::Metrics,
+    verify::{Verifier, nonces::Nonces},
+};
+
+/// Why a service cannot be had.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    /// The store cannot be opened.
+    #[error("store.url: {0}")]
+    Store(#[from] sqlite::OpenError),
+    /// The key of the store cannot be read.
+    #[error("store.encryption_key_file: {0}")]
+    Key(#[from] KeyFileError),
+    /// The nonce window cannot be opened.
+    #[error("nonce.path: {0}")]
+    Nonces(#[from] nonce::OpenError),
+    /// The store does not answer.
+    #[error("store.url: {0}")]
+    Unavailable(#[from] StoreError),
+    /// The system gives no more threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// All of them.
+pub struct Services {
+    /// Tells the time.
+    pub clock: Clock,
+    /// Consumers, users and tokens.
+    pub store: Arc<dyn Store>,
+    /// Credentials ready for use.
+    pub credentials: Arc<Cached>,
+    /// Used nonces.
+    pub nonces: Arc<Nonces>,
+    /// Verifies signed requests.
+    pub verifier: Arc<Verifier>,
+    /// What the pages work with.
+    pub pages: pages::Services,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Opens the store that the configuration names; creates or migrates it.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub fn open_store(config: &Config) -> Result<SqliteStore, ServiceError> {
+    let key = config
+        .store
+        .encryption_key_file
+        .as_deref()
+        .map(SealKey::read)
+        .transpose()?;
+    Ok(SqliteStore::open(sqlite::Params {
+        path: config.store.url.sqlite_path(),
+        key,
+    })?)
+}
+
+/// Opens all services.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
+    // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
+    let params = window_params(config);
+    let made = params.path.clone().filter(|path| !path.exists());
+    let opened = LocalWindow::open(&params, clock.now())?;
+    let store = open_store(config).inspect_err(|_| {
+        // A start that failed leaves nothing behind.
+        if let Some(path) = &made {
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
+    let (store, store_metrics) = Timed::new(Box::new(store));
+    let store: Arc<dyn Store> = Arc::new(store);
+    let window = start_window(config, opened, &*store, &clock).await?;
+    let credentials = Arc::new(Cached::new(
+        Arc::clone(&store),
+        &cache_params(config),
+        clock.clone(),
+    ));
+    credentials.follow_changes().await?;
+    let nonces = Arc::new(Nonces::new(window, config.signature.timestamp_window));
+    mark(&nonces, &*store, &clock, config.signature.timestamp_window).await?;
+    let verifier = Arc::new(Verifier::new(
+        Arc::clone(&credentials),
+        Arc::clone(&nonces),
+        clock.clone(),
+    ));
+    let pool = Arc::new(Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?);
+    let pages = pages::Services {
+        store: Arc::clone(&store),
+        login: Arc::new(LocalLogin::new(Arc::clone(&store), pool)),
+        throttle: Arc::new(Throttle::new(throttle_limits(config))),
+    };
+    let metrics = Arc::new(Metrics::new(config.workers().get()));
+    metrics.watch_store(store_metrics);
+    super::watch::watch(&metrics, &nonces, &credentials);
+    Ok(Services {
+        clock,
+        store,
+        credentials,
+        nonces,
+        verifier,
+        pages,
+        metrics,
+    })
+}
+
+/// How many failed logins are borne.
+#[must_use]
+pub fn throttle_limits(config: &Config) -> Limits {
+    let rate = config.login.max_failures;
+    Limits {
+        failures: rate.count.get(),
+        period: rate.period,
+    }
+}
+
+fn cache_params(config: &Config) -> cached::Params {
+    cached::Params {
+        max_entries: config.cache.max_entries,
+        ttl: config.cache.ttl,
+        negative_ttl: config.cache.negative_ttl,
+        stale_if_error: config.cache.stale_if_error,
+    }
+}
+
+fn window_params(config: &Config) -> nonce::Params {
+    let path: Option<PathBuf> = config.nonce_path();
+    nonce::Params {
+        path,
+        window: config.signature.timestamp_window,
+        max_entries: config.nonce.max_entries.get(),
+    }
+}
+
+async fn start_window(
+    config: &Config,
+    opened: nonce::Opened,
+    store: &dyn Store,
+    clock: &Clock,
+) -> Result<LocalWindow, ServiceError> {
+    let on_lost = match config.nonce.on_lost {
+        OnLost::Refuse => nonce::OnLost::Refuse,
+        OnLost::Accept => nonce::OnLost::Accept,
+    };
+    let mark = store.local_nonces_until().await?;
+    let gap = Gap::after(
+        opened.continuity(),
+        mark,
+        config.signature.timestamp_window,
+        on_lost,
+    );
+    if let Gap::Until(until) = gap
+        && gap.refuses(clock.now())
+    {
+        tracing::error!(
+            key = "nonce.path", %until,
+            "nonces of an earlier run are lost: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this",
+        );
+    }
+    Ok(opened.start(gap)?)
+}
+
+/// Tells the store up to which timestamp this run may accept requests, ahead of doing so.
+///
+/// # Errors
+/// The store's; once what was written no longer covers the present, signed requests are refused.
+pub async fn mark(
+    nonces: &Nonces,
+    store: &dyn Store,
+    clock: &Clock,
+    window: std::time::Duration,
+) -> Result<(), StoreError> {
+    let now = clock.now();
+    if nonces.window().gap().refuses(now) {
+        return Ok(());
+    }
+    let mark = nonce::next_mark(now, window);
+    store.set_local_nonces_until(mark).await?;
+    nonces.marked(mark);
+    Ok(())
+}

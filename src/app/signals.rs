@@ -1,0 +1,45 @@
+//! The signals that mean something: SIGHUP reads the configuration anew, SIGTERM and SIGINT end the process.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a signal asks for.
+pub(super) enum Signal {
+    /// To read the configuration anew.
+    Reload,
+    /// To end.
+    End,
+}
+
+/// The signals that mean something.
+pub(super) struct Signals {
+    hangup: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next one.
+    pub(super) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.hangup.recv() => Signal::Reload,
+            _ = self.terminate.recv() => Signal::End,
+            _ = self.interrupt.recv() => Signal::End,
+        }
+    }
+
+    /// Ready with the next one that asks to end.
+    pub(super) async fn ended(&mut self) {
+        while !matches!(self.next().await, Signal::End) {}
+    }
+}

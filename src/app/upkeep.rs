@@ -1,0 +1,104 @@
+//! What is done from time to time, whether or not there are requests.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    task::spawn_local,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{services, services::Services};
+use crate::nonce::MARK_EVERY;
+
+/// How soon a change that another process made in the store is noticed.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+/// How often seconds that have left the nonce window are dropped.
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// How often last uses of tokens are written.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// How often what has ended long ago is deleted.
+const PURGE_EVERY: Duration = Duration::from_secs(3600);
+/// How often it is seen to that the mark is written, which after a gap is due at once.
+const MARK_CHECK: Duration = Duration::from_secs(1);
+
+/// Starts all of it on the current local set.
+pub(super) fn start(services: &Arc<Services>, window: Duration) {
+    every(
+        FOLLOW_EVERY,
+        services,
+        "follow changes of the store",
+        async |services| {
+            services
+                .credentials
+                .follow_changes()
+                .await
+                .map_err(Into::into)
+        },
+    );
+    every(EXPIRE_EVERY, services, "expire nonces", async |services| {
+        services.nonces.window().expire(services.clock.now());
+        Ok(())
+    });
+    every(FLUSH_EVERY, services, "write last uses", async |services| {
+        services.credentials.flush_uses().await.map_err(Into::into)
+    });
+    every(PURGE_EVERY, services, "purge the store", async |services| {
+        services
+            .store
+            .purge(services.clock.now())
+            .await
+            .map_err(Into::into)
+    });
+    let mut due = 0;
+    let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
+    every(
+        MARK_CHECK,
+        services,
+        "mark how far nonces are accepted",
+        async move |services| {
+            let now = services.clock.now();
+            let refuses = services.nonces.window().gap().refuses(now);
+            if refuses {
+                due = 0;
+                return Ok(());
+            }
+            if due == 0 {
+                services::mark(&services.nonces, &*services.store, &services.clock, window).await?;
+                due = checks;
+            }
+            due -= 1;
+            Ok(())
+        },
+    );
+}
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Does `task` at each tick; a failure that lasts is logged once, and once more when it is over.
+fn every(
+    period: Duration,
+    services: &Arc<Services>,
+    what: &'static str,
+    mut task: impl AsyncFnMut(&Services) -> Result<(), Fault> + 'static,
+) {
+    let services = Arc::clone(services);
+    spawn_local(async move {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut failing = false;
+        loop {
+            ticks.tick().await;
+            match task(&services).await {
+                Ok(()) if failing => {
+                    failing = false;
+                    tracing::info!(what, "works again");
+                }
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::error!(what, error = &*error as &dyn std::error::Error, "fails");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    });
+}

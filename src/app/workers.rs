@@ -1,0 +1,159 @@
+//! The worker threads: one runtime each, with its own listeners, its own connections to the API and its own counters.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    rc::Rc,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use tokio::{
+    sync::watch,
+    task::{LocalSet, spawn_local},
+    time::interval,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    proxy::{Shared, Worker},
+    server::listener::{self, Bounds, Tcp},
+};
+
+/// How far the process has come with its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It serves.
+    Serving,
+    /// It accepts no more and finishes what it has.
+    Draining,
+    /// It lets go of what is left.
+    Ended,
+}
+
+/// How often unused connections to the API are looked through.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
+
+/// What every worker needs.
+#[derive(Clone)]
+pub struct Common {
+    /// What the workers share.
+    pub shared: Arc<Shared>,
+    /// How many connections there may be.
+    pub bounds: Arc<Bounds>,
+    /// The TLS configuration now; `None`: the listener speaks plain HTTP.
+    pub tls: Arc<ArcSwapOption<ServerConfig>>,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+    /// How far the process has come with its end.
+    pub phase: watch::Receiver<Phase>,
+}
+
+/// The listeners of all workers, bound.
+pub struct Listeners {
+    by_worker: Vec<Vec<TcpListener>>,
+    /// Where they are bound, in the order of the configuration.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Listeners {
+    /// Binds each address once for each worker.
+    ///
+    /// # Errors
+    /// The address that cannot be had, and why.
+    pub fn bind(addresses: &[SocketAddr], workers: usize) -> Result<Self, (SocketAddr, io::Error)> {
+        let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut bound = Vec::new();
+        for &address in addresses {
+            let at = |error| (address, error);
+            // Sharing an address is meant for our own workers: another process must not have it already.
+            let first = listener::bind_exclusive(address).map_err(at)?;
+            let actual = first.local_addr().map_err(at)?;
+            drop(first);
+            bound.push(actual);
+            for listeners in &mut by_worker {
+                listeners.push(listener::bind_shared(actual).map_err(at)?);
+            }
+        }
+        Ok(Self {
+            by_worker,
+            addresses: bound,
+        })
+    }
+}
+
+/// Starts the workers.
+///
+/// # Errors
+/// The system's, if it gives no more threads or descriptors.
+pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle<()>>> {
+    let mut threads = Vec::new();
+    for (index, listeners) in listeners.by_worker.into_iter().enumerate() {
+        let common = common.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = thread::Builder::new().name(format!("worker-{index}"));
+        threads.push(thread.spawn(move || {
+            LocalSet::new().block_on(&runtime, run(common, index, listeners));
+            // Look-ups of names may still be under way on the runtime's own threads: nobody waits for them.
+            runtime.shutdown_background();
+        })?);
+    }
+    Ok(threads)
+}
+
+async fn run(common: Common, index: usize, listeners: Vec<TcpListener>) {
+    let worker = Rc::new(Worker::new(Arc::clone(&common.shared), index));
+    for listener in listeners {
+        let listener = match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "a listener cannot be used");
+                continue;
+            }
+        };
+        let tls = common.tls.load().is_some().then(|| {
+            let tls = Arc::clone(&common.tls);
+            let acceptor = move || {
+                TlsAcceptor::from(
+                    tls.load_full()
+                        .unwrap_or_else(|| Arc::new(refusing_config())),
+                )
+            };
+            Box::new(acceptor) as Box<dyn Fn() -> TlsAcceptor>
+        });
+        let tcp = Tcp {
+            listener,
+            bounds: Arc::clone(&common.bounds),
+            tls,
+            handshake_timeout: common.handshake_timeout,
+        };
+        let mut phase = common.phase.clone();
+        let stop = async move {
+            let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+        };
+        spawn_local(listener::accept(tcp, Rc::clone(&worker), stop));
+    }
+    let mut tidy = interval(TIDY_EVERY);
+    let mut phase = common.phase.clone();
+    let ended = phase.wait_for(|phase| *phase == Phase::Ended);
+    let mut ended = std::pin::pin!(ended);
+    loop {
+        tokio::select! {
+            _ = &mut ended => return,
+            _ = tidy.tick() => worker.tidy(),
+        }
+    }
+}
+
+/// A configuration without a certificate: every handshake fails. A listener that was begun with TLS never falls back to
+/// plain HTTP.
+fn refusing_config() -> ServerConfig {
+    ServerConfig::builder()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()))
+}
