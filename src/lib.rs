@@ -1,7 +1,40 @@
 //! countersign: a reverse proxy that verifies OAuth 1.0a (RFC 5849) in front of an API that stays as it is.
+//!
+//! # The way of a request
+//!
+//! ```text
+//! accept -> tls -> http -> route -> parse -> verify -> authorize -> forward
+//! server/   server/ http1/ route.rs parse/   verify/   policy/      forward/
+//! ```
+//!
+//! `proxy::Worker::answer` calls them in this order. Each step takes the value of the step before, so none can be left
+//! out: [`parse`] makes a `SignedRequest`, [`verify`] turns it into `Verified`, [`policy`] into a `Permit`, and
+//! [`forward`] takes nothing but a `Permit`.
+//!
+//! # Layers: a module uses only what stands below its line
+//!
+//! | modules | what they are |
+//! |---|---|
+//! | `cli` | arguments in, exit code out |
+//! | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
+//! | `admin` | health and metrics |
+//! | `proxy` | the way of a request |
+//! | `endpoints` `forward` | what answers: the token calls, and the API behind |
+//! | `policy` | what may be done, decided beforehand |
+//! | `route` `verify` | who answers, and the proof of a signed request |
+//! | `parse` | from a request's bytes to what is to be proved |
+//! | `respond` `server` | answers of our own, and the side that callers connect to |
+//! | `pages` `refusal` | what a browser sees, and why a request is not served |
+//! | `config` `issue` `login` | what the operator wrote, giving out tokens, who is at the browser |
+//! | `store` | what is kept, and the cache in front of it |
+//! | `nonce` `oauth` `telemetry` `transport` | used nonces, RFC 5849 as pure functions, logs and metrics, byte streams |
+//! | `clock` `http1` `names` `secret` | the ground |
+//!
+//! `tests/layers.rs` holds the sources to this table.
 
 pub mod admin;
 pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod endpoints;

@@ -1,3 +1,7 @@
-//! The `countersign` binary.
+//! The `countersign` binary: see [`countersign::cli`].
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    countersign::cli::main()
+}

@@ -1,0 +1,326 @@
+use clap::Parser;
+use serde_json::Value;
+
+use super::*;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    explain: ExplainArgs,
+}
+
+/// RFC 5849 §3.4.1.1 with the signature of its erratum 2550.
+const RFC: [&str; 12] = [
+    "POST",
+    "http://example.com/request?b5=%3D%253D&a3=a&c%40=&a2=r%20b",
+    "--header",
+    "Authorization: OAuth realm=\"Example\", oauth_consumer_key=\"9djdj82h48djs9d2\", oauth_token=\"kkk9d7dh3k39sjv7\", \
+     oauth_signature_method=\"HMAC-SHA1\", oauth_timestamp=\"137131201\", oauth_nonce=\"7d8f3e4a\", \
+     oauth_signature=\"r6%2FTJjbCOr97%2F%2BUU0NsvSne7s5g%3D\"",
+    "--header",
+    "Content-Type: application/x-www-form-urlencoded",
+    "--data",
+    "c2&a3=2+q",
+    "--consumer-secret",
+    "j49sk3j29djd",
+    "--token-secret",
+    "dh893hdasih9",
+];
+const NORMALIZED: &str = "a2=r%20b&a3=2%20q&a3=a&b5=%3D%253D&c%40=&c2=&oauth_consumer_key=9djdj82h48djs9d2&oauth_nonce=7d8f3e4a&\
+                          oauth_signature_method=HMAC-SHA1&oauth_timestamp=137131201&oauth_token=kkk9d7dh3k39sjv7";
+const BASE_STRING: &str = "POST&http%3A%2F%2Fexample.com%2Frequest&a2%3Dr%2520b%26a3%3D2%2520q%26a3%3Da%26b5%3D%253D%25253D%26\
+                           c%2540%3D%26c2%3D%26oauth_consumer_key%3D9djdj82h48djs9d2%26oauth_nonce%3D7d8f3e4a%26\
+                           oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131201%26oauth_token%3Dkkk9d7dh3k39sjv7";
+
+fn run(arguments: &[&str]) -> (u8, String, String) {
+    run_with_store(arguments, &mut |_, _| Err("the store is empty".into()))
+}
+
+fn run_with_store(arguments: &[&str], lookup: &mut Lookup<'_>) -> (u8, String, String) {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let Ok(command) = Command::try_parse_from([&["explain"], arguments].concat()) else {
+        return (2, String::new(), String::new());
+    };
+    let code = command.explain.run(
+        lookup,
+        &mut &b"dh893hdasih9\n"[..],
+        &mut stdout,
+        &mut stderr,
+    );
+    let code = (0..=u8::MAX)
+        .find(|&number| ExitCode::from(number) == code)
+        .unwrap();
+    (
+        code,
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
+}
+
+/// Runs with `--json` and takes the one line apart.
+fn json(arguments: &[&str]) -> Value {
+    let (code, printed, errors) = run(&[arguments, &["--json"]].concat());
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert_eq!(printed.lines().count(), 1);
+    serde_json::from_str(&printed).unwrap()
+}
+
+fn replaced<'a>(arguments: &[&'a str], at: usize, by: &'a str) -> Vec<&'a str> {
+    let mut arguments = arguments.to_vec();
+    arguments[at] = by;
+    arguments
+}
+
+#[test]
+fn explains_the_example_of_the_rfc() {
+    let told = json(&RFC);
+    let members: Vec<&String> = told.as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        [
+            "base_string",
+            "diagnosis",
+            "expected_signature",
+            "matches",
+            "normalized_parameters",
+            "parameters"
+        ]
+    );
+    assert_eq!(told["normalized_parameters"], NORMALIZED);
+    assert_eq!(told["base_string"], BASE_STRING);
+    assert_eq!(told["expected_signature"], "r6/TJjbCOr97/+UU0NsvSne7s5g=");
+    assert_eq!(told["matches"], true);
+    assert_eq!(told["diagnosis"], Value::Null);
+    let parameters = told["parameters"].as_array().unwrap();
+    assert_eq!(parameters.len(), 11);
+    assert!(parameters.contains(&serde_json::json!(["b5", "=%3D"])));
+    assert!(parameters.contains(&serde_json::json!(["a3", "2 q"])));
+    assert!(
+        !parameters
+            .iter()
+            .any(|pair| pair[0] == "realm" || pair[0] == "oauth_signature")
+    );
+}
+
+#[test]
+fn prints_all_of_it_for_people_and_no_secret() {
+    let (code, printed, _) = run(&RFC);
+    assert_eq!(code, 0);
+    for line in [
+        "  query                 b5 = =%3D",
+        "  form body             a3 = 2 q",
+        "  Authorization header  oauth_nonce = 7d8f3e4a",
+        "  not signed            realm = Example",
+        &format!("  {NORMALIZED}"),
+        &format!("  {BASE_STRING}"),
+        "  <consumer secret: 12 bytes, percent-encoded>&<token secret: 12 bytes, percent-encoded>",
+        "  the signature matches",
+    ] {
+        assert!(
+            printed.lines().any(|other| other == line),
+            "{line}\n{printed}"
+        );
+    }
+    assert!(!printed.contains("j49sk3j29djd") && !printed.contains("dh893hdasih9"));
+}
+
+#[test]
+fn names_the_mistake_and_shows_what_the_consumer_signed() {
+    // Signed for POST, sent with PUT.
+    let told = json(&replaced(&RFC, 0, "PUT"));
+    assert_eq!(told["matches"], false);
+    let diagnosis = told["diagnosis"].as_str().unwrap();
+    assert!(diagnosis.starts_with("other_method: "), "{diagnosis}");
+    let (_, printed, _) = run(&replaced(&RFC, 0, "PUT"));
+    assert!(
+        printed.contains("  the signature does not match\n")
+            && printed.contains("  other_method: "),
+        "{printed}"
+    );
+    assert!(
+        printed.contains(&format!("The consumer signed\n  {BASE_STRING}\n")),
+        "{printed}"
+    );
+}
+
+#[test]
+fn admits_that_it_knows_no_mistake() {
+    let told = json(&replaced(&RFC, 9, "another secret"));
+    assert_eq!(
+        (told["matches"].clone(), told["diagnosis"].clone()),
+        (Value::Bool(false), Value::Null)
+    );
+    assert_ne!(told["expected_signature"], "r6/TJjbCOr97/+UU0NsvSne7s5g=");
+    assert!(
+        run(&replaced(&RFC, 9, "another secret"))
+            .1
+            .contains("no known mistake")
+    );
+}
+
+#[test]
+fn a_body_of_another_type_is_not_signed() {
+    let told = json(&replaced(&RFC, 5, "Content-Type: application/json"));
+    assert_eq!(told["matches"], false);
+    assert!(
+        told["diagnosis"]
+            .as_str()
+            .unwrap()
+            .starts_with("body_signed: "),
+        "{told}"
+    );
+    assert_eq!(told["parameters"].as_array().unwrap().len(), 9);
+}
+
+#[test]
+fn tells_why_a_request_is_refused_before_its_signature() {
+    for (header, expected) in [
+        (
+            "Authorization: OAuth a=1",
+            "malformed Authorization header: a parameter value is not in double quotes",
+        ),
+        (
+            "Authorization: Bearer x",
+            "malformed Authorization header: the scheme is not OAuth",
+        ),
+        (
+            "Authorization: OAuth oauth_nonce=\"1\", oauth_nonce=\"2\"",
+            "given more than once: oauth_nonce",
+        ),
+        (
+            "Authorization: OAuth oauth_nonce=\"1\"",
+            "missing oauth_consumer_key&oauth_signature_method&oauth_signature&oauth_timestamp",
+        ),
+        (
+            "Authorization: OAuth oauth_version=\"2.0\"",
+            "unsupported oauth_version",
+        ),
+        (
+            "X-Other: x",
+            "missing oauth_consumer_key&oauth_signature_method&oauth_signature&oauth_timestamp&oauth_nonce",
+        ),
+    ] {
+        let arguments = replaced(&RFC, 3, header);
+        let told = json(&arguments);
+        assert_eq!(told["diagnosis"], expected);
+        assert_eq!(told["matches"], false);
+        assert!(run(&arguments).1.contains(expected));
+    }
+}
+
+#[test]
+fn secrets_come_from_the_options_or_else_from_the_store() {
+    assert_eq!(json(&replaced(&RFC, 11, "-"))["matches"], true);
+    let mut asked = 0;
+    let (code, printed, _) = run_with_store(&RFC[..8], &mut |consumer_key, token| {
+        asked += 1;
+        assert_eq!(
+            (consumer_key, token),
+            (&b"9djdj82h48djs9d2"[..], Some(&b"kkk9d7dh3k39sjv7"[..]))
+        );
+        Ok(KnownSecrets {
+            consumer_secret: "j49sk3j29djd".into(),
+            token_secret: "dh893hdasih9".into(),
+            rsa_public_key: None,
+        })
+    });
+    assert_eq!((code, asked), (0, 1));
+    assert!(printed.contains("the signature matches"));
+
+    let (code, printed, errors) = run(&RFC[..8]);
+    assert_eq!((code, printed.as_str()), (1, ""));
+    assert!(
+        errors.contains("consumer \"9djdj82h48djs9d2\"")
+            && errors.ends_with(": the store is empty\n"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn any_known_method_is_explained() {
+    let header = RFC[3].replace("HMAC-SHA1", "hmac_sha512");
+    let told = json(&replaced(&RFC, 3, &header));
+    assert_eq!(told["expected_signature"].as_str().unwrap().len(), 88);
+    let header = RFC[3].replace("HMAC-SHA1", "PLAINTEXT");
+    let told = json(&replaced(&RFC, 3, &header));
+    assert_eq!(told["expected_signature"], "j49sk3j29djd&dh893hdasih9");
+    let header = RFC[3].replace("HMAC-SHA1", "RSA-SHA1");
+    let told = json(&replaced(&RFC, 3, &header));
+    assert_eq!(
+        (told["expected_signature"].clone(), told["matches"].clone()),
+        (Value::Null, Value::Bool(false))
+    );
+}
+
+#[test]
+fn rsa_signatures_are_checked_with_the_key_of_a_file() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../../tests/vectors/generated.json")).unwrap();
+    let vector = vectors
+        .iter()
+        .find(|vector| vector["id"] == "gen-requests-oauthlib-003")
+        .unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vector["rsa_public_key"].as_str().unwrap()).unwrap();
+    let header = format!(
+        "Authorization: {}",
+        vector["authorization_header"].as_str().unwrap()
+    );
+    let arguments = [
+        vector["method"].as_str().unwrap(),
+        vector["url"].as_str().unwrap(),
+        "--header",
+        &header,
+        "--rsa-public-key",
+        file.path().to_str().unwrap(),
+    ];
+    assert_eq!(json(&arguments)["matches"], true);
+    assert!(
+        run(&arguments)
+            .1
+            .contains("the consumer's RSA key of 2048 bits")
+    );
+    let told = json(&replaced(&arguments, 0, "GET"));
+    assert!(
+        told["diagnosis"]
+            .as_str()
+            .unwrap()
+            .starts_with("other_method: ")
+    );
+    std::fs::write(file.path(), "no key").unwrap();
+    let (code, _, errors) = run(&arguments);
+    assert_eq!(code, 1);
+    assert!(
+        errors.ends_with("no PEM block (-----BEGIN PUBLIC KEY-----) found\n"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for arguments in [
+        &["GET"][..],
+        &["GET", "example.com/x"],
+        &["G T", "http://h/"],
+        &["GET", "http://h/", "--header", "no colon"],
+        &["GET", "http://h/", "--unknown"],
+    ] {
+        assert_eq!(run(arguments).0, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_terminal_gets_no_control_characters() {
+    let (_, printed, _) = run(&[
+        "GET",
+        "http://h/?a=%1b%5B2J%0a&b=%ff",
+        "--consumer-secret",
+        "s",
+    ]);
+    assert!(printed.contains("a = \\u{1b}[2J\\n"), "{printed}");
+    assert!(
+        printed
+            .chars()
+            .all(|character| character == '\n' || !character.is_control())
+    );
+}

@@ -1,0 +1,239 @@
+//! A request as `sign` and `explain` are given it: METHOD, URL, `--header` and `--data`.
+
+use std::{error::Error, io::Write, process::ExitCode};
+
+use clap::Args;
+use thiserror::Error;
+
+use crate::oauth::{
+    BaseString, EncodedOrigin, Parameters, RequestUri, RsaPublicKey, Selection, ShapeError,
+    is_form_content_type, request_uri::InvalidRequestUri,
+};
+use crate::secret::Secret;
+
+/// The request that is signed or explained.
+#[derive(Debug, Args)]
+pub struct RequestArgs {
+    /// HTTP method, such as GET
+    #[arg(value_name = "METHOD")]
+    pub method: String,
+
+    /// Absolute URL as it is called, query included
+    #[arg(value_name = "URL")]
+    pub url: String,
+
+    /// Body; a form, unless --header 'Content-Type: …' says otherwise
+    #[arg(long, value_name = "BODY", allow_hyphen_values = true)]
+    pub data: Option<String>,
+
+    /// Header field of the request, 'Name: value'; may be repeated
+    #[arg(
+        long = "header",
+        short = 'H',
+        value_name = "H",
+        allow_hyphen_values = true
+    )]
+    pub headers: Vec<String>,
+}
+
+/// What the command line says of a request makes no request.
+#[derive(Debug, Error)]
+pub enum RequestArgsError {
+    /// The method is no token of RFC 9110 §5.6.2.
+    #[error("METHOD {0:?} is not an HTTP method")]
+    Method(String),
+    /// The URL cannot be taken apart.
+    #[error("URL {url:?}: {source}")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        source: InvalidRequestUri,
+    },
+    /// A header without a colon or with a line break.
+    #[error("--header {0:?} is not of the form 'Name: value'")]
+    Header(String),
+}
+
+/// The secrets of a consumer and a token, and the consumer's public key.
+#[derive(Debug)]
+pub struct KnownSecrets {
+    /// The consumer's secret.
+    pub consumer_secret: Secret,
+    /// The token's; empty without a token.
+    pub token_secret: Secret,
+    /// The key for the RSA methods.
+    pub rsa_public_key: Option<RsaPublicKey>,
+}
+
+/// Finds the secrets that belong to a consumer key and a token, where they are kept.
+pub type Lookup<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, Box<dyn Error>> + 'a;
+
+/// The request, taken apart.
+pub(super) struct Request<'a> {
+    pub(super) method: &'a str,
+    pub(super) uri: RequestUri<'a>,
+    pub(super) origin: EncodedOrigin,
+    pub(super) headers: Vec<(&'a str, &'a str)>,
+    pub(super) data: Option<&'a str>,
+}
+
+impl RequestArgs {
+    pub(super) fn request(&self) -> Result<Request<'_>, RequestArgsError> {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if self.method.is_empty() || !self.method.bytes().all(token) {
+            return Err(RequestArgsError::Method(self.method.clone()));
+        }
+        let wrong_url = |source| RequestArgsError::Url {
+            url: self.url.clone(),
+            source,
+        };
+        let uri = RequestUri::parse(&self.url).map_err(wrong_url)?;
+        let origin = uri
+            .origin()
+            .map_err(|source| wrong_url(InvalidRequestUri::Authority(source)))?;
+        let headers = self.headers.iter().map(|header| {
+            let field = header
+                .split_once(':')
+                .filter(|_| !header.contains(['\r', '\n']));
+            match field {
+                Some((name, value)) if !name.is_empty() && name.bytes().all(token) => {
+                    Ok((name, value.trim_matches([' ', '\t'])))
+                }
+                _ => Err(RequestArgsError::Header(header.clone())),
+            }
+        });
+        Ok(Request {
+            method: &self.method,
+            uri,
+            origin,
+            headers: headers.collect::<Result<_, _>>()?,
+            data: self.data.as_deref(),
+        })
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The values of the header fields with that name.
+    pub(super) fn header(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.headers
+            .iter()
+            .filter(move |(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
+    }
+
+    /// The body, if its parameters are signed. One without a Content-Type is taken for a form, as `curl --data` sends it.
+    pub(super) fn form(&self) -> Option<&'a str> {
+        let form = |content_type: &str| is_form_content_type(content_type.as_bytes());
+        self.data
+            .filter(|_| self.header("Content-Type").next().is_none_or(form))
+    }
+
+    /// Reads query and form; goes on after an error, which comes back from [`Parameters::protocol`] as well.
+    pub(super) fn read_into(&self, parameters: &mut Parameters) -> Result<(), ShapeError> {
+        let query = parameters.read_query(self.uri.query.unwrap_or_default().as_bytes());
+        let form = parameters.read_body(self.form().unwrap_or_default().as_bytes());
+        query.and(form)
+    }
+
+    pub(super) fn base_string<'b>(&'b self, parameters: &'b Parameters) -> BaseString<'b> {
+        BaseString {
+            method: self.method.as_bytes(),
+            origin: &self.origin,
+            path: self.uri.path.as_bytes(),
+            parameters,
+            selection: Selection::Rfc5849,
+        }
+    }
+}
+
+/// Writes the one line that tells what failed, with its causes, and gives the exit code.
+pub(super) fn report(stderr: &mut dyn Write, error: &dyn Error, code: u8) -> ExitCode {
+    let mut line = format!("countersign: {error}");
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let text = source.to_string();
+        // Some errors show their cause themselves.
+        if !line.ends_with(&text) {
+            line += &format!(": {text}");
+        }
+        cause = source.source();
+    }
+    // Where standard error cannot be written, the exit code has to do.
+    let _ = writeln!(stderr, "{}", line.replace('\n', " "));
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(method: &str, url: &str, headers: &[&str]) -> RequestArgs {
+        RequestArgs {
+            method: method.into(),
+            url: url.into(),
+            data: Some("a=1".into()),
+            headers: headers.iter().map(|&header| header.into()).collect(),
+        }
+    }
+
+    #[test]
+    fn takes_headers_apart_whatever_their_spacing() {
+        let args = args(
+            "GET",
+            "http://h/",
+            &["content-TYPE:text/plain", "X-A:  b: c \t", "X-Empty:"],
+        );
+        let request = args.request().unwrap();
+        assert_eq!(
+            request.headers,
+            [
+                ("content-TYPE", "text/plain"),
+                ("X-A", "b: c"),
+                ("X-Empty", "")
+            ]
+        );
+        assert_eq!(request.form(), None);
+    }
+
+    #[test]
+    fn a_body_is_a_form_unless_its_content_type_is_another() {
+        for (headers, form) in [
+            (&[][..], true),
+            (&["Content-Type: application/x-www-form-urlencoded"], true),
+            (
+                &["Content-Type: application/X-WWW-form-urlencoded ; charset=UTF-8"],
+                true,
+            ),
+            (&["Content-Type: application/json"], false),
+            (&["Content-Type: application/x-www-form-urlencoded2"], false),
+            (&["Content-Type:"], false),
+        ] {
+            let args = args("POST", "http://h/", headers);
+            assert_eq!(
+                args.request().unwrap().form().is_some(),
+                form,
+                "{headers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn tells_what_makes_no_request() {
+        let error = |args: &RequestArgs| args.request().map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            error(&args("G T", "http://h/", &[])),
+            "METHOD \"G T\" is not an HTTP method"
+        );
+        assert_eq!(
+            error(&args("GET", "h/x", &[])),
+            "URL \"h/x\": the URL does not begin with http:// or https://"
+        );
+        for header in ["X-A", ": x", "X A: b", "X-A: b\nX-B: c"] {
+            assert_eq!(
+                error(&args("GET", "http://h/", &[header])),
+                format!("--header {header:?} is not of the form 'Name: value'")
+            );
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Secrets on the command line: as they are, from a file, or from standard input.
+//!
+//! What stands on a command line is seen by every process of the machine and kept in the shell's history, so there are two other
+//! ways to hand a secret over.
+
+use std::{
+    convert::Infallible,
+    fmt, fs,
+    io::{self, Read},
+    path::PathBuf,
+    str::FromStr,
+};
+
+use thiserror::Error;
+
+use crate::secret::Secret;
+
+/// A secret, or where it is: `@FILE`, or `-` for standard input; anything else is the secret itself.
+#[derive(Clone)]
+pub enum SecretArg {
+    /// The secret itself.
+    Literal(Secret),
+    /// A file that holds it.
+    File(PathBuf),
+    /// Standard input, to its end.
+    Stdin,
+}
+
+/// Why a secret could not be had.
+#[derive(Debug, Error)]
+pub enum SecretArgError {
+    /// The file cannot be read.
+    #[error("cannot read the secret from {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// Standard input cannot be read.
+    #[error("cannot read the secret from standard input")]
+    Stdin(#[source] io::Error),
+    /// There is only one standard input.
+    #[error("only one secret can come from standard input; use @FILE for the other")]
+    StdinTwice,
+}
+
+impl SecretArg {
+    /// Fetches the secret. One final newline (`\n` or `\r\n`) of a file or of standard input is dropped, as editors and `echo` put
+    /// one there.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretArgError`] if it cannot be read.
+    pub fn read(&self, stdin: &mut dyn Read) -> Result<Secret, SecretArgError> {
+        match self {
+            Self::Literal(secret) => Ok(secret.clone()),
+            Self::File(path) => {
+                let contents = fs::read(path).map_err(|source| SecretArgError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+                Ok(without_final_newline(contents))
+            }
+            Self::Stdin => {
+                let mut contents = Vec::new();
+                stdin
+                    .read_to_end(&mut contents)
+                    .map_err(SecretArgError::Stdin)?;
+                Ok(without_final_newline(contents))
+            }
+        }
+    }
+
+    /// Fetches several secrets, of which one at most can come from standard input; a missing argument is a missing secret.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretArgError`] if one cannot be read.
+    pub fn read_all<const N: usize>(
+        arguments: [Option<&Self>; N],
+        stdin: &mut dyn Read,
+    ) -> Result<[Option<Secret>; N], SecretArgError> {
+        let from_stdin = arguments
+            .iter()
+            .filter(|argument| matches!(argument, Some(Self::Stdin)));
+        if from_stdin.count() > 1 {
+            return Err(SecretArgError::StdinTwice);
+        }
+        let mut secrets = [const { None }; N];
+        for (secret, argument) in secrets.iter_mut().zip(arguments) {
+            *secret = argument.map(|argument| argument.read(stdin)).transpose()?;
+        }
+        Ok(secrets)
+    }
+}
+
+fn without_final_newline(mut contents: Vec<u8>) -> Secret {
+    if contents.ends_with(b"\n") {
+        contents.pop();
+        if contents.ends_with(b"\r") {
+            contents.pop();
+        }
+    }
+    Secret::from(contents)
+}
+
+impl FromStr for SecretArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.strip_prefix('@') {
+            Some(path) => Self::File(path.into()),
+            None if text == "-" => Self::Stdin,
+            None => Self::Literal(Secret::from(text)),
+        })
+    }
+}
+
+impl fmt::Debug for SecretArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(secret) => secret.fmt(f),
+            Self::File(path) => write!(f, "@{}", path.display()),
+            Self::Stdin => f.write_str("-"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(argument: &str, mut stdin: &[u8]) -> Result<Vec<u8>, SecretArgError> {
+        let argument: SecretArg = argument.parse().unwrap();
+        argument
+            .read(&mut stdin)
+            .map(|secret| secret.expose().to_vec())
+    }
+
+    #[test]
+    fn a_secret_is_taken_as_it_is() {
+        for literal in ["hunter2", "", "a@b", "--x", "-x", "line\n"] {
+            assert_eq!(read(literal, b"other").unwrap(), literal.as_bytes());
+        }
+    }
+
+    #[test]
+    fn one_final_newline_of_a_file_or_of_standard_input_is_dropped() {
+        for (contents, expected) in [
+            (&b"s"[..], &b"s"[..]),
+            (b"s\n", b"s"),
+            (b"s\r\n", b"s"),
+            (b"s\n\n", b"s\n"),
+            (b"s\r", b"s\r"),
+            (b" s ", b" s "),
+            (b"\xff\n", b"\xff"),
+            (b"\n", b""),
+            (b"", b""),
+        ] {
+            assert_eq!(read("-", contents).unwrap(), expected);
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(contents).unwrap();
+            assert_eq!(
+                read(&format!("@{}", file.path().display()), b"other").unwrap(),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = read("@/nowhere/secret", b"").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read the secret from /nowhere/secret"
+        );
+    }
+
+    #[test]
+    fn standard_input_serves_one_secret() {
+        let stdin = Some(SecretArg::Stdin);
+        let literal = Some(SecretArg::Literal(Secret::from("s")));
+        let both = SecretArg::read_all([stdin.as_ref(), stdin.as_ref()], &mut &b"x"[..]);
+        assert!(matches!(both, Err(SecretArgError::StdinTwice)));
+        let one =
+            SecretArg::read_all([literal.as_ref(), stdin.as_ref(), None], &mut &b"x"[..]).unwrap();
+        assert_eq!(
+            one,
+            [Some(Secret::from("s")), Some(Secret::from("x")), None]
+        );
+    }
+
+    #[test]
+    fn debug_prints_no_secret() {
+        assert_eq!(
+            format!("{:?}", "hunter2".parse::<SecretArg>().unwrap()),
+            "<redacted>"
+        );
+    }
+}
