@@ -1,0 +1,134 @@
+//! Where a user may be sent back to.
+
+use crate::support::{Proxy, Upstream, legs::asks};
+
+const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
+
+#[test]
+fn callback_is_checked_against_the_registered_one() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let options = [
+        "--callback",
+        "https://shop.example/ready",
+        "--callback",
+        "http://127.0.0.1/back",
+        "--callback",
+        "http://localhost:1/back",
+        "--callback",
+        "com.example.shop:/done",
+    ];
+    let consumer = proxy.consumer_with("Shop", &options);
+    for good in [
+        "https://shop.example/ready",
+        "https://shop.example/ready?any=query",
+        "http://127.0.0.1/back",
+        "http://127.0.0.1:49152/back?x=1",
+        "http://localhost:49152/back",
+        "com.example.shop:/done?x=1",
+    ] {
+        proxy.send(asks(&consumer, good)).has_status(200);
+    }
+    for bad in [
+        "https://shop.example/ready/",
+        "https://shop.example/READY",
+        "https://shop.example:8443/ready",
+        "https://shop.example.evil.example/ready",
+        "https://evil.example/ready",
+        "http://shop.example/ready",
+        "https://user@shop.example/ready",
+        "https://shop.example@evil.example/ready",
+        "https://shop.example/ready#fragment",
+        "https://shop.example\\@evil.example/ready",
+        "https://shop.example/ready\r\nSet-Cookie: a=b",
+        "https://shop.example/ready?\u{7f}",
+        "https://shop.example/ready?é",
+        "https://shop.example/ready/../evil",
+        "//shop.example/ready",
+        "/ready",
+        "ready",
+        "http://127.0.0.1:49152/else",
+        "http://127.0.0.2/back",
+        "http://[::1]:49152/back",
+        "com.example.shop:/else",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "blob:https://shop.example/ready",
+        "vbscript:x",
+        "OOB",
+        "oob ",
+        "oob",
+    ] {
+        let answer = proxy.send(asks(&consumer, bad));
+        assert_eq!(
+            (answer.status, answer.problem().as_deref()),
+            (400, Some("parameter_rejected")),
+            "{bad}: {answer:?}"
+        );
+        assert_eq!(
+            answer.form("oauth_parameters_rejected").as_deref(),
+            Some("oauth_callback"),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn oob_needs_to_be_registered_or_nothing_else_to_be() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    proxy
+        .send(asks(&proxy.consumer("nothing"), "oob"))
+        .has_status(200);
+    proxy
+        .send(asks(
+            &proxy.consumer_with("oob", &["--callback", "oob"]),
+            "oob",
+        ))
+        .has_status(200);
+    let both = proxy.consumer_with("both", &["--callback", "oob", "--callback", CALLBACK]);
+    proxy.send(asks(&both, "oob")).has_status(200);
+    proxy.send(asks(&both, CALLBACK)).has_status(200);
+    let only_url = proxy.consumer_with("url", &["--callback", CALLBACK]);
+    proxy
+        .send(asks(&only_url, "oob"))
+        .is(400, "parameter_rejected");
+}
+
+#[test]
+fn callbacks_that_could_run_something_are_never_registered() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    for callback in [
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "blob:https://shop.example/x",
+        "vbscript:x",
+        "https://user:pass@shop.example/",
+        "https://shop.example/#fragment",
+        "https://shop.example/\u{1}",
+        "ready",
+    ] {
+        let ended = proxy.command(&["consumer", "add", "--name", "Shop", "--callback", callback]);
+        assert!(matches!(ended.code(), Some(1 | 2)), "{callback}: {ended:?}");
+        assert!(!ended.stderr.is_empty(), "{callback}");
+    }
+    assert_eq!(
+        proxy.command(&["consumer", "list", "--json"]).done().stdout,
+        ""
+    );
+    let warned = proxy
+        .command(&[
+            "consumer",
+            "add",
+            "--name",
+            "Shop",
+            "--callback",
+            "http://shop.example/",
+        ])
+        .done();
+    assert!(
+        warned.stderr.contains("http://shop.example/"),
+        "plain http is warned of: {warned:?}"
+    );
+}

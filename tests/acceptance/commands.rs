@@ -1,0 +1,231 @@
+//! The commands beside a running proxy.
+
+use std::time::Duration;
+
+use crate::support::{Call, Proxy, Upstream, Visitor, legs::asks, within};
+
+#[test]
+fn a_consumer_that_was_unknown_is_known_within_a_second() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let user = proxy.user("alice");
+    let early = crate::support::Consumer {
+        key: "early".into(),
+        secret: "s3cret".into(),
+    };
+    proxy
+        .send(asks(&early, "oob"))
+        .is(401, "consumer_key_unknown");
+    proxy.consumer_with("Early", &["--key", "early", "--secret", "s3cret"]);
+    within(Duration::from_secs(1), "the consumer is known", || {
+        (proxy.send(asks(&early, "oob")).status == 200).then_some(())
+    });
+    let token = proxy.token(&early, &user);
+    within(Duration::from_secs(1), "its token is known", || {
+        (proxy.send(Call::get("/x").by(&early).with(&token)).status == 200).then_some(())
+    });
+    proxy.command(&["token", "revoke", &token.token]).done();
+    within(Duration::from_secs(1), "the revocation is seen", || {
+        (proxy
+            .send(Call::get("/x").by(&early).with(&token))
+            .problem()
+            .as_deref()
+            == Some("token_revoked"))
+        .then_some(())
+    });
+}
+
+#[test]
+fn consumers_are_managed_from_the_command_line() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let secret = proxy.directory().join("secret");
+    std::fs::write(&secret, "from a file\n").unwrap();
+    let from_file = format!("@{}", secret.display());
+    let consumer = proxy.consumer_with(
+        "Shop",
+        &[
+            "--key",
+            "shop",
+            "--secret",
+            &from_file,
+            "--callback",
+            "https://a.test/x",
+        ],
+    );
+    assert_eq!(
+        (consumer.key.as_str(), consumer.secret.as_str()),
+        ("shop", "from a file")
+    );
+    let shown = proxy
+        .command(&["consumer", "show", "shop", "--json"])
+        .done()
+        .json();
+    assert_eq!(shown["name"], "Shop");
+    assert_eq!(shown["callbacks"], serde_json::json!(["https://a.test/x"]));
+    assert_eq!(
+        (shown["enabled"].as_bool(), shown["dialect"].as_str()),
+        (Some(true), Some("rfc5849"))
+    );
+    assert!(shown["created_at"].is_string() || shown["created_at"].is_number());
+    assert!(
+        shown.get("secret").is_none_or(serde_json::Value::is_null),
+        "secrets only when issued: {shown}"
+    );
+    // A key is not given out twice, and a name outside the alphabet not at all.
+    let again = proxy.command(&["consumer", "add", "--name", "Other", "--key", "shop"]);
+    assert_eq!(again.code(), Some(1), "{again:?}");
+    for key in ["a b", "", "a/b", "é", "a\nb"] {
+        let ended = proxy.command(&["consumer", "add", "--name", "Other", "--key", key]);
+        assert!(matches!(ended.code(), Some(1 | 2)), "{key:?}: {ended:?}");
+    }
+    assert_eq!(
+        proxy
+            .command(&["consumer", "list", "--json"])
+            .done()
+            .json_lines()
+            .len(),
+        1
+    );
+
+    let user = proxy.user("alice");
+    let token = proxy.token(&consumer, &user);
+    let call = |secret: &str| {
+        let consumer = crate::support::Consumer {
+            key: "shop".into(),
+            secret: secret.into(),
+        };
+        proxy.send(Call::get("/x").by(&consumer).with(&token))
+    };
+    call("from a file").has_status(200);
+    let rotated = proxy
+        .command(&[
+            "consumer",
+            "rotate-secret",
+            "shop",
+            "--grace",
+            "1h",
+            "--json",
+        ])
+        .done()
+        .json();
+    let new = rotated["secret"].as_str().unwrap().to_owned();
+    within(Duration::from_secs(1), "the new secret verifies", || {
+        (call(&new).status == 200).then_some(())
+    });
+    call("from a file").has_status(200);
+    let rotated = proxy
+        .command(&["consumer", "rotate-secret", "shop", "--json"])
+        .done()
+        .json();
+    let newest = rotated["secret"].as_str().unwrap().to_owned();
+    within(Duration::from_secs(1), "the newest secret verifies", || {
+        (call(&newest).status == 200).then_some(())
+    });
+    call(&new).is(401, "signature_invalid");
+    proxy.command(&["consumer", "remove", "shop"]).done();
+    within(Duration::from_secs(1), "the consumer is gone", || {
+        (call(&newest).status == 401).then_some(())
+    });
+    call(&newest).is(401, "consumer_key_unknown");
+    assert_eq!(proxy.command(&["consumer", "show", "shop"]).code(), Some(1));
+}
+
+#[test]
+fn users_are_managed_from_the_command_line() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let add = [
+        "user",
+        "add",
+        "bob",
+        "--id",
+        "b-1",
+        "--display-name",
+        "Bob B.",
+        "--password-stdin",
+        "--json",
+    ];
+    let added = proxy.command_with(&add, "pässword\n").done().json();
+    assert_eq!(
+        (added["id"].as_str(), added["name"].as_str()),
+        (Some("b-1"), Some("bob"))
+    );
+    assert_eq!(
+        (added["display_name"].as_str(), added["enabled"].as_bool()),
+        (Some("Bob B."), Some(true))
+    );
+    let log_in = |password: &str| {
+        let mut visitor = Visitor::to(&proxy);
+        let page = visitor.open("/service.oauth?mode=login");
+        let form = page
+            .form_with("password")
+            .set("username", "bob")
+            .set("password", password);
+        visitor.submit(&page, &form);
+        visitor
+            .open("/service.oauth?mode=applications")
+            .answer
+            .text()
+            .contains("mode=logout")
+    };
+    assert!(
+        log_in("pässword") && !log_in("pässword\n"),
+        "one final newline is dropped"
+    );
+    proxy
+        .command_with(&["user", "passwd", "bob", "--password-stdin"], "other")
+        .done();
+    assert!(log_in("other") && !log_in("pässword"));
+    proxy.command(&["user", "remove", "bob"]).done();
+    assert!(!log_in("other"));
+    // An id is never used again.
+    let again = proxy.command_with(
+        &["user", "add", "carol", "--id", "b-1", "--password-stdin"],
+        "x",
+    );
+    assert_eq!(again.code(), Some(1), "{again:?}");
+    assert_eq!(proxy.command(&["user", "list", "--json"]).done().stdout, "");
+}
+
+#[test]
+fn tokens_are_listed_without_their_secrets() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let listed = proxy
+        .command(&[
+            "token",
+            "list",
+            "--json",
+            "--user",
+            "alice",
+            "--consumer",
+            &consumer.key,
+        ])
+        .done();
+    assert!(!listed.stdout.contains(&token.secret));
+    let listed = listed.json_lines();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["token"].as_str(), Some(token.token.as_str()));
+    assert_eq!(listed[0]["consumer"].as_str(), Some(consumer.key.as_str()));
+    let owner = listed[0]["user"].as_str().unwrap();
+    assert!(owner == user.id || owner == user.name, "{owner}");
+    assert_eq!(
+        proxy.command(&["token", "revoke", "unknown"]).code(),
+        Some(1)
+    );
+}
+
+#[test]
+fn health_asks_the_running_process() {
+    let api = Upstream::start();
+    // The command reads the address from the configuration, so it must be known before.
+    let admin = crate::support::upstream::nobody();
+    let mut proxy = Proxy::in_front_of(&api)
+        .config(&format!("admin.listen = '{admin}'"))
+        .start();
+    proxy.command(&["health"]).done();
+    proxy.command(&["health", "--ready"]).done();
+    proxy.kill();
+    assert_eq!(proxy.command(&["health"]).code(), Some(1));
+}

@@ -1,0 +1,321 @@
+//! The proxy as a proxy: bytes, bodies, connections, hosts, prefixes.
+
+use crate::support::{Call, Proxy, Reply, Upstream};
+
+#[test]
+fn hop_by_hop_fields_of_every_connection_line_stop_here() {
+    let api = Upstream::replying(|_| {
+        Reply::ok("x")
+            .header("Connection", "X-Hop-Answer")
+            .header("Connection", "keep-alive, x-second-answer")
+            .header("X-Hop-Answer", "1")
+            .header("X-Second-Answer", "1")
+            .header("Keep-Alive", "timeout=5")
+            .header("Proxy-Authenticate", "Basic")
+            .header("X-End", "stays")
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = Call::get("/")
+        .by(&consumer)
+        .with(&token)
+        .header("Connection", "X-Hop, keep-alive")
+        .header("X-Hop", "1")
+        .header("Connection", "x-second , X-Third")
+        .header("X-Second", "1")
+        .header("x-third", "1")
+        .header("Keep-Alive", "timeout=1")
+        .header("Proxy-Connection", "keep-alive")
+        .header("Proxy-Authorization", "Basic YTpi")
+        .header("TE", "trailers")
+        .header("Upgrade", "websocket")
+        .header("X-End", "stays");
+    let answer = proxy.send(call);
+    answer.has_status(200);
+    let seen = api.only_request();
+    for name in [
+        "x-hop",
+        "x-second",
+        "x-third",
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authorization",
+        "te",
+        "upgrade",
+    ] {
+        assert!(!seen.fields.has(name), "{name} stops here: {seen:?}");
+    }
+    assert_eq!(seen.header("x-end"), Some("stays"));
+    for name in [
+        "x-hop-answer",
+        "x-second-answer",
+        "keep-alive",
+        "proxy-authenticate",
+    ] {
+        assert!(!answer.fields.has(name), "{name} stops here: {answer:?}");
+    }
+    assert_eq!(answer.header("x-end"), Some("stays"));
+}
+
+#[test]
+fn a_connection_line_cannot_take_the_identity_away() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let call = Call::post("/").form("a=1").by(&consumer).with(&token);
+    let call = call.header(
+        "Connection",
+        "X-Auth-User, x-auth-kind, Content-Length, Host, Content-Type",
+    );
+    proxy.send(call).has_status(200);
+    let seen = api.only_request();
+    assert_eq!(seen.header("x-auth-user"), Some(user.id.as_str()));
+    assert_eq!(seen.header("x-auth-kind"), Some("consumer"));
+    assert_eq!(
+        (seen.text().as_str(), seen.fields.has("host")),
+        ("a=1", true)
+    );
+}
+
+#[test]
+fn path_query_and_fields_go_on_as_they_came() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    for target in [
+        "/",
+        "//double//slash",
+        "/a%2Fb%2f;c=d",
+        "/./../up",
+        "/%7Euser/~user",
+        "/a?",
+        "/a??x=/?",
+        "/a?x[]=1&y='!*()",
+        "/a?%e4",
+    ] {
+        proxy
+            .send(Call::get(target).by(&consumer).with(&token))
+            .has_status(200);
+        assert_eq!(api.last_request().target, target);
+    }
+    let call = Call::get("/")
+        .by(&consumer)
+        .with(&token)
+        .header("X-Twice", "1")
+        .header("X-Twice", "2")
+        .header("Accept", "a/b");
+    proxy
+        .send(
+            call.header("Cookie", "a=b; c=d")
+                .header("X-Bytes", "caf\u{e9}"),
+        )
+        .has_status(200);
+    let seen = api.last_request();
+    assert_eq!(seen.fields.all("x-twice"), ["1", "2"]);
+    assert_eq!(
+        (seen.header("cookie"), seen.header("accept")),
+        (Some("a=b; c=d"), Some("a/b"))
+    );
+}
+
+#[test]
+fn answers_pass_unchanged() {
+    let api = Upstream::replying(|seen| match seen.target.as_str() {
+        "/created" => Reply::status("201 Made It")
+            .header("X-A", "1")
+            .header("X-A", "2")
+            .body("made"),
+        "/none" => Reply::status("204 No Content"),
+        "/moved" => {
+            Reply::status("301 Moved Permanently").header("Location", "https://else.example/x")
+        }
+        "/same" => Reply::status("304 Not Modified").header("ETag", "\"x\""),
+        "/refused" => Reply::status("401 Unauthorized")
+            .header("WWW-Authenticate", "Basic realm=\"api\"")
+            .body("no"),
+        "/broken" => Reply::status("500 Internal Server Error").body("oh"),
+        "/teapot" => Reply::status("418 I'm a teapot")
+            .header("Set-Cookie", "a=b")
+            .header("Set-Cookie", "c=d"),
+        "/chunks" => Reply::ok("").chunked(&["one", "two"]),
+        "/close" => Reply::ok("").until_close("all of it"),
+        other => panic!("{other}"),
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept = proxy.connect();
+    let mut ask =
+        |target: &str| proxy.send_on(&mut kept, Call::get(target).by(&consumer).with(&token));
+    let created = ask("/created");
+    assert_eq!((created.status, created.text().as_str()), (201, "made"));
+    assert_eq!(created.fields.all("x-a"), ["1", "2"]);
+    assert_eq!(
+        (ask("/none").status, ask("/same").header("etag")),
+        (204, Some("\"x\""))
+    );
+    assert_eq!(
+        ask("/moved").header("location"),
+        Some("https://else.example/x")
+    );
+    let refused = ask("/refused");
+    assert_eq!(
+        (refused.status, refused.header("www-authenticate")),
+        (401, Some("Basic realm=\"api\""))
+    );
+    assert_eq!(
+        (
+            ask("/broken").status,
+            ask("/teapot").fields.all("set-cookie")
+        ),
+        (500, vec!["a=b", "c=d"])
+    );
+    assert_eq!(
+        (
+            ask("/chunks").text().as_str(),
+            ask("/close").text().as_str()
+        ),
+        ("onetwo", "all of it")
+    );
+}
+
+#[test]
+fn head_is_answered_without_a_body_and_the_connection_goes_on() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept = proxy.connect();
+    let head = proxy.send_on(
+        &mut kept,
+        Call::new("HEAD", "/x").by(&consumer).with(&token),
+    );
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some("19"))
+    );
+    let get = proxy.send_on(&mut kept, Call::get("/x").by(&consumer).with(&token));
+    assert_eq!(get.text(), "hello from the API\n");
+    let refused = proxy.send_on(
+        &mut kept,
+        Call::new("HEAD", "/x")
+            .by(&consumer)
+            .with(&token)
+            .key("wrong&wrong"),
+    );
+    assert_eq!(refused.status, 401);
+    proxy
+        .send_on(&mut kept, Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+    assert_eq!(
+        api.requests()
+            .iter()
+            .map(|seen| seen.method.as_str())
+            .collect::<Vec<_>>(),
+        ["HEAD", "GET", "GET"]
+    );
+}
+
+#[test]
+fn every_method_but_connect_and_trace_is_forwarded() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    for method in [
+        "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "PURGE", "M-SEARCH",
+    ] {
+        let answer = proxy.send(Call::new(method, "/x").by(&consumer).with(&token));
+        assert_eq!(answer.status, 200, "{method}: {answer:?}");
+        assert_eq!(api.last_request().method, method);
+    }
+    let count = api.count();
+    let host = proxy.host();
+    for (method, target) in [("TRACE", "/x"), ("CONNECT", host.as_str())] {
+        proxy.send(Call::new(method, target)).has_status(405);
+    }
+    assert_eq!(api.count(), count);
+}
+
+#[test]
+fn connections_are_kept_on_both_sides() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.workers = 1")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept = proxy.connect();
+    for _ in 0..20 {
+        proxy
+            .send_on(&mut kept, Call::get("/").by(&consumer).with(&token))
+            .has_status(200);
+    }
+    assert_eq!((api.count(), api.connections()), (20, 1));
+    let mut other = proxy.connect();
+    proxy
+        .send_on(&mut other, Call::get("/").by(&consumer).with(&token))
+        .has_status(200);
+    assert_eq!(
+        api.connections(),
+        1,
+        "an idle connection serves whoever comes"
+    );
+}
+
+#[test]
+fn connection_close_is_honoured_on_both_sides() {
+    let api = Upstream::replying(|_| Reply::ok("x").header("Connection", "close").closing());
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.workers = 1")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept = proxy.connect();
+    for _ in 0..3 {
+        let answer = proxy.send_on(&mut kept, Call::get("/").by(&consumer).with(&token));
+        assert_eq!((answer.status, answer.text().as_str()), (200, "x"));
+    }
+    assert_eq!(api.connections(), 3);
+    let answer = proxy.send_on(
+        &mut kept,
+        Call::get("/")
+            .by(&consumer)
+            .with(&token)
+            .header("Connection", "close"),
+    );
+    assert_eq!(
+        answer
+            .header("connection")
+            .map(str::to_ascii_lowercase)
+            .as_deref(),
+        Some("close")
+    );
+    assert!(kept.is_closed());
+}
+
+#[test]
+fn a_connection_that_the_api_closed_while_idle_is_replaced() {
+    let api = Upstream::replying(|_| Reply::ok("x").closing());
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.workers = 1")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept = proxy.connect();
+    for _ in 0..10 {
+        proxy
+            .send_on(&mut kept, Call::get("/").by(&consumer).with(&token))
+            .has_status(200);
+    }
+    assert_eq!(api.count(), 10, "and no request is sent twice");
+}
+
+#[test]
+fn requests_that_come_in_one_piece_are_answered_in_order() {
+    let api = Upstream::replying(|seen| Reply::ok(&seen.target));
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let wires: Vec<Vec<u8>> = ["/1", "/2", "/3"]
+        .map(|target| proxy.wire(&Call::get(target).by(&consumer).with(&token)))
+        .into();
+    let mut connection = proxy.connect();
+    connection.send(&wires.concat());
+    for target in ["/1", "/2", "/3"] {
+        assert_eq!(connection.answer("GET").text(), target);
+    }
+}

@@ -1,0 +1,210 @@
+//! What happens at each limit.
+
+use std::time::Duration;
+
+use crate::support::{Answer, Call, Connection, Proxy, Upstream, now, within};
+
+#[test]
+fn requests_over_a_limit_are_refused() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nform_bytes = '1KiB'\nhead_bytes = '8KiB'\nhead_fields = 20\ntarget_bytes = '1KiB'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+    let post = || Call::post("/x").by(&consumer).with(&token);
+    proxy
+        .send(call(&format!("/{}", "x".repeat(2_000))))
+        .has_status(414);
+    proxy
+        .send(call("/").header("X-Long", &"x".repeat(9_000)))
+        .has_status(431);
+    proxy
+        .send((0..30).fold(call("/"), |call, n| call.header(&format!("X-{n}"), "1")))
+        .has_status(431);
+    let form = format!("a={}", "x".repeat(2_000));
+    proxy.send(post().form(&form)).has_status(413);
+    proxy
+        .send(
+            post()
+                .header("Content-Type", "application/x-www-form-urlencoded")
+                .chunked(&[form.as_bytes()]),
+        )
+        .has_status(413);
+    api.saw_nothing();
+    // The limit is for what must be held; other bodies stream.
+    proxy.send(post().json(&form)).has_status(200);
+    proxy
+        .send(call(&format!("/{}", "x".repeat(900))))
+        .has_status(200);
+    for answer in [
+        proxy.send(post().form(&form)),
+        proxy.send(call(&format!("/{}", "x".repeat(2_000)))),
+    ] {
+        assert_eq!(answer.problem(), None, "no code goes with it: {answer:?}");
+    }
+}
+
+#[test]
+fn a_caller_that_is_too_slow_is_told_or_hung_up_on() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nhead_timeout = '300ms'\nform_timeout = '300ms'\nbody_timeout = '300ms'\nidle_timeout = '300ms'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut silent = proxy.connect();
+    assert!(silent.is_closed(), "a silent new connection");
+
+    let mut half = proxy.connect();
+    half.send(b"GET / HTTP/1.1\r\nHost: ");
+    if let Some(answer) = half.try_answer("GET").unwrap() {
+        answer.has_status(408);
+    }
+
+    let wire = proxy.wire(&Call::post("/x").form("a=1&b=2").by(&consumer).with(&token));
+    let mut form = proxy.connect();
+    form.send(&wire[..wire.len() - 2]);
+    form.answer("POST").has_status(408);
+    assert!(
+        form.is_closed(),
+        "what is left of the body cannot be read as a request"
+    );
+    api.saw_nothing();
+
+    let wire = proxy.wire(
+        &Call::post("/x")
+            .json("{\"a\": 1}")
+            .by(&consumer)
+            .with(&token),
+    );
+    let mut body = proxy.connect();
+    body.send(&wire[..wire.len() - 2]);
+    if let Ok(Some(answer)) = body.try_answer("POST") {
+        assert!([408, 502].contains(&answer.status), "{answer:?}");
+    }
+    assert!(body.is_closed());
+
+    let mut idle = proxy.connect();
+    proxy
+        .send_on(&mut idle, Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+    assert!(idle.is_closed(), "an idle kept connection");
+}
+
+#[test]
+fn a_consumer_over_its_rate_is_429() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits.requests_per_consumer = '3 per 60s'")
+        .start();
+    let (consumer, user, token) = proxy.somebody();
+    let other = proxy.consumer("Other");
+    let other_token = proxy.token(&other, &user);
+    let statuses: Vec<u16> = (0..5)
+        .map(|_| {
+            proxy
+                .send(Call::get("/x").by(&consumer).with(&token))
+                .status
+        })
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|&&status| status == 200).count(),
+        3,
+        "{statuses:?}"
+    );
+    let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+    answer.has_status(429);
+    assert!(
+        answer
+            .header("retry-after")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            >= 1
+    );
+    proxy
+        .send(Call::get("/x").by(&other).with(&other_token))
+        .has_status(200);
+    // What is not rightly signed is not counted against the consumer.
+    let third = proxy.consumer("Third");
+    let third_token = proxy.token(&third, &user);
+    for _ in 0..10 {
+        proxy
+            .send(
+                Call::get("/x")
+                    .by(&third)
+                    .with(&third_token)
+                    .key("forged&forged"),
+            )
+            .is(401, "signature_invalid");
+    }
+    proxy
+        .send(Call::get("/x").by(&third).with(&third_token))
+        .has_status(200);
+}
+
+#[test]
+fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("nonce.max_entries = 3\noperations.unlisted = 'consumer'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let (time, call) = (now().to_string(), || {
+        Call::get("/x").by(&consumer).with(&token)
+    });
+    let first = || {
+        call()
+            .parameter("oauth_nonce", "first")
+            .parameter("oauth_timestamp", &time)
+    };
+    proxy.send(first()).has_status(200);
+    proxy.send(call()).has_status(200);
+    proxy.send(call()).has_status(200);
+    for _ in 0..5 {
+        let answer = proxy.send(call());
+        answer.has_status(503);
+        assert!(answer.fields.has("retry-after"), "{answer:?}");
+    }
+    let again = proxy.send(first());
+    assert!(
+        again.status == 503 || again.problem().as_deref() == Some("nonce_used"),
+        "{again:?}"
+    );
+    assert_eq!(api.count(), 3);
+}
+
+#[test]
+fn connections_over_the_limit_are_turned_away() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits.connections = 2")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut kept: Vec<Connection> = (0..2).map(|_| proxy.connect()).collect();
+    for connection in &mut kept {
+        proxy
+            .send_on(connection, Call::get("/x").by(&consumer).with(&token))
+            .has_status(200);
+    }
+    let mut third = proxy.connect();
+    // It may be closed before the request is written.
+    if third
+        .try_send(&proxy.wire(&Call::get("/x").by(&consumer).with(&token)))
+        .is_ok()
+        && let Ok(Some(answer)) = third.try_answer("GET")
+    {
+        answer.has_status(503);
+        assert!(answer.fields.has("retry-after"));
+    }
+    assert_eq!(api.count(), 2);
+    drop(kept);
+    within(Duration::from_secs(5), "there is room again", || {
+        let mut connection = proxy.connect();
+        connection
+            .try_send(&proxy.wire(&Call::get("/x").by(&consumer).with(&token)))
+            .ok()?;
+        let answer: Answer = connection.try_answer("GET").ok()??;
+        (answer.status == 200).then_some(())
+    });
+}

@@ -1,0 +1,43 @@
+//! The program from outside: its binary, its sockets, its files. One crate for all of it, so that the harness in
+//! `tests/support` is compiled once.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a harness fails by panicking"
+)]
+#![expect(
+    clippy::print_stderr,
+    reason = "a failed test shows the log of the proxy"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "the harness is shared by path, and speaks of itself as a library does"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod answers;
+mod bad_input;
+mod bodies;
+mod callbacks;
+mod clients;
+mod commands;
+mod credentials;
+mod faults;
+mod flow;
+mod forwarding;
+mod harness;
+mod identity;
+mod limits;
+mod negative_vectors;
+mod operating;
+mod origins;
+mod pages;
+mod permissions;
+mod replay;
+mod restarts;
+mod sessions;
+mod token_calls;

@@ -1,0 +1,88 @@
+//! The pages in a real Chromium.
+
+use crate::support::{Call, Proxy, Reply, Upstream, browser::Browser, legs::authorization};
+
+#[test]
+fn the_harness_really_runs_no_script_when_it_says_so() {
+    let api = Upstream::replying(|_| {
+        let page = "<title>no script</title><p id=told>no</p><script>document.getElementById('told').textContent='yes'</script>";
+        Reply::ok(page).header("Content-Type", "text/html")
+    });
+    for (browser, told) in [
+        (Browser::start(), "yes"),
+        (Browser::without_javascript(), "no"),
+    ] {
+        browser.open(api.url());
+        assert_eq!(browser.text("#told"), told);
+    }
+}
+
+#[test]
+fn a_session_opens_the_api_to_its_own_origin_and_not_to_a_neighbours_form() {
+    let api = Upstream::replying(|_| {
+        Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config("operation = [{ path = '/account', access = ['user'] }, { path = '/favicon.ico', access = ['anonymous'] }]")
+        .start();
+    let user = proxy.user("alice");
+    let browser = Browser::start();
+    browser.open(&format!("{}/service.oauth?mode=login", proxy.origin()));
+    browser.log_in(&user);
+    crate::support::within(crate::support::PATIENCE, "logged in", || {
+        (!browser.source().contains("name=\"password\"")).then_some(())
+    });
+    browser.open(&format!("{}/account", proxy.origin()));
+    assert_eq!(browser.text("#account"), "yours");
+    let opened = || {
+        api.requests()
+            .iter()
+            .filter(|seen| seen.target == "/account")
+            .count()
+    };
+    assert_eq!(opened(), 1);
+
+    // Another port of the same host is the same site to the cookie, and another origin to us.
+    let target = proxy.origin();
+    let neighbour = Upstream::replying(move |_| {
+        Reply::ok(format!(
+            "<form method=post action='{target}/account'><button>press</button></form>"
+        ))
+        .header("Content-Type", "text/html")
+    });
+    browser.open(neighbour.url());
+    browser.click("button");
+    crate::support::within(crate::support::PATIENCE, "the form was sent", || {
+        browser.url().starts_with(&proxy.origin()).then_some(())
+    });
+    assert!(!browser.source().contains("yours"));
+    assert_eq!(opened(), 1);
+}
+
+#[test]
+fn the_consent_page_cannot_be_framed() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    let address = format!(
+        "{}{}",
+        proxy.origin(),
+        authorization(&proxy.request_token(&consumer, "oob"))
+    );
+    let page = proxy.send(Call::get(&authorization(
+        &proxy.request_token(&consumer, "oob"),
+    )));
+    page.has_status(200);
+    let framing = Upstream::replying(move |_| {
+        Reply::ok(format!(
+            "<p id=outside>outside</p><iframe id=inside src='{address}'></iframe>"
+        ))
+        .header("Content-Type", "text/html")
+    });
+    let browser = Browser::start();
+    browser.open(framing.url());
+    assert_eq!(browser.text("#outside"), "outside");
+    assert!(
+        !browser.frame_source("#inside").contains("password"),
+        "the form does not show in a frame"
+    );
+}

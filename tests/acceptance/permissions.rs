@@ -1,0 +1,349 @@
+//! Who may call what: operations, permissions, kinds of access.
+
+use crate::support::{Call, Proxy, Token, Upstream, proxy::Builder};
+
+const OPERATIONS: &str = r#"
+    [[permission]]
+    name = "members.read"
+    title = "See the members"
+    [[permission]]
+    name = "members.write"
+    title = "Change the members"
+
+    [[operation]]
+    path = "/members/{id}"
+    methods = ["GET"]
+    permission = "members.read"
+
+    [[operation]]
+    path = "/members/{id}"
+    methods = ["PUT", "DELETE"]
+    permission = "members.write"
+
+    [[operation]]
+    path = "/members/me"
+    methods = ["GET"]
+
+    [[operation]]
+    path = "/files/{*path}"
+    methods = ["GET"]
+
+    [[operation]]
+    path = "/batch"
+    methods = ["POST"]
+    access = ["application"]
+    permission = "members.write"
+
+    [[operation]]
+    path = "/mixed"
+    access = ["consumer", "application"]
+
+    [[operation]]
+    path = "/open"
+    methods = ["GET"]
+    access = ["anonymous"]
+"#;
+
+fn with_operations(api: &Upstream) -> Builder {
+    Proxy::in_front_of(api).config(OPERATIONS)
+}
+
+#[test]
+fn a_call_needs_its_permission_in_the_token_and_in_the_consumer() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let both = [
+        "--permission",
+        "members.read",
+        "--permission",
+        "members.write",
+    ];
+    let (consumer, user) = (proxy.consumer_with("Shop", &both), proxy.user("alice"));
+    let reads = proxy.token_with(&consumer, &user, &["--permission", "members.read"]);
+    let writes = proxy.token(&consumer, &user);
+    let call =
+        |method: &str, token: &Token| Call::new(method, "/members/7").by(&consumer).with(token);
+    proxy.send(call("GET", &reads)).has_status(200);
+    proxy.send(call("HEAD", &reads)).has_status(200);
+    proxy.send(call("PUT", &reads)).is(404, "permission_denied");
+    proxy.send(call("PUT", &writes)).has_status(200);
+    assert_eq!(api.count(), 3);
+    // What is taken from the consumer is taken from its tokens.
+    proxy
+        .command(&[
+            "consumer",
+            "update",
+            &consumer.key,
+            "--permission",
+            "members.read",
+        ])
+        .done();
+    crate::support::within(
+        std::time::Duration::from_secs(1),
+        "the update is seen",
+        || (proxy.send(call("PUT", &writes)).status == 404).then_some(()),
+    );
+    proxy.send(call("GET", &writes)).has_status(200);
+}
+
+#[test]
+fn a_consumer_without_permissions_has_none() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/members/7").by(&consumer).with(&token))
+        .is(404, "permission_denied");
+    proxy
+        .send(Call::get("/members/me").by(&consumer).with(&token))
+        .has_status(200);
+    assert_eq!(
+        api.only_request()
+            .header("x-auth-permissions")
+            .unwrap_or_default(),
+        ""
+    );
+}
+
+#[test]
+fn what_no_pattern_lists_is_nobodys_and_cannot_be_told_from_what_is_forbidden() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let forbidden = proxy.send(Call::get("/members/7").by(&consumer).with(&token));
+    let unlisted = proxy.send(Call::get("/else").by(&consumer).with(&token));
+    forbidden.is(404, "permission_denied");
+    unlisted.is(404, "permission_denied");
+    assert_eq!(forbidden.body, unlisted.body);
+    api.saw_nothing();
+
+    let telling = with_operations(&api)
+        .config("operations.forbidden_status = 403")
+        .start();
+    let (consumer, _, token) = telling.somebody();
+    telling
+        .send(Call::get("/members/7").by(&consumer).with(&token))
+        .is(403, "permission_denied");
+    telling
+        .send(Call::get("/else").by(&consumer).with(&token))
+        .is(403, "permission_denied");
+}
+
+#[test]
+fn unlisted_paths_can_be_opened_to_one_kind() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api)
+        .config("operations.unlisted = 'consumer'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/else").by(&consumer).with(&token))
+        .has_status(200);
+    proxy
+        .send(Call::get("/else").by(&consumer))
+        .is(401, "token_rejected");
+    proxy.send(Call::get("/else")).is(401, "parameter_absent");
+
+    let open = with_operations(&api)
+        .config("operations.unlisted = 'anonymous'")
+        .start();
+    open.send(Call::get("/else")).has_status(200);
+    open.send(Call::new("PUT", "/open")).has_status(405);
+    assert_eq!(api.count(), 2);
+}
+
+#[test]
+fn a_listed_path_with_an_unlisted_method_is_405_and_names_the_listed_ones() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api)
+        .config("operations.unlisted = 'consumer'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let allow = |target: &str| {
+        let answer = proxy.send(Call::new("PATCH", target).by(&consumer).with(&token));
+        answer.has_status(405);
+        let mut methods: Vec<String> = answer
+            .header("allow")
+            .expect("Allow")
+            .split(',')
+            .map(|method| method.trim().to_owned())
+            .collect();
+        methods.sort_unstable();
+        methods.join(" ")
+    };
+    assert_eq!(allow("/members/7"), "DELETE GET HEAD PUT");
+    assert_eq!(allow("/batch"), "POST");
+    assert_eq!(allow("/open"), "GET HEAD");
+    api.saw_nothing();
+}
+
+#[test]
+fn the_most_specific_pattern_wins() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let status = |target: &str| {
+        proxy
+            .send(Call::get(target).by(&consumer).with(&token))
+            .status
+    };
+    assert_eq!(status("/members/me"), 200, "needs no permission");
+    assert_eq!(
+        status("/members/m%65"),
+        200,
+        "an unreserved character is what it stands for"
+    );
+    assert_eq!(status("/members/you"), 404);
+    assert_eq!(status("/members/me/x"), 404, "one segment is one segment");
+    assert_eq!(status("/files/a/b/c.txt"), 200);
+    assert_eq!(status("/MEMBERS/me"), 404, "paths have a case");
+    let targets: Vec<String> = api.requests().into_iter().map(|seen| seen.target).collect();
+    assert_eq!(
+        targets,
+        ["/members/me", "/members/m%65", "/files/a/b/c.txt"],
+        "bytes go on as they came"
+    );
+}
+
+#[test]
+fn paths_that_could_be_read_in_two_ways_are_400_where_operations_exist() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    for target in [
+        "/files/a;b",
+        "/files/a\\b",
+        "/files/a%2Fb",
+        "/files/a%2fb",
+        "/files/a%5Cb",
+        "/files/a%3Bb",
+        "/files/a%25b",
+        "/files//a",
+        "//files/a",
+        "/files/./a",
+        "/files/../a",
+        "/files/%2e%2e/a",
+        "/files/.%2E/a",
+        "/files/a%",
+        "/files/a%zz",
+        "/files/a%0ab",
+        "/files/a%00",
+        "/members/me/",
+    ] {
+        let answer = proxy.send(Call::get(target).by(&consumer).with(&token));
+        assert_eq!(answer.status, 400, "{target}: {answer:?}");
+    }
+    api.saw_nothing();
+    proxy
+        .send(
+            Call::get("/files/a?b=../;\\%2F//")
+                .by(&consumer)
+                .with(&token),
+        )
+        .has_status(200);
+}
+
+#[test]
+fn application_calls_are_signed_without_a_token_and_carry_no_user() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    let consumer = proxy.consumer_with("Batch", &["--permission", "members.write"]);
+    let token = proxy.token(&consumer, &proxy.user("alice"));
+    proxy
+        .send(Call::post("/batch").form("a=1").by(&consumer))
+        .has_status(200);
+    let seen = api.only_request();
+    assert_eq!(
+        (seen.header("x-auth-user"), seen.header("x-auth-kind")),
+        (None, Some("application"))
+    );
+    assert_eq!(seen.header("x-auth-consumer"), Some(consumer.key.as_str()));
+    // A token is not what this operation asked for.
+    let with_token = proxy.send(Call::post("/batch").by(&consumer).with(&token));
+    assert!([401, 404].contains(&with_token.status), "{with_token:?}");
+    // A consumer without the permission.
+    let other = proxy.consumer("Other");
+    proxy
+        .send(Call::post("/batch").by(&other))
+        .is(404, "permission_denied");
+    // Where either is welcome, the kind is told.
+    proxy
+        .send(Call::get("/mixed").by(&consumer))
+        .has_status(200);
+    assert_eq!(
+        api.last_request().header("x-auth-kind"),
+        Some("application")
+    );
+    proxy
+        .send(Call::get("/mixed").by(&consumer).with(&token))
+        .has_status(200);
+    assert_eq!(api.last_request().header("x-auth-kind"), Some("consumer"));
+    // Signed, but without a token where one is needed.
+    proxy
+        .send(Call::get("/members/me").by(&consumer))
+        .is(401, "token_rejected");
+    assert_eq!(api.count(), 3);
+}
+
+#[test]
+fn anonymous_calls_pass_where_they_are_welcome() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    proxy.send(Call::get("/open")).has_status(200);
+    let seen = api.only_request();
+    assert_eq!(
+        (seen.header("x-auth-kind"), seen.header("x-auth-user")),
+        (Some("anonymous"), None)
+    );
+    proxy
+        .send(Call::get("/members/me"))
+        .is(401, "parameter_absent");
+    proxy.send(Call::get("/else")).is(401, "parameter_absent");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn observation_can_be_set_for_one_operation() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "operation = [{ path = '/watched', enforcement = 'observe' }, { path = '/guarded' }]",
+        )
+        .start();
+    proxy.send(Call::get("/watched")).has_status(200);
+    proxy
+        .send(Call::get("/guarded"))
+        .is(401, "parameter_absent");
+    assert_eq!(api.only_request().target, "/watched");
+}
+
+#[test]
+fn path_conventions_are_enforced_where_the_operator_wants_it() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("paths.policy = 'enforce'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let send = |target: &str| proxy.send(Call::get(target).by(&consumer).with(&token));
+    for good in ["/members/1", "/members/1/order-items", "/"] {
+        send(good).has_status(200);
+    }
+    let count = api.count();
+    for bad in [
+        "/members/delete/1",
+        "/members/",
+        "/order_items",
+        "/Members",
+        "/members/1.json",
+    ] {
+        send(bad).is(400, "parameter_rejected");
+    }
+    assert_eq!(api.count(), count);
+    let logged = Proxy::in_front_of(&api)
+        .config("paths.policy = 'log'")
+        .start();
+    let (consumer, _, token) = logged.somebody();
+    logged
+        .send(Call::get("/order_items/").by(&consumer).with(&token))
+        .has_status(200);
+}

@@ -1,0 +1,386 @@
+//! A user logged in directly: the other kind of caller.
+
+use crate::support::{Call, Proxy, Upstream, User, Visitor, proxy::Builder};
+
+fn with_user_operations(api: &Upstream) -> Builder {
+    Proxy::in_front_of(api).config(
+        r#"
+        [[operation]]
+        path = "/account"
+        access = ["user", "consumer"]
+        [[operation]]
+        path = "/orders"
+        access = ["consumer"]
+        [[operation]]
+        path = "/open"
+        access = ["anonymous", "user"]
+        "#,
+    )
+}
+
+/// A browser in which this user is logged in.
+fn logged_in<'a>(proxy: &'a Proxy, user: &User) -> Visitor<'a> {
+    let mut visitor = Visitor::to(proxy);
+    let page = visitor.open("/service.oauth?mode=login");
+    let after = visitor.log_in(&page, user);
+    assert!(after.answer.status < 400, "{after:?}");
+    assert!(
+        !visitor.cookies.is_empty(),
+        "a session has a cookie: {after:?}"
+    );
+    visitor
+}
+
+fn get(target: &str) -> Call {
+    Call::get(target).header("Sec-Fetch-Site", "same-origin")
+}
+
+#[test]
+fn a_session_opens_operations_of_access_user_with_the_users_identity() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    visitor
+        .send(
+            get("/account")
+                .header("X-Auth-User", "root")
+                .header("X-Auth-Consumer", "forged"),
+        )
+        .has_status(200);
+    let seen = api.only_request();
+    assert_eq!(seen.fields.all("x-auth-user"), [user.id.as_str()]);
+    assert_eq!(
+        (seen.header("x-auth-kind"), seen.header("x-auth-consumer")),
+        (Some("user"), None)
+    );
+    assert!(
+        !seen
+            .header("cookie")
+            .unwrap_or_default()
+            .contains(visitor.cookies.values().next().unwrap().as_str())
+    );
+    // Not what is for consumers alone.
+    visitor.send(get("/orders")).is(404, "permission_denied");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn our_cookie_is_taken_out_and_the_others_go_on() {
+    let api = Upstream::replying(|seen| {
+        let cookie = seen.header("x-set").unwrap_or("a=b").to_owned();
+        crate::support::Reply::ok("x")
+            .header("Set-Cookie", &cookie)
+            .header("Set-Cookie", "kept=1")
+    });
+    let proxy = with_user_operations(&api).start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    let (name, value) = visitor
+        .cookies
+        .iter()
+        .next()
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .unwrap();
+    visitor.cookies.insert("aaa".to_owned(), "1".to_owned());
+    visitor.cookies.insert("zzz".to_owned(), "2".to_owned());
+    let answer = visitor.send(get("/account").header("X-Set", &format!("{name}=evil; Path=/")));
+    let cookies = api
+        .only_request()
+        .header("cookie")
+        .unwrap_or_default()
+        .to_owned();
+    assert!(
+        cookies.contains("aaa=1") && cookies.contains("zzz=2"),
+        "{cookies}"
+    );
+    assert!(
+        !cookies.contains(&name) && !cookies.contains(&value),
+        "{cookies}"
+    );
+    assert_eq!(
+        answer.fields.all("set-cookie"),
+        ["kept=1"],
+        "the API cannot set our cookie"
+    );
+}
+
+#[test]
+fn a_session_is_a_user_on_anonymous_operations_too_and_a_broken_one_is_refused() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    visitor.send(get("/open")).has_status(200);
+    assert_eq!(api.last_request().header("x-auth-kind"), Some("user"));
+    for value in visitor.cookies.values_mut() {
+        *value = "forged".to_owned();
+    }
+    let count = api.count();
+    let answer = visitor.send(get("/open"));
+    assert!(
+        (400..500).contains(&answer.status),
+        "a failed check is not tried again as anonymous: {answer:?}"
+    );
+    assert_eq!(api.count(), count);
+}
+
+#[test]
+fn other_sites_cannot_use_a_session() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    let origin = proxy.origin();
+    let bare = |method: &str| Call::new(method, "/account");
+    let site = |method: &str, site: &str| bare(method).header("Sec-Fetch-Site", site);
+    for (what, call, opens) in [
+        ("our own page", site("GET", "same-origin"), true),
+        ("a typed address", site("GET", "none"), true),
+        (
+            "our own form",
+            site("POST", "same-origin").header("Origin", &origin),
+            true,
+        ),
+        ("another site's link", site("GET", "cross-site"), false),
+        (
+            "another site's form",
+            site("POST", "cross-site").header("Origin", "https://evil.example"),
+            false,
+        ),
+        ("a sibling site", site("GET", "same-site"), false),
+        ("an old browser's GET", bare("GET"), true),
+        ("an old browser's HEAD", bare("HEAD"), true),
+        ("an old browser's POST", bare("POST"), false),
+        (
+            "an old browser's own POST",
+            bare("POST").header("Origin", &origin),
+            true,
+        ),
+        (
+            "an old browser's foreign POST",
+            bare("POST").header("Origin", "https://evil.example"),
+            false,
+        ),
+        (
+            "a POST from nowhere",
+            bare("POST").header("Origin", "null"),
+            false,
+        ),
+        ("an old browser's DELETE", bare("DELETE"), false),
+    ] {
+        let count = api.count();
+        let answer = visitor.send(call);
+        let expected = if opens { 200 } else { 403 };
+        assert_eq!(answer.status, expected, "{what}: {answer:?}");
+        assert_eq!(api.count() - count, usize::from(opens), "{what}");
+    }
+}
+
+#[test]
+fn the_cookie_is_guarded() {
+    let proxy = with_user_operations(&Upstream::start())
+        .config("service.base_url = 'https://api.test'")
+        .start();
+    let user = proxy.user("alice");
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open("/service.oauth?mode=login");
+    let form = page
+        .form_with("password")
+        .set("username", &user.name)
+        .set("password", &user.password);
+    let call = Call::post("/service.oauth?mode=login").header("Origin", "https://api.test");
+    let answer = visitor.send(
+        call.header("Sec-Fetch-Site", "same-origin")
+            .form(&crate::support::call::form(&form.fields)),
+    );
+    let cookie = answer
+        .fields
+        .all("set-cookie")
+        .into_iter()
+        .find(|cookie| cookie.starts_with("__Host-"));
+    let cookie = cookie
+        .unwrap_or_else(|| panic!("a __Host- cookie: {answer:?}"))
+        .to_ascii_lowercase();
+    for attribute in ["httponly", "samesite=lax", "secure", "path=/"] {
+        assert!(
+            cookie.split(';').any(|part| part.trim() == attribute),
+            "{attribute}: {cookie}"
+        );
+    }
+}
+
+#[test]
+fn logout_is_a_post_and_ends_the_session() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    let kept = visitor.cookies.clone();
+    // A GET ends nothing.
+    visitor.send(get("/service.oauth?mode=logout"));
+    visitor.cookies.clone_from(&kept);
+    visitor.send(get("/account")).has_status(200);
+
+    let page = visitor.open("/service.oauth?mode=applications");
+    let logout = page
+        .forms()
+        .into_iter()
+        .find(|form| form.action.contains("mode=logout"))
+        .expect("a form to log out");
+    assert_eq!(logout.method, "POST");
+    visitor.submit(&page, &logout);
+    visitor.cookies = kept;
+    let answer = visitor.send(get("/account"));
+    assert!(
+        (400..500).contains(&answer.status),
+        "the session is over, not the cookie alone: {answer:?}"
+    );
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn a_user_revokes_a_connected_application() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/orders").by(&consumer).with(&token))
+        .has_status(200);
+    let mut visitor = logged_in(&proxy, &user);
+    let page = visitor.open("/service.oauth?mode=applications");
+    assert!(page.answer.text().contains("Shop"), "{page:?}");
+    let revoke = page
+        .forms()
+        .into_iter()
+        .find(|form| !form.action.contains("mode=logout"))
+        .expect("a form to revoke");
+    // The only button may carry a value of its own.
+    let revoke = match revoke.buttons.first().cloned() {
+        Some((name, value)) => revoke.press(&name, &value),
+        None => revoke,
+    };
+    let after = visitor.submit(&page, &revoke);
+    assert!(after.answer.status < 400, "{after:?}");
+    proxy
+        .send(Call::get("/orders").by(&consumer).with(&token))
+        .is(401, "token_revoked");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn a_disabled_user_ends_with_everything() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let mut visitor = logged_in(&proxy, &user);
+    visitor.send(get("/account")).has_status(200);
+    proxy
+        .send(Call::get("/orders").by(&consumer).with(&token))
+        .has_status(200);
+    proxy.command(&["user", "disable", &user.name]).done();
+    crate::support::within(
+        std::time::Duration::from_secs(1),
+        "token and session end",
+        || {
+            let token = proxy
+                .send(Call::get("/orders").by(&consumer).with(&token))
+                .status;
+            let session = visitor.send(get("/account")).status;
+            (token == 401 && (400..500).contains(&session)).then_some(())
+        },
+    );
+    let mut again = Visitor::to(&proxy);
+    let page = again.open("/service.oauth?mode=login");
+    let form = page
+        .form_with("password")
+        .set("username", &user.name)
+        .set("password", &user.password);
+    again.submit(&page, &form);
+    let answer = again.send(get("/account"));
+    assert!((400..500).contains(&answer.status), "{answer:?}");
+}
+
+#[test]
+fn only_a_path_of_our_own_is_returned_to_after_a_login() {
+    let proxy = with_user_operations(&Upstream::start()).start();
+    let user = proxy.user("alice");
+    let evil = [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "https:evil.example",
+    ];
+    for name in ["return_to", "next", "return", "redirect", "url"] {
+        for address in evil {
+            let mut visitor = Visitor::to(&proxy);
+            let target = format!(
+                "/service.oauth?mode=login&{name}={}",
+                crate::support::signer::encode(address)
+            );
+            let page = visitor.open(&target);
+            if page.answer.status != 200 {
+                continue;
+            }
+            let form = page
+                .form_with("password")
+                .set("username", &user.name)
+                .set("password", &user.password);
+            let call = Call::post(if form.action.is_empty() {
+                &target
+            } else {
+                &form.action
+            });
+            let call = call
+                .header("Origin", &proxy.origin())
+                .header("Sec-Fetch-Site", "same-origin");
+            let answer = visitor.send(call.form(&crate::support::call::form(&form.fields)));
+            let location = answer.header("location").unwrap_or("/");
+            assert!(
+                !location.contains("evil") || location.starts_with("/service.oauth"),
+                "{name}: {answer:?}"
+            );
+            assert!(!location.starts_with("javascript"), "{name}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn failed_logins_are_throttled_by_account_together_with_address() {
+    let proxy = with_user_operations(&Upstream::start())
+        .config("login.max_failures = '3 per 15m'")
+        .start();
+    let (user, other) = (proxy.user("alice"), proxy.user("bob"));
+    let mut visitor = Visitor::to(&proxy);
+    for name in [user.name.as_str(), "nobody"] {
+        let page = visitor.open("/service.oauth?mode=login");
+        let wrong = page
+            .form_with("password")
+            .set("username", name)
+            .set("password", "wrong");
+        let statuses: Vec<u16> = (0..4)
+            .map(|_| visitor.submit(&page, &wrong).answer.status)
+            .collect();
+        assert!(
+            statuses[..3].iter().all(|&status| status != 429),
+            "{name}: {statuses:?}"
+        );
+        assert_eq!(statuses[3], 429, "{name}, known or not: {statuses:?}");
+    }
+    // Past it, the right password is not tried either, and the answer says for how long.
+    let page = visitor.open("/service.oauth?mode=login");
+    let right = page
+        .form_with("password")
+        .set("username", &user.name)
+        .set("password", &user.password);
+    let answer = visitor.submit(&page, &right).answer;
+    assert_eq!(
+        (answer.status, answer.header("retry-after").is_some()),
+        (429, true),
+        "{answer:?}"
+    );
+    // Another account from the same address still works.
+    let after = visitor.log_in(&page, &other);
+    assert!(after.answer.status < 400, "{after:?}");
+}

@@ -1,0 +1,347 @@
+//! The calls for tokens: in which shapes they are taken, in whose dialect, and what the tokens are bound to.
+
+use crate::support::{
+    Call, Placement, Proxy, Upstream,
+    legs::{ACCESS_TOKEN, REQUEST_TOKEN, asks, exchanges, query_value, token_of},
+    proxy::Token,
+    signer::encode,
+};
+
+const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
+
+/// A body as some library sends it with an empty POST, as fields and bytes after `oauth_` parameters in the header.
+fn empty_posts() -> Vec<(&'static str, Call)> {
+    let form = "application/x-www-form-urlencoded";
+    let post = || Call::post(REQUEST_TOKEN);
+    vec![
+        ("no body at all", post()),
+        ("Content-Length: 0", post().bytes(b"")),
+        (
+            "a form's type and Content-Length: 0",
+            post().body(form, b""),
+        ),
+        (
+            "a form's type and no length",
+            post().header("Content-Type", form),
+        ),
+        (
+            "a form's type with a charset",
+            post().body("application/x-www-form-urlencoded; charset=utf-8", b""),
+        ),
+        ("an empty chunked body", post().chunked(&[])),
+        (
+            "an empty chunked form",
+            post().header("Content-Type", form).chunked(&[]),
+        ),
+        ("an empty JSON body", post().body("application/json", b"")),
+        (
+            "an empty body of no type, and Accept",
+            post().bytes(b"").header("Accept", "*/*"),
+        ),
+    ]
+}
+
+#[test]
+fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user) = (
+        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
+        proxy.user("alice"),
+    );
+    let endpoints = [
+        (REQUEST_TOKEN, ACCESS_TOKEN),
+        ("/oauth/request_token", "/oauth/access_token"),
+    ];
+    for (request, access) in endpoints {
+        for (method, placement) in [
+            ("GET", Placement::Header),
+            ("GET", Placement::Query),
+            ("POST", Placement::Header),
+            ("POST", Placement::Query),
+            ("POST", Placement::Body),
+        ] {
+            let place = |call: Call| call.placed(placement);
+            let call = place(
+                Call::new(method, request)
+                    .by(&consumer)
+                    .parameter("oauth_callback", CALLBACK),
+            );
+            let request_token = token_of(&proxy.send(call));
+            let verifier = proxy.verifier(&request_token, &user);
+            let call = Call::new(method, access).by(&consumer).with(&request_token);
+            token_of(&proxy.send(place(call.parameter("oauth_verifier", &verifier))));
+        }
+    }
+    api.saw_nothing();
+}
+
+#[test]
+fn request_token_call_takes_an_empty_post_in_every_shape_that_libraries_send() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    for (shape, call) in empty_posts() {
+        let answer = proxy.send(call.by(&consumer).parameter("oauth_callback", CALLBACK));
+        assert_eq!(answer.status, 200, "{shape}: {answer:?}");
+    }
+}
+
+#[test]
+fn aliases_can_be_switched_off() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("service.aliases = false")
+        .start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let call = Call::post("/oauth/request_token")
+        .by(&consumer)
+        .parameter("oauth_callback", CALLBACK);
+    proxy.send(call).is(401, "token_rejected");
+    proxy.request_token(&consumer, CALLBACK);
+}
+
+#[test]
+fn service_path_can_be_moved() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("service.path = '/sign/in'")
+        .start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let call = Call::post("/sign/in?mode=req_req_token")
+        .by(&consumer)
+        .parameter("oauth_callback", CALLBACK);
+    token_of(&proxy.send(call));
+}
+
+#[test]
+fn mode_that_is_unknown_or_given_twice_is_refused() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    for target in [
+        "/service.oauth",
+        "/service.oauth?mode=",
+        "/service.oauth?mode=else",
+        "/service.oauth?mode=req_req_token&mode=req_req_token",
+    ] {
+        let answer = proxy.send(
+            Call::post(target)
+                .by(&consumer)
+                .parameter("oauth_callback", "oob"),
+        );
+        assert_eq!(answer.status, 400, "{target}: {answer:?}");
+    }
+}
+
+#[test]
+fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer_with("Old", &["--dialect", "legacy", "--callback", CALLBACK]);
+    let user = proxy.user("alice");
+    for use_new in [true, false] {
+        let request_token = proxy.request_token(&consumer, CALLBACK);
+        let redirect = proxy.decision(&request_token, &user, "allow").redirect();
+        let new = query_value(&redirect, "oauth_token").unwrap();
+        assert_ne!(new, request_token.token);
+        let verifier = query_value(&redirect, "oauth_verifier").unwrap();
+        let token = if use_new {
+            Token {
+                token: new,
+                ..request_token.clone()
+            }
+        } else {
+            request_token.clone()
+        };
+        token_of(&proxy.send(exchanges(&consumer, &token, &verifier)));
+        proxy
+            .send(exchanges(&consumer, &request_token, &verifier))
+            .is(401, "token_used");
+    }
+}
+
+#[test]
+fn token_calls_accept_the_descriptions_base_string_and_key() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let (consumer, user) = (
+        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
+        proxy.user("alice"),
+    );
+    // The key of the description is the secret alone, on the request token call only.
+    let get = || {
+        Call::get(REQUEST_TOKEN)
+            .by(&consumer)
+            .parameter("oauth_callback", CALLBACK)
+            .placed(Placement::Query)
+    };
+    proxy
+        .send(get().key(&encode(&consumer.secret)))
+        .has_status(200);
+    proxy.send(get().signed_as_described()).has_status(200);
+    let request_token =
+        token_of(&proxy.send(get().signed_as_described().key(&encode(&consumer.secret))));
+    let verifier = proxy.verifier(&request_token, &user);
+    let exchange = || exchanges(&consumer, &request_token, &verifier).signed_as_described();
+    proxy
+        .send(exchange().key(&encode(&consumer.secret)))
+        .is(401, "signature_invalid");
+    token_of(&proxy.send(exchange()));
+}
+
+#[test]
+fn the_descriptions_spelling_can_be_switched_off() {
+    let proxy = Proxy::in_front_of(&Upstream::start())
+        .config("signature.accept_description = false")
+        .start();
+    let consumer = proxy.consumer("Shop");
+    proxy
+        .send(asks(&consumer, "oob").signed_as_described())
+        .is(401, "signature_invalid");
+    proxy
+        .send(asks(&consumer, "oob").key(&encode(&consumer.secret)))
+        .is(401, "signature_invalid");
+    proxy.send(asks(&consumer, "oob")).has_status(200);
+}
+
+#[test]
+fn protected_calls_take_the_descriptions_base_string_from_dialect_legacy_alone() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let user = proxy.user("alice");
+    let legacy = proxy.consumer_with("Old", &["--dialect", "legacy"]);
+    let token = proxy.token(&legacy, &user);
+    proxy
+        .send(
+            Call::get("/a?x=1")
+                .by(&legacy)
+                .with(&token)
+                .signed_as_described(),
+        )
+        .has_status(200);
+    proxy
+        .send(Call::get("/a?x=1").by(&legacy).with(&token))
+        .has_status(200);
+    assert_eq!(api.count(), 2);
+
+    let strict = proxy.consumer("New");
+    let token = proxy.token(&strict, &user);
+    proxy
+        .send(
+            Call::get("/a?x=1")
+                .by(&strict)
+                .with(&token)
+                .signed_as_described(),
+        )
+        .is(401, "signature_invalid");
+    let added = Call::get("/a?x=1")
+        .by(&strict)
+        .with(&token)
+        .signs_target("/a");
+    proxy.send(added).is(401, "signature_invalid");
+    assert_eq!(api.count(), 2);
+    // `revoke_token` takes the RFC's base string from everyone.
+    let revoke = |consumer, token| {
+        Call::post("/service.oauth?mode=revoke_token")
+            .by(consumer)
+            .with(token)
+    };
+    proxy
+        .send(revoke(&strict, &token).signed_as_described())
+        .is(401, "signature_invalid");
+    proxy.send(revoke(&strict, &token)).has_status(200);
+}
+
+#[test]
+fn a_consumer_revokes_its_own_token() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/").by(&consumer).with(&token))
+        .has_status(200);
+    proxy
+        .send(
+            Call::post("/service.oauth?mode=revoke_token")
+                .by(&consumer)
+                .with(&token),
+        )
+        .has_status(200);
+    proxy
+        .send(Call::get("/").by(&consumer).with(&token))
+        .is(401, "token_revoked");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn an_empty_oauth_token_on_the_request_token_call_is_as_if_absent() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    proxy
+        .send(asks(&consumer, "oob").parameter("oauth_token", ""))
+        .has_status(200);
+    for placement in [Placement::Query, Placement::Body] {
+        proxy
+            .send(
+                asks(&consumer, "oob")
+                    .parameter("oauth_token", "")
+                    .placed(placement),
+            )
+            .has_status(200);
+    }
+}
+
+#[test]
+fn a_consumer_signs_by_rsa_and_by_its_secret() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (private, public) = crate::support::signer::rsa_key_pair(proxy.directory());
+    let consumer = proxy.consumer_with("Shop", &["--rsa-public-key", public.to_str().unwrap()]);
+    let without_key = proxy.consumer("Other");
+    let user = proxy.user("alice");
+    let (token, other) = (
+        proxy.token(&consumer, &user),
+        proxy.token(&without_key, &user),
+    );
+    for method in ["RSA-SHA1", "RSA-SHA256", "RSA-SHA512", "rsa_sha1"] {
+        let call = Call::get("/a?b=%20c")
+            .by(&consumer)
+            .with(&token)
+            .rsa(method, &private);
+        let answer = proxy.send(call);
+        assert_eq!(answer.status, 200, "{method}: {answer:?}");
+        proxy
+            .send(
+                Call::get("/")
+                    .by(&without_key)
+                    .with(&other)
+                    .rsa(method, &private),
+            )
+            .is(401, "signature_invalid");
+    }
+    for method in [
+        "HMAC-SHA1",
+        "HMAC-MD5",
+        "HMAC-SHA256",
+        "HMAC-SHA512",
+        "hmac_sha1",
+        "HMACSHA1",
+        "HmacSha256",
+    ] {
+        let answer = proxy.send(
+            Call::get("/a?b=%20c")
+                .by(&consumer)
+                .with(&token)
+                .method(method),
+        );
+        assert_eq!(answer.status, 200, "{method}: {answer:?}");
+    }
+    assert_eq!(api.count(), 11);
+    // The whole flow by RSA.
+    let call = asks(&consumer, "oob").rsa("RSA-SHA256", &private);
+    let request_token = token_of(&proxy.send(call));
+    let verifier = proxy
+        .decision(&request_token, &user, "allow")
+        .element("verifier")
+        .unwrap();
+    token_of(
+        &proxy.send(exchanges(&consumer, &request_token, &verifier).rsa("RSA-SHA1", &private)),
+    );
+}

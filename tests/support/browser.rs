@@ -1,0 +1,217 @@
+//! A real Chromium, driven through chromedriver by the WebDriver protocol.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{PATIENCE, http::Connection, proxy::User, within};
+
+const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// A browser with a fresh profile. Dropping it ends it.
+pub struct Browser {
+    driver: Child,
+    address: SocketAddr,
+    session: String,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub fn start() -> Self {
+        Self::launch(json!({}))
+    }
+
+    /// A browser that runs no script of any page.
+    pub fn without_javascript() -> Self {
+        Self::launch(json!({ "profile.managed_default_content_settings.javascript": 2 }))
+    }
+
+    fn launch(preferences: Value) -> Self {
+        let mut driver = Command::new(CHROMEDRIVER)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{CHROMEDRIVER}: {error}; tests/run installs it"));
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = loop {
+            let line = lines.next().expect("chromedriver names its port").unwrap();
+            if let Some(port) = line.split("successfully on port ").nth(1) {
+                break port.trim_end_matches('.').parse::<u16>().unwrap();
+            }
+        };
+        // The pipe is read to its end, or the driver would stop at a full one.
+        std::thread::spawn(move || lines.for_each(drop));
+        let profile = TempDir::new().unwrap();
+        let arguments = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ];
+        let mut arguments: Vec<String> = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        arguments.push(format!("--user-data-dir={}", profile.path().display()));
+        let mut browser = Self {
+            driver,
+            address: ([127, 0, 0, 1], port).into(),
+            session: String::new(),
+            _profile: profile,
+        };
+        let options = json!({ "binary": CHROMIUM, "args": arguments, "prefs": preferences });
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let started = browser.ask("POST", "/session", &wanted);
+        browser.session = started["sessionId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("a session: {started}"))
+            .to_owned();
+        browser
+    }
+
+    /// Opens an address.
+    pub fn open(&self, url: &str) {
+        self.command("POST", "/url", &json!({ "url": url }));
+    }
+
+    /// The address shown.
+    pub fn url(&self) -> String {
+        self.command("GET", "/url", &Value::Null)
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The document shown.
+    pub fn source(&self) -> String {
+        self.command("GET", "/source", &Value::Null)
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// Types into the element that the CSS selector finds.
+    pub fn fill(&self, selector: &str, text: &str) {
+        let element = self.find(selector);
+        self.command(
+            "POST",
+            &format!("/element/{element}/value"),
+            &json!({ "text": text }),
+        );
+    }
+
+    pub fn click(&self, selector: &str) {
+        let element = self.find(selector);
+        self.command("POST", &format!("/element/{element}/click"), &json!({}));
+    }
+
+    /// The text that a person sees there.
+    pub fn text(&self, selector: &str) -> String {
+        let element = self.find(selector);
+        self.command("GET", &format!("/element/{element}/text"), &Value::Null)
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The document inside a frame.
+    pub fn frame_source(&self, selector: &str) -> String {
+        let element = self.find(selector);
+        // The key is the one that WebDriver's specification gives to elements.
+        let frame = json!({ "id": { "element-6066-11e4-a52e-4f735466cecf": element } });
+        self.command("POST", "/frame", &frame);
+        let source = self.source();
+        self.command("POST", "/frame", &json!({ "id": null }));
+        source
+    }
+
+    /// Logs in and decides on the pages that `url` leads to.
+    pub fn authorize(&self, url: &str, user: &User, decision: &str) {
+        self.open(url);
+        self.log_in(user);
+        self.click(&format!("button[name=decision][value={decision}]"));
+    }
+
+    /// Fills in the login form shown.
+    pub fn log_in(&self, user: &User) {
+        self.fill("input[name=username]", &user.name);
+        self.fill("input[name=password]", &user.password);
+        self.click("form:has(input[name=password]) button, form:has(input[name=password]) input[type=submit]");
+    }
+
+    fn find(&self, selector: &str) -> String {
+        let wanted = json!({ "using": "css selector", "value": selector });
+        // The page may still be on its way.
+        within(PATIENCE, &format!("`{selector}` is on the page"), || {
+            let answer = self.ask(
+                "POST",
+                &format!("/session/{}/element", self.session),
+                &wanted,
+            );
+            answer
+                .as_object()?
+                .values()
+                .next()?
+                .as_str()
+                .filter(|_| answer.get("error").is_none())
+                .map(str::to_owned)
+        })
+    }
+
+    fn command(&self, method: &str, path: &str, body: &Value) -> Value {
+        let value = self.ask(method, &format!("/session/{}{path}", self.session), body);
+        assert!(
+            value.get("error").is_none(),
+            "{method} {path}: {value}\n{body}"
+        );
+        value
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if method == "GET" {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let mut connection = Connection::to(self.address);
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        connection.send((head + &body).as_bytes());
+        connection.answer(method).json()["value"].take()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Asked to end, the driver ends the browser too; killed, it would leave it behind. A test may be failing right
+        // now, so nothing here may panic.
+        if let Ok(mut stream) = TcpStream::connect(self.address) {
+            let session = &self.session;
+            let request = format!(
+                "DELETE /session/{session} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            drop(stream.set_read_timeout(Some(PATIENCE)));
+            drop(stream.write_all(request.as_bytes()));
+            // The answer comes when it is done; the driver keeps the connection open after it.
+            drop(stream.read(&mut [0; 1024]));
+        }
+        drop(self.driver.kill());
+        drop(self.driver.wait());
+    }
+}

@@ -1,0 +1,84 @@
+//! The three legs of the flow, each as one step.
+
+use super::{
+    call::Call,
+    http::Answer,
+    proxy::{Consumer, Proxy, Token, User},
+    signer::encode,
+    visitor::{Page, Visitor},
+};
+
+/// The service's endpoints.
+pub const REQUEST_TOKEN: &str = "/service.oauth?mode=req_req_token";
+pub const ACCESS_TOKEN: &str = "/service.oauth?mode=req_acc_token";
+
+/// A token response: the pair that it brings.
+#[track_caller]
+pub fn token_of(answer: &Answer) -> Token {
+    answer.has_status(200);
+    let part = |name: &str| {
+        answer
+            .form(name)
+            .unwrap_or_else(|| panic!("`{name}` in {answer:?}"))
+    };
+    Token {
+        token: part("oauth_token"),
+        secret: part("oauth_token_secret"),
+    }
+}
+
+/// A call for a request token.
+pub fn asks(consumer: &Consumer, callback: &str) -> Call {
+    Call::post(REQUEST_TOKEN)
+        .by(consumer)
+        .parameter("oauth_callback", callback)
+}
+
+/// A call that exchanges a request token.
+pub fn exchanges(consumer: &Consumer, request_token: &Token, verifier: &str) -> Call {
+    Call::post(ACCESS_TOKEN)
+        .by(consumer)
+        .with(request_token)
+        .parameter("oauth_verifier", verifier)
+}
+
+/// The address that a user is sent to.
+pub fn authorization(request_token: &Token) -> String {
+    format!(
+        "/service.oauth?mode=auth_req_token&oauth_token={}",
+        encode(&request_token.token)
+    )
+}
+
+impl Proxy {
+    /// First leg.
+    #[track_caller]
+    pub fn request_token(&self, consumer: &Consumer, callback: &str) -> Token {
+        token_of(&self.send(asks(consumer, callback)))
+    }
+
+    /// Second leg: the user logs in and decides; the page or redirect that follows.
+    #[track_caller]
+    pub fn decision(&self, request_token: &Token, user: &User, decision: &str) -> Page {
+        let mut visitor = Visitor::to(self);
+        let login = visitor.open(&authorization(request_token));
+        let consent = visitor.log_in(&login, user);
+        visitor.decide(&consent, decision)
+    }
+
+    /// Second leg with `allow`, for a consumer with a callback: the verifier.
+    #[track_caller]
+    pub fn verifier(&self, request_token: &Token, user: &User) -> String {
+        let redirect = self.decision(request_token, user, "allow").redirect();
+        query_value(&redirect, "oauth_verifier")
+            .unwrap_or_else(|| panic!("a verifier in {redirect}"))
+    }
+}
+
+/// A value of an address's query, decoded.
+pub fn query_value(address: &str, name: &str) -> Option<String> {
+    let query = address.split_once('?')?.1;
+    let pairs = super::signer::form_pairs(query.split('#').next()?.as_bytes());
+    let value = pairs.into_iter().find(|(n, _)| n == name.as_bytes())?.1;
+    Some(String::from_utf8(value).unwrap())
+}

@@ -1,0 +1,60 @@
+//! What the acceptance tests stand on. Nothing here uses the library: the program is watched from outside, over
+//! sockets and files, by code that was written apart from it, so that one mistake cannot be in both.
+
+pub mod browser;
+pub mod call;
+pub mod http;
+pub mod legs;
+pub mod program;
+pub mod proxy;
+pub mod signer;
+pub mod tls;
+pub mod upstream;
+pub mod visitor;
+
+pub use call::{Call, Placement};
+pub use http::{Answer, Connection};
+pub use proxy::{Consumer, Proxy, Token, User};
+pub use upstream::{Reply, Upstream};
+pub use visitor::Visitor;
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// The longest that any one thing in a test may take.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+/// A word that no other call in this process or a later one returns.
+pub fn fresh(prefix: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let nanos = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos();
+    format!(
+        "{prefix}{nanos:x}x{}",
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// Asks again and again until `answer` has something, at most for `limit`.
+pub fn within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = answer() {
+            return value;
+        }
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

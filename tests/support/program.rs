@@ -1,0 +1,172 @@
+//! The binary: how it is started, how a command of it ends, what it writes while it runs.
+
+use std::{
+    fmt,
+    io::{BufRead, BufReader, Write},
+    net::SocketAddr,
+    process::{Command, ExitStatus, Stdio},
+    sync::{Arc, Condvar, Mutex},
+};
+
+use super::PATIENCE;
+
+/// The program under test.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    // The machine's own settings must not reach the program.
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COUNTERSIGN"))
+    {
+        command.env_remove(name);
+    }
+    command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+    command
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Checks that the command did what it was told.
+    #[track_caller]
+    pub fn done(self) -> Self {
+        assert!(self.status.success(), "the command succeeds: {self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// One object a line.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
+    }
+}
+
+/// Runs a command to its end with this standard input.
+pub fn run(command: &mut Command, input: &str) -> Ended {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A command that reads nothing may be gone already.
+    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    Ended {
+        status: output.status,
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// What the program wrote to standard error so far.
+#[derive(Clone, Default)]
+pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
+
+impl Log {
+    pub fn read_from(source: impl std::io::Read + Send + 'static) -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(source).lines().map_while(Result::ok) {
+                writer.0.0.lock().unwrap().push(line);
+                writer.0.1.notify_all();
+            }
+        });
+        log
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.0.0.lock().unwrap().clone()
+    }
+
+    /// Waits for a line of which `wanted` makes something.
+    #[track_caller]
+    pub fn wait_for<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
+        let mut lines = self.0.0.lock().unwrap();
+        let mut looked = 0;
+        loop {
+            if let Some(found) = lines[looked..].iter().find_map(|line| wanted(line)) {
+                return found;
+            }
+            looked = lines.len();
+            let (guard, timeout) = self.0.1.wait_timeout(lines, PATIENCE).unwrap();
+            lines = guard;
+            assert!(
+                !timeout.timed_out() || lines.len() > looked,
+                "the log has {what}: {lines:#?}"
+            );
+        }
+    }
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines()
+            .iter()
+            .try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+/// The address in a log line that tells of this listener.
+pub fn listening_address(line: &str, listener: &str) -> Option<SocketAddr> {
+    let plain = strip_colour(line);
+    let field = |name: &str| {
+        let value = plain.split([' ', ',', '{', '}']).find_map(|word| {
+            let as_text = || word.strip_prefix(name)?.strip_prefix('=');
+            let as_json = || {
+                word.strip_prefix('"')?
+                    .strip_prefix(name)?
+                    .strip_prefix("\":")
+            };
+            as_text().or_else(as_json)
+        })?;
+        Some(value.trim_matches('"').to_owned())
+    };
+    if !plain.contains("listening") || field("listener")? != listener {
+        return None;
+    }
+    field("address")?.parse().ok()
+}
+
+fn strip_colour(line: &str) -> String {
+    let mut out = String::new();
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' {
+            characters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+#[test]
+fn reads_the_listening_address_from_a_log_line() {
+    let address = |line: &str| listening_address(line, "public").map(|address| address.to_string());
+    let plain = "2026-01-31T12:00:00Z  INFO countersign::app: listening listener=\"public\" address=127.0.0.1:4040";
+    assert_eq!(address(plain).as_deref(), Some("127.0.0.1:4040"));
+    assert_eq!(address(&plain.replace("\"public\"", "admin")), None);
+    assert_eq!(
+        address("INFO listening address=127.0.0.1:4041 listener=public").as_deref(),
+        Some("127.0.0.1:4041")
+    );
+    assert_eq!(address("\u{1b}[32m INFO\u{1b}[0m listening \u{1b}[3mlistener\u{1b}[0m=\"public\" address=[::1]:5").as_deref(), Some("[::1]:5"));
+}

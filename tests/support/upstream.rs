@@ -1,0 +1,492 @@
+//! The API behind the proxy: records every byte it is sent, and answers as the test says. What it saw is the oracle
+//! for what the proxy forwarded, and for what it did not.
+
+use std::{
+    fmt, io,
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::unix::net::{UnixListener, UnixStream},
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use tempfile::TempDir;
+
+use super::{
+    PATIENCE,
+    http::{BodyReader, Fields, Framing, Wire},
+    tls::{self, Certificate},
+};
+
+/// One request as the API saw it.
+#[derive(Clone)]
+pub struct Seen {
+    pub method: String,
+    pub target: String,
+    pub fields: Fields,
+    pub framing: Framing,
+    /// The body without its framing, as far as it was read.
+    pub body: Vec<u8>,
+    /// The head, byte for byte.
+    pub head: Vec<u8>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}{:?}\n    body: {:?}",
+            self.method,
+            self.target,
+            self.fields,
+            self.text()
+        )
+    }
+}
+
+/// An answer to send.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    status: String,
+    fields: Vec<(String, String)>,
+    body: Sent,
+    closing: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Sent {
+    Length(Vec<u8>),
+    Chunked(Vec<Vec<u8>>),
+    UntilClose(Vec<u8>),
+    Raw(Vec<u8>),
+    Nothing,
+}
+
+impl Reply {
+    pub fn ok(body: impl AsRef<[u8]>) -> Self {
+        Self::status("200 OK").body(body)
+    }
+
+    /// `status` is the code with its reason.
+    pub fn status(status: &str) -> Self {
+        Self {
+            status: status.to_owned(),
+            fields: Vec::new(),
+            body: Sent::Length(Vec::new()),
+            closing: false,
+        }
+    }
+
+    /// These bytes and nothing else.
+    pub fn raw(bytes: impl AsRef<[u8]>) -> Self {
+        Self {
+            body: Sent::Raw(bytes.as_ref().to_vec()),
+            ..Self::status("")
+        }
+    }
+
+    /// No answer at all, on a connection that stays open.
+    pub fn silence() -> Self {
+        Self {
+            body: Sent::Nothing,
+            ..Self::status("")
+        }
+    }
+
+    /// Closes instead of answering.
+    pub fn hang_up() -> Self {
+        Self::raw("").closing()
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = Sent::Length(body.as_ref().to_vec());
+        self
+    }
+
+    pub fn chunked(mut self, chunks: &[&str]) -> Self {
+        self.body = Sent::Chunked(
+            chunks
+                .iter()
+                .map(|chunk| chunk.as_bytes().to_vec())
+                .collect(),
+        );
+        self
+    }
+
+    /// A body that ends with the connection.
+    pub fn until_close(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = Sent::UntilClose(body.as_ref().to_vec());
+        self.closing = true;
+        self
+    }
+
+    /// Closes the connection after this answer.
+    pub fn closing(mut self) -> Self {
+        self.closing = true;
+        self
+    }
+
+    fn wire(&self, head_only: bool) -> Vec<u8> {
+        let mut out = format!("HTTP/1.1 {}\r\n", self.status).into_bytes();
+        for (name, value) in &self.fields {
+            out.extend(format!("{name}: {value}\r\n").into_bytes());
+        }
+        let body = match &self.body {
+            Sent::Length(body) => {
+                if !self.status.starts_with("204") && !self.status.starts_with("304") {
+                    out.extend(format!("Content-Length: {}\r\n", body.len()).into_bytes());
+                }
+                body.clone()
+            }
+            Sent::Chunked(chunks) => {
+                out.extend(b"Transfer-Encoding: chunked\r\n");
+                let mut body = Vec::new();
+                for chunk in chunks {
+                    body.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+                    body.extend(chunk);
+                    body.extend(b"\r\n");
+                }
+                body.extend(b"0\r\n\r\n");
+                body
+            }
+            Sent::UntilClose(body) => {
+                out.extend(b"Connection: close\r\n");
+                body.clone()
+            }
+            Sent::Raw(bytes) => return bytes.clone(),
+            Sent::Nothing => return Vec::new(),
+        };
+        out.extend(b"\r\n");
+        if !head_only {
+            out.extend(body);
+        }
+        out
+    }
+}
+
+/// What becomes of a connection after an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Keep,
+    Close,
+}
+
+/// A request under way, for handlers that watch the body come or let the answer go piece by piece.
+pub struct Exchange<'a> {
+    /// The head; its body is still empty.
+    pub seen: Seen,
+    wire: &'a mut Wire,
+    reader: BodyReader,
+    record: &'a Record,
+    index: usize,
+}
+
+impl Exchange<'_> {
+    /// The next piece of the body; `None` at its end.
+    pub fn body_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let piece = self.reader.piece(self.wire)?;
+        if let Some(piece) = &piece {
+            self.seen.body.extend(piece);
+            self.record.requests.lock().unwrap()[self.index]
+                .body
+                .extend(piece);
+        }
+        Ok(piece)
+    }
+
+    pub fn whole_body(&mut self) -> io::Result<()> {
+        while self.body_piece()?.is_some() {}
+        Ok(())
+    }
+
+    pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.wire.write(bytes.as_ref())
+    }
+
+    /// Whether the peer closed; waits for it.
+    pub fn peer_closed(&mut self) -> bool {
+        self.wire.at_end().unwrap_or(true)
+    }
+}
+
+type Handler = dyn Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync;
+
+#[derive(Default)]
+struct Record {
+    requests: Mutex<Vec<Seen>>,
+    arrived: Condvar,
+    connections: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+/// A running API. Dropping it closes its listener.
+pub struct Upstream {
+    url: String,
+    unblock: Box<dyn Fn() + Send + Sync>,
+    record: Arc<Record>,
+    _directory: Option<TempDir>,
+}
+
+impl Upstream {
+    /// An API that answers everything with 200 and a line of text.
+    pub fn start() -> Self {
+        Self::replying(|_| Reply::ok("hello from the API\n").header("Content-Type", "text/plain"))
+    }
+
+    /// An API that reads each request whole and answers so.
+    pub fn replying(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::handling(by_reply(answer))
+    }
+
+    /// An API whose every exchange is run by `handler`, from the head on.
+    pub fn handling(
+        handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        Self::run(
+            format!("http://{address}"),
+            None,
+            Arc::new(handler),
+            wakes(address),
+            move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Box::new(stream) as Box<dyn super::http::Stream>)
+            },
+        )
+    }
+
+    /// An API behind TLS with this certificate.
+    pub fn over_tls(certificate: &Certificate) -> Self {
+        let config = certificate.server();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let handler = by_reply(|_| Reply::ok("hello from the API\n"));
+        Self::run(
+            format!("https://localhost:{}", address.port()),
+            None,
+            Arc::new(handler),
+            wakes(address),
+            move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Box::new(tls::accept(stream, Arc::clone(&config))))
+            },
+        )
+    }
+
+    /// An API on a Unix socket.
+    pub fn on_unix_socket() -> Self {
+        let directory = TempDir::new().unwrap();
+        let path: PathBuf = directory.path().join("api.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let url = format!("unix:{}", path.display());
+        let handler = by_reply(|_| Reply::ok("hello from the API\n"));
+        let wake = move || drop(UnixStream::connect(&path));
+        Self::run(
+            url,
+            Some(directory),
+            Arc::new(handler),
+            Box::new(wake),
+            move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Box::new(stream))
+            },
+        )
+    }
+
+    fn run(
+        url: String,
+        directory: Option<TempDir>,
+        handler: Arc<Handler>,
+        unblock: Box<dyn Fn() + Send + Sync>,
+        mut accept: impl FnMut() -> io::Result<Box<dyn super::http::Stream>> + Send + 'static,
+    ) -> Self {
+        let record = Arc::new(Record::default());
+        let shared = Arc::clone(&record);
+        std::thread::spawn(move || {
+            while let Ok(stream) = accept() {
+                if shared.stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                shared.connections.fetch_add(1, Ordering::SeqCst);
+                let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
+                // An error on a connection is the proxy's doing (it hung up); the test looks at what was recorded.
+                std::thread::spawn(move || drop(serve(stream, &shared, &*handler)));
+            }
+        });
+        Self {
+            url,
+            unblock,
+            record,
+            _directory: directory,
+        }
+    }
+
+    /// The value for `upstream.api_url`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// `host:port` of a TCP upstream.
+    pub fn authority(&self) -> &str {
+        self.url
+            .split_once("://")
+            .map_or("", |(_, authority)| authority)
+    }
+
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.record.requests.lock().unwrap().clone()
+    }
+
+    /// How many requests came so far.
+    pub fn count(&self) -> usize {
+        self.record.requests.lock().unwrap().len()
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.record.connections.load(Ordering::SeqCst)
+    }
+
+    /// The one request that came.
+    #[track_caller]
+    pub fn only_request(&self) -> Seen {
+        let requests = self.requests();
+        assert_eq!(
+            requests.len(),
+            1,
+            "exactly one request reaches the API: {requests:#?}"
+        );
+        requests.into_iter().next().unwrap()
+    }
+
+    /// The request that came last.
+    #[track_caller]
+    pub fn last_request(&self) -> Seen {
+        self.requests().pop().expect("a request reached the API")
+    }
+
+    /// Waits until this many requests came.
+    pub fn wait_for(&self, count: usize) {
+        let requests = self.record.requests.lock().unwrap();
+        let (requests, timeout) = self
+            .record
+            .arrived
+            .wait_timeout_while(requests, PATIENCE, |seen| seen.len() < count)
+            .unwrap();
+        assert!(
+            !timeout.timed_out(),
+            "{count} requests reach the API; {} did",
+            requests.len()
+        );
+    }
+
+    /// Checks that nothing came.
+    #[track_caller]
+    pub fn saw_nothing(&self) {
+        assert!(
+            self.requests().is_empty(),
+            "nothing reaches the API: {:#?}",
+            self.requests()
+        );
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.record.stopped.store(true, Ordering::SeqCst);
+        (self.unblock)();
+    }
+}
+
+fn wakes(address: SocketAddr) -> Box<dyn Fn() + Send + Sync> {
+    Box::new(move || {
+        if let Ok(stream) = TcpStream::connect(address) {
+            drop(stream.shutdown(Shutdown::Both));
+        }
+    })
+}
+
+fn by_reply(
+    answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+) -> impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static {
+    move |exchange| {
+        if exchange.seen.header("expect").is_some() {
+            exchange.write("HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        exchange.whole_body()?;
+        let reply = answer(&exchange.seen);
+        exchange.write(reply.wire(exchange.seen.method == "HEAD"))?;
+        Ok(if reply.closing {
+            After::Close
+        } else {
+            After::Keep
+        })
+    }
+}
+
+fn serve(
+    stream: Box<dyn super::http::Stream>,
+    record: &Record,
+    handler: &Handler,
+) -> io::Result<()> {
+    let mut wire = Wire::new(stream);
+    while let Some(head) = wire.head()? {
+        let framing = head.request_framing();
+        let mut words = head.first_line.split(' ').map(str::to_owned);
+        let seen = Seen {
+            method: words.next().unwrap_or_default(),
+            target: words.next().unwrap_or_default(),
+            fields: head.fields,
+            framing,
+            body: Vec::new(),
+            head: head.raw,
+        };
+        let index = {
+            let mut requests = record.requests.lock().unwrap();
+            requests.push(seen.clone());
+            requests.len() - 1
+        };
+        record.arrived.notify_all();
+        let mut exchange = Exchange {
+            seen,
+            wire: &mut wire,
+            reader: BodyReader::new(framing),
+            record,
+            index,
+        };
+        if handler(&mut exchange)? == After::Close {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A listener that refuses: bound, and closed again, so that its port is free.
+pub fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
