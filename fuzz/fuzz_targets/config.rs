@@ -1,0 +1,30 @@
+//! No text of a file and no variable makes the configuration panic, and every problem stays on one line.
+
+#![no_main]
+
+use std::ffi::OsString;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &str| {
+    // What stands before the first NUL is the file; then come variables as `NAME=value`.
+    let mut parts = input.split('\0');
+    let text = parts.next().unwrap_or_default();
+    // A `_FILE` variable would read whatever path is made up; files are no part of what is tried here.
+    let variables = parts
+        .filter_map(|part| part.split_once('='))
+        .filter(|(name, _)| !name.ends_with("_FILE"))
+        .map(|(name, value)| {
+            let name = OsString::from(format!("COUNTERSIGN__{name}"));
+            (name, OsString::from(value))
+        });
+    match countersign::config::parse(text, "config.toml", variables) {
+        Ok(config) => {
+            let _ = config.warnings();
+        }
+        Err(errors) => {
+            let lines = errors.to_string().lines().count();
+            assert_eq!(lines, errors.problems().len());
+        }
+    }
+});
