@@ -1,0 +1,22 @@
+# Build: any machine with Docker; nothing of the host goes in but the sources.
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN cargo build --release --locked && mkdir /data
+
+FROM debian:bookworm-slim
+# The system's roots, for an API behind https.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /src/target/release/countersign /usr/local/bin/countersign
+# The store and the nonce window live here; relative paths in the configuration begin here too.
+COPY --from=build --chown=10001:10001 /data /var/lib/countersign
+VOLUME /var/lib/countersign
+WORKDIR /var/lib/countersign
+USER 10001:10001
+ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml
+# The default listener is loopback, right for a sidecar that shares its pod's network. Elsewhere set
+# COUNTERSIGN__LISTEN__ADDRESS='"0.0.0.0:8080"'.
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["countersign", "health", "--ready"]
+ENTRYPOINT ["countersign"]
+CMD ["serve"]
