@@ -82,3 +82,6 @@ pub const LOOKALIKES: [&str; 12] = [
     "X-Forwarded-Host",
     "X-Forwarded-Proto",
 ];
+
+#[cfg(test)]
+mod tests;

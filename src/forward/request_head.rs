@@ -176,7 +176,7 @@ fn identity(out: &mut Vec<u8>, params: &Params, permit: &Permit) {
 }
 
 /// The cookies of one line without our own; `None` if none of ours is among them.
-fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
+pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
     let is_ours = |cookie: &[u8]| {
         let name = cookie
             .split(|&byte| byte == b'=')

@@ -91,7 +91,7 @@ pub fn write(
 }
 
 /// The name of the cookie that a `Set-Cookie` sets.
-fn cookie_name(value: &[u8]) -> &[u8] {
+pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
     let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
     trim(pair.split(|&byte| byte == b'=').next().unwrap_or_default())
 }

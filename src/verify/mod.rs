@@ -175,6 +175,11 @@ impl Verifier {
         let now = self.clock.now();
         check_timestamp(params, request, now)?;
         let key = request.credentials.consumer_key;
+        let usual = if dialects && params.default_dialect == Dialect::Legacy {
+            Take::Either
+        } else {
+            Take::Rfc5849
+        };
         let take = |consumer: &ConsumerCredentials| {
             let dialect = consumer.consumer.dialect.unwrap_or(params.default_dialect);
             if dialects && dialect == Dialect::Legacy {
@@ -194,7 +199,7 @@ impl Verifier {
                     } else {
                         Refusal::ConsumerUnknown
                     };
-                    return Err(self.refuse_unknown(request, unknown));
+                    return Err(self.refuse_unknown(request, unknown, usual, 1));
                 };
                 let take = take(&access.consumer);
                 self.prove(
@@ -209,7 +214,7 @@ impl Verifier {
             }
             None => {
                 let Some(consumer) = self.credentials.consumer(key).await? else {
-                    return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown));
+                    return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, usual, 1));
                 };
                 self.prove(
                     params,
@@ -253,7 +258,12 @@ impl Verifier {
             .consumer(request.credentials.consumer_key)
             .await?
         else {
-            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown));
+            let (take, keys) = if params.accept_description {
+                (Take::Either, 2)
+            } else {
+                (Take::Rfc5849, 1)
+            };
+            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, take, keys));
         };
         let selection = if params.accept_description {
             let keys = consumer.keys(now).chain(consumer.keys_alone(now));
@@ -295,21 +305,21 @@ impl Verifier {
             Some(Ok(token)) => self.credentials.store().request_token(token).await?,
             _ => None,
         };
-        let Some(consumer) = consumer else {
-            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown));
-        };
-        let Some(token) = token.filter(|token| token.consumer == consumer.consumer.key) else {
-            return Err(self.refuse_unknown(request, Refusal::TokenUnknown));
-        };
-        let secrets = states::secrets(&consumer.consumer, now);
-        let keys: Vec<SigningKey> = secrets
-            .map(|secret| SigningKey::new(secret, &token.secret))
-            .collect();
         let take = if params.accept_description {
             Take::Either
         } else {
             Take::Rfc5849
         };
+        let Some(consumer) = consumer else {
+            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, take, 1));
+        };
+        let Some(token) = token.filter(|token| token.consumer == consumer.consumer.key) else {
+            return Err(self.refuse_unknown(request, Refusal::TokenUnknown, take, 1));
+        };
+        let secrets = states::secrets(&consumer.consumer, now);
+        let keys: Vec<SigningKey> = secrets
+            .map(|secret| SigningKey::new(secret, &token.secret))
+            .collect();
         self.prove(
             params,
             request,
@@ -323,10 +333,21 @@ impl Verifier {
         Ok(VerifiedRequestToken { consumer, token })
     }
 
-    /// Does for an unknown consumer or token what would be done for a known one.
-    fn refuse_unknown(&self, request: &SignedRequest<'_>, unknown: Refusal) -> Failure {
+    /// Does for an unknown consumer or token what a wrong signature of a usual one costs: `keys` keys with each base string
+    /// that the call takes.
+    fn refuse_unknown(
+        &self,
+        request: &SignedRequest<'_>,
+        unknown: Refusal,
+        take: Take,
+        keys: usize,
+    ) -> Failure {
         let dummy = self.credentials.dummy();
-        let _ = holds(request, dummy, None, Selection::Rfc5849);
+        for _ in 0..keys {
+            for &selection in take.selections() {
+                std::hint::black_box(holds(request, dummy, None, selection));
+            }
+        }
         unknown.into()
     }
 

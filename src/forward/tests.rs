@@ -1,0 +1,91 @@
+//! What passes between caller and API besides the request itself.
+
+use super::*;
+use crate::parse::origin::PublicUrl;
+
+pub(super) fn params() -> Params {
+    let api = url::Url::parse("http://api.internal:8000/base").expect("a URL");
+    Params {
+        api_path: "/base".to_owned(),
+        api_origin: Some(api.origin()),
+        host: HostMode::Public,
+        forwarded: true,
+        dropped: FoldedNames::new(LOOKALIKES.into_iter().chain(["X-Auth-User"])),
+        identity: IdentityNames {
+            user: "X-Auth-User".to_owned(),
+            consumer: "X-Auth-Consumer".to_owned(),
+            permissions: "X-Auth-Permissions".to_owned(),
+            kind: "X-Auth-Kind".to_owned(),
+        },
+        forward_authorization: false,
+        cookies: ["__Host-countersign", "__Host-countersign-login"],
+        response_timeout: Duration::from_secs(1),
+    }
+}
+
+#[test]
+fn a_location_at_the_api_is_made_public_and_no_other() {
+    let public = PublicUrl::new(true, "api.example", None, "/v1");
+    let rewrite =
+        |value: &str, prefix| location::rewrite(&params(), &public, prefix, value.as_bytes());
+    for (value, expected) in [
+        (
+            "http://api.internal:8000/base/x?y#z",
+            Some("https://api.example/v1/x?y#z"),
+        ),
+        (
+            "HTTP://API.INTERNAL:8000/base",
+            Some("https://api.example/v1"),
+        ),
+        (
+            "http://api.internal:8000/base?y",
+            Some("https://api.example/v1?y"),
+        ),
+        // Beside what is published, elsewhere, or only looking alike.
+        ("http://api.internal:8000/other", None),
+        ("http://api.internal:8000/based", None),
+        ("http://api.internal:8001/base/x", None),
+        ("https://api.internal:8000/base/x", None),
+        ("http://api.internal:8000@evil.example/base/x", None),
+        ("http://user@api.internal:8000/base/x", None),
+        ("http://api.internal:8000.evil.example/base/x", None),
+        ("http://evil.example/?http://api.internal:8000/base/x", None),
+        ("/base/x", None),
+        ("//api.internal:8000/base/x", None),
+        ("", None),
+    ] {
+        assert_eq!(rewrite(value, true).as_deref(), expected, "{value}");
+    }
+    let kept = rewrite("http://api.internal:8000/base/v1/x", false);
+    assert_eq!(kept.as_deref(), Some("https://api.example/v1/x"));
+}
+
+#[test]
+fn our_own_cookies_stay_here() {
+    let params = params();
+    for (sent, passed) in [
+        ("a=1; b=2", None),
+        ("__Host-countersign=x", Some("")),
+        ("a=1;__Host-countersign=x ; b=2", Some("a=1; b=2")),
+        (
+            "__Host-countersign-login=x; a=1; __Host-countersign=y",
+            Some("a=1"),
+        ),
+        ("__Host-countersign2=x", None),
+    ] {
+        let without = request_head::without_ours(sent.as_bytes(), &params);
+        assert_eq!(without.as_deref(), passed.map(str::as_bytes), "{sent}");
+    }
+    for (set, ours) in [
+        ("__Host-countersign=x; Path=/", true),
+        (" __Host-countersign-login = x", true),
+        ("session=__Host-countersign", false),
+        ("__Host-countersignx=1", false),
+    ] {
+        assert_eq!(
+            params.is_own_cookie(response_head::cookie_name(set.as_bytes())),
+            ours,
+            "{set}"
+        );
+    }
+}
