@@ -25,7 +25,8 @@
 //! | `parse` | from a request's bytes to what is to be proved |
 //! | `respond` `server` | answers of our own, and the side that callers connect to |
 //! | `pages` `refusal` | what a browser sees, and why a request is not served |
-//! | `config` `issue` `login` | what the operator wrote, giving out tokens, who is at the browser |
+//! | `issue` | what may be registered and given out |
+//! | `config` `login` | what the operator wrote, and who is at the browser |
 //! | `store` | what is kept, and the cache in front of it |
 //! | `nonce` `oauth` `telemetry` `transport` | used nonces, RFC 5849 as pure functions, logs and metrics, byte streams |
 //! | `clock` `http1` `names` `secret` | the ground |

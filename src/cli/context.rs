@@ -1,29 +1,43 @@
-//! What the commands over the store have in common: the configuration, the store, and how they fail.
+//! What the commands over the store have in common: configuration, store, output, and how they fail.
+//!
+//! A command returns the text for standard output, and only then is anything written there; warnings follow on
+//! standard error. A command that fails writes one line to standard error and nothing else.
+//!
+//! # Log and audit records
+//!
+//! What a command does is an audit event like any other. Its records go where those of `serve` go, to standard error,
+//! but only with `--log`: whoever types a command reads its output, and a job that has to leave a trace asks for it.
 
 use std::{
-    error::Error,
+    cell::RefCell,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use thiserror::Error;
 
-use super::{request::KnownSecrets, secret_arg::SecretArgError, serve::say};
+use super::{
+    output::{Listing, Record},
+    request::report,
+    secret_arg::SecretArgError,
+    serve::say,
+};
 use crate::{
     app::services::{self, ServiceError},
     clock::{Clock, UnixTime},
-    config::{self, Config, ConfigErrors},
-    names::ConsumerKey,
-    oauth::RsaPublicKey,
-    secret::Secret,
-    store::{Store, StoreError, sqlite::SqliteStore},
+    config::{self, Config, ConfigErrors, StoreBackend},
+    issue::random::NoRandomness,
+    store::{Store, StoreError},
+    telemetry::log::{self, LogError},
 };
 
 /// The configuration file: as given, else `$COUNTERSIGN_CONFIG`, else `./config.toml`.
 #[must_use]
 pub fn config_path(given: Option<PathBuf>) -> PathBuf {
+    let named = || std::env::var_os("COUNTERSIGN_CONFIG").filter(|name| !name.is_empty());
     given
-        .or_else(|| std::env::var_os("COUNTERSIGN_CONFIG").map(PathBuf::from))
+        .or_else(|| named().map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("config.toml"))
 }
 
@@ -31,11 +45,36 @@ pub fn config_path(given: Option<PathBuf>) -> PathBuf {
 #[derive(Debug, Clone, clap::Args)]
 pub struct StoreArgs {
     /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, display_order = 900)]
     config: Option<PathBuf>,
+    /// Write log and audit records to standard error too, as log.format and log.level say
+    #[arg(long, global = true, display_order = 902)]
+    log: bool,
+}
+
+impl StoreArgs {
+    /// Those of a command that has no other option than the configuration.
+    #[must_use]
+    pub fn of(config: Option<PathBuf>) -> Self {
+        Self { config, log: false }
+    }
+}
+
+/// The option of every command that prints records.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
     /// Print JSON: an object, or one object a line for lists
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     pub json: bool,
+}
+
+/// Whether a command may begin a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFile {
+    /// The command registers something, perhaps the first thing of all.
+    MayBeMade,
+    /// There is nothing to find in a store that is not there, so another one is meant.
+    IsThere,
 }
 
 /// Why a command failed.
@@ -50,49 +89,69 @@ pub enum CommandError {
         /// The configuration file.
         path: PathBuf,
         /// What is wrong.
-        #[source]
         source: ServiceError,
     },
-    /// The store does not answer.
-    #[error("the store does not answer: {0}; see store.url")]
-    Store(#[from] StoreError),
-    /// A secret cannot be read.
-    #[error("{source}: {}", cause(source))]
-    Secret {
-        /// Why.
-        #[from]
-        source: SecretArgError,
+    /// There is no store.
+    #[error(
+        "{}: store.url: {}: no such file; correct store.url, or begin a store with countersign serve, consumer add, user add or import",
+        path.display(),
+        store.display()
+    )]
+    StoreMissing {
+        /// The configuration file.
+        path: PathBuf,
+        /// The store's.
+        store: PathBuf,
     },
+    /// The store does not answer.
+    #[error("store.url: {0}")]
+    Store(#[from] StoreError),
+    /// The log cannot be started.
+    #[error("--log: {0}")]
+    Log(#[from] LogError),
+    /// A secret cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretArgError),
+    /// The system gave no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
     /// What was given is not acceptable.
     #[error("{0}")]
     Usage(String),
     /// What was asked for cannot be done.
     #[error("{0}")]
     Refused(String),
-    /// The system.
-    #[error("{0}")]
-    System(#[from] std::io::Error),
-}
-
-fn cause(error: &SecretArgError) -> String {
-    error
-        .source()
-        .map_or_else(|| "give it another way".to_owned(), ToString::to_string)
+    /// A file cannot be read or written.
+    #[error("{what}")]
+    File {
+        /// The file, and what was to be done with it.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The result cannot be written.
+    #[error("cannot write to standard output")]
+    Output(#[source] io::Error),
+    /// The system gives no runtime.
+    #[error("cannot start the runtime")]
+    Runtime(#[source] io::Error),
 }
 
 impl CommandError {
+    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
     const fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_)
-            | Self::Usage(_)
-            | Self::Secret {
-                source: SecretArgError::StdinTwice,
-            } => 2,
+            Self::Config(_) | Self::Usage(_) | Self::Secret(SecretArgError::StdinTwice) => 2,
             Self::Service { .. }
+            | Self::StoreMissing { .. }
             | Self::Store(_)
-            | Self::Secret { .. }
+            | Self::Log(_)
+            | Self::Secret(_)
+            | Self::Randomness(_)
             | Self::Refused(_)
-            | Self::System(_) => 1,
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Runtime(_) => 1,
         }
     }
 }
@@ -102,104 +161,117 @@ pub struct Context {
     /// The configuration.
     pub config: Config,
     /// The store.
-    pub store: SqliteStore,
+    pub store: Box<dyn Store>,
     /// The time of the command.
     pub now: UnixTime,
+    json: bool,
+    warnings: RefCell<Vec<String>>,
 }
 
 impl Context {
     /// Loads the configuration and opens its store.
     ///
     /// # Errors
-    /// [`CommandError::Config`] and [`CommandError::Service`].
-    pub fn open(given: Option<&Path>) -> Result<Self, CommandError> {
-        let path = config_path(given.map(Path::to_owned));
+    /// [`CommandError::Config`], `Log`, `Service` and `StoreMissing`.
+    pub fn open(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
+        let path = config_path(args.config.clone());
         let config = config::load(&path, std::env::vars_os())?;
+        if args.log {
+            log::start(&config.log_params())?;
+        }
+        if file == StoreFile::IsThere {
+            find_store(&config, &path)?;
+        }
         let store = services::open_store(&config)
             .map_err(|source| CommandError::Service { path, source })?;
         Ok(Self {
             config,
-            store,
+            store: Box::new(store),
             now: Clock::system().now(),
+            json,
+            warnings: RefCell::default(),
         })
     }
 
-    /// Finds the secrets of a consumer and a token in the store of the configuration, opened when first asked.
-    #[expect(clippy::type_complexity, reason = "it is `request::Lookup`, by value")]
-    pub fn lookup(
-        given: Option<PathBuf>,
-    ) -> impl FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, Box<dyn Error>> {
-        move |consumer, token| {
-            let context = Self::open(given.as_deref())?;
-            let key: ConsumerKey = std::str::from_utf8(consumer)?.parse()?;
-            block_on(async {
-                let found = context.store.consumer(&key).await?;
-                let consumer = found.ok_or("the store has no such consumer")?;
-                let token_secret = match token.filter(|token| !token.is_empty()) {
-                    None => Secret::from(""),
-                    Some(token) => {
-                        secret_of_token(&context.store, std::str::from_utf8(token)?).await?
-                    }
-                };
-                let rsa_public_key = consumer
-                    .rsa_public_key
-                    .as_deref()
-                    .map(RsaPublicKey::from_pem)
-                    .transpose()?;
-                Ok(KnownSecrets {
-                    consumer_secret: consumer.secret,
-                    token_secret,
-                    rsa_public_key,
-                })
-            })?
-        }
+    /// Tells, when all is done, what is valid and unwise.
+    pub fn warn(&self, warning: String) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// A record as the caller wants to read it.
+    #[must_use]
+    pub fn show(&self, record: Record) -> String {
+        record.render(self.json)
+    }
+
+    /// A list of records as the caller wants to read it.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        Listing::new(self.json)
     }
 }
 
-async fn secret_of_token(store: &SqliteStore, token: &str) -> Result<Secret, Box<dyn Error>> {
-    if let Some(access) = store.access_token(token).await? {
-        return Ok(access.secret);
+/// Looks for the store without making it.
+fn find_store(config: &Config, path: &Path) -> Result<(), CommandError> {
+    if config.store.backend != StoreBackend::Sqlite {
+        return Ok(());
     }
-    match store.request_token(token).await? {
-        Some(request) => Ok(request.secret),
-        None => Err("the store has no such token".into()),
+    let store = config.store.url.sqlite_path();
+    // What is there and cannot be looked at is for opening to explain.
+    if matches!(store.try_exists(), Ok(false)) {
+        let path = path.to_owned();
+        return Err(CommandError::StoreMissing { path, store });
     }
+    Ok(())
 }
 
 /// Runs a future to its end.
 ///
 /// # Errors
-/// The system's, if it gives no runtime.
-pub fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    Ok(tokio::runtime::Builder::new_current_thread()
+/// [`CommandError::Runtime`]
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?
-        .block_on(future))
+        .build()
+        .map_err(CommandError::Runtime)?;
+    Ok(runtime.block_on(future))
 }
 
 /// Runs a command over the store and turns its outcome into an exit code.
-pub fn run<F: Future<Output = Result<(), CommandError>>>(
+pub fn run(
     args: &StoreArgs,
-    command: impl FnOnce(Context) -> F,
+    json: bool,
+    file: StoreFile,
+    command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
 ) -> ExitCode {
-    let outcome = Context::open(args.config.as_deref())
-        .and_then(|context| block_on(command(context)).unwrap_or_else(|error| Err(error.into())));
-    match outcome {
+    match print(args, json, file, command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(CommandError::Config(problems)) => {
-            say(&problems.to_string());
-            ExitCode::from(2)
-        }
         // Whoever reads the output has had enough.
-        Err(CommandError::System(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            say(&format!(
-                "countersign: {}",
-                error.to_string().replace('\n', " ")
-            ));
+        Err(error @ CommandError::Config(_)) => {
+            say(&error.to_string());
             ExitCode::from(error.exit_code())
         }
+        Err(error) => report(&mut io::stderr(), &error, error.exit_code()),
     }
+}
+
+fn print(
+    args: &StoreArgs,
+    json: bool,
+    file: StoreFile,
+    command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
+) -> Result<(), CommandError> {
+    let context = Context::open(args, json, file)?;
+    let text = block_on(command(&context))??;
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    for warning in context.warnings.borrow().iter() {
+        say(&format!("countersign: warning: {warning}"));
+    }
+    written.map_err(CommandError::Output)
 }

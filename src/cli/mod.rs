@@ -9,29 +9,37 @@ pub mod context;
 pub mod demo;
 pub mod explain;
 pub mod health;
+pub mod lookup;
 pub mod output;
+pub mod password;
 pub mod request;
 pub mod secret_arg;
 pub mod serve;
 pub mod sign;
 pub mod token;
+pub mod transfer;
+pub mod usage;
 pub mod user;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-use self::{context::Context, explain::ExplainArgs, sign::SignArgs};
+use self::{
+    explain::ExplainArgs,
+    lookup::lookup,
+    serve::say,
+    sign::SignArgs,
+    transfer::{ExportArgs, ImportArgs},
+};
 use crate::clock::Clock;
 
 const EXAMPLES: &str = "\
 Examples:
   countersign demo
       everything at once, for a first look
-  countersign check --config config.toml && countersign serve --config config.toml
-      the proxy in front of an API of yours
   countersign consumer add --name 'My application' --callback https://app.example/callback
-      registers a consumer, also while serve runs";
+      registers a consumer, also while countersign serve runs";
 
 /// Verifies OAuth 1.0a (RFC 5849) in front of an API that stays as it is.
 #[derive(Debug, Parser)]
@@ -57,6 +65,10 @@ enum Command {
     User(user::Args),
     /// Issues, lists and revokes access tokens
     Token(token::Args),
+    /// Writes consumers, users and access tokens to a file
+    Export(ExportArgs),
+    /// Takes consumers, users and access tokens in from a file
+    Import(ImportArgs),
     /// Signs a request and prints its Authorization header
     Sign {
         #[command(flatten)]
@@ -78,28 +90,43 @@ enum Command {
 /// Runs the program with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
-    match Cli::parse().command {
-        Command::Demo(args) => demo::run(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Check(args) => check::run(args),
-        Command::Health(args) => health::run(args),
-        Command::Consumer(args) => args.run(),
-        Command::User(args) => args.run(),
-        Command::Token(args) => args.run(),
-        Command::Sign { args, config } => {
-            let mut lookup = Context::lookup(config);
-            args.run(
+    match Cli::try_parse() {
+        Ok(cli) => cli.command.run(),
+        Err(error) if usage::is_help(&error) => {
+            // Whether anybody reads it is not this program's matter.
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+        }
+        Err(error) => {
+            say(&usage::line(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> ExitCode {
+        let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+        match self {
+            Self::Demo(args) => demo::run(args),
+            Self::Serve(args) => serve::run(args),
+            Self::Check(args) => check::run(args),
+            Self::Health(args) => health::run(args),
+            Self::Consumer(args) => args.run(),
+            Self::User(args) => args.run(),
+            Self::Token(args) => args.run(),
+            Self::Export(args) => args.run(),
+            Self::Import(args) => args.run(),
+            Self::Sign { args, config } => args.run(
                 &Clock::system(),
-                &mut lookup,
+                &mut lookup(config),
                 &mut stdin,
                 &mut stdout,
                 &mut stderr,
-            )
-        }
-        Command::Explain { args, config } => {
-            let mut lookup = Context::lookup(config);
-            args.run(&mut lookup, &mut stdin, &mut stdout, &mut stderr)
+            ),
+            Self::Explain { args, config } => {
+                args.run(&mut lookup(config), &mut stdin, &mut stdout, &mut stderr)
+            }
         }
     }
 }

@@ -1,29 +1,50 @@
 //! Records as people and programs read them.
 
-use std::io::{self, Write as _};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use serde_json::{Map, Value, json};
-
-use crate::store::record::{AccessToken, Consumer, Dialect, User};
+use crate::{
+    secret::Secret,
+    store::{
+        record::{AccessToken, Consumer, Dialect, User},
+        transfer::Imported,
+    },
+};
 
 /// A record, its members in the order they are shown.
 pub struct Record(Vec<(&'static str, Value)>);
 
+/// Whether a record is shown with its secret: only where that is issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// With it.
+    WithSecret,
+    /// Without.
+    WithoutSecret,
+}
+
 impl Record {
-    /// A consumer; the secret only where it is issued.
+    /// A consumer; `default` is the dialect of one registered without.
     #[must_use]
-    pub fn consumer(consumer: &Consumer, default: Dialect, with_secret: bool) -> Self {
+    pub fn consumer(consumer: &Consumer, default: Dialect, shown: Shown) -> Self {
         let mut members = vec![("key", json!(consumer.key))];
-        if with_secret {
-            members.push(("secret", json!(*consumer.secret.expose_text())));
+        if shown == Shown::WithSecret {
+            members.push(secret(&consumer.secret, "secret", "secret_base64"));
         }
+        let until = consumer.previous_secret.as_ref().map(|(_, until)| until);
         members.extend([
             ("name", json!(consumer.name)),
             ("callbacks", json!(consumer.callbacks)),
             ("permissions", json!(consumer.permissions)),
             ("dialect", json!(consumer.dialect.unwrap_or(default))),
+            (
+                "has_rsa_public_key",
+                json!(consumer.rsa_public_key.is_some()),
+            ),
+            ("enforce", json!(consumer.enforce)),
             ("enabled", json!(consumer.enabled)),
             ("created_at", json!(consumer.created_at)),
+            ("previous_secret_until", json!(until)),
         ]);
         Self(members)
     }
@@ -40,12 +61,12 @@ impl Record {
         ])
     }
 
-    /// An access token; the secret only where it is issued.
+    /// An access token.
     #[must_use]
-    pub fn token(token: &AccessToken, with_secret: bool) -> Self {
+    pub fn token(token: &AccessToken, shown: Shown) -> Self {
         let mut members = vec![("token", json!(token.token))];
-        if with_secret {
-            members.push(("token_secret", json!(*token.secret.expose_text())));
+        if shown == Shown::WithSecret {
+            members.push(secret(&token.secret, "token_secret", "token_secret_base64"));
         }
         members.extend([
             ("consumer", json!(token.consumer)),
@@ -59,67 +80,127 @@ impl Record {
         Self(members)
     }
 
-    /// Prints the record: as one line of JSON, or a member a line.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn print(self, as_json: bool) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+    /// What an import did.
+    #[must_use]
+    pub fn imported(imported: &Imported) -> Self {
+        Self(vec![
+            ("added", json!(imported.added)),
+            ("unchanged", json!(imported.unchanged)),
+            ("revoked", json!(imported.revoked)),
+            ("kept_out", json!(imported.kept_out)),
+        ])
+    }
+
+    /// The record as one line of JSON, or a member a line.
+    #[must_use]
+    pub fn render(self, as_json: bool) -> String {
         if as_json {
-            let object: Map<String, Value> = self
-                .0
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect();
-            return writeln!(out, "{}", Value::Object(object));
+            return self.json_line();
         }
         let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in self.0 {
-            writeln!(out, "{name:<width$}  {}", plain(&value))?;
-        }
-        Ok(())
+        let lines = self
+            .0
+            .iter()
+            .map(|(name, value)| format!("{name:<width$}  {}\n", plain(value)));
+        lines.collect()
+    }
+
+    fn json_line(&self) -> String {
+        // Names and plain values: there is nothing in it that could not be written.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
     }
 }
 
-/// Prints a list: an object a line, or a table.
-///
-/// # Errors
-/// The output's.
-pub fn print_list(records: Vec<Record>, as_json: bool) -> io::Result<()> {
-    if as_json {
-        return records
-            .into_iter()
-            .try_for_each(|record| record.print(true));
+impl Serialize for Record {
+    /// An object whose members keep their order.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
-    let Some(first) = records.first() else {
-        return Ok(());
-    };
-    let heads: Vec<String> = first
-        .0
-        .iter()
-        .map(|(name, _)| name.to_uppercase())
-        .collect();
-    let rows = records
-        .iter()
-        .map(|record| record.0.iter().map(|(_, value)| plain(value)).collect());
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = io::stdout().lock();
-    for row in &rows {
+}
+
+/// A secret as text; one that is none as base64 under another name, lest somebody take it for the secret.
+fn secret(
+    secret: &Secret,
+    text_name: &'static str,
+    base64_name: &'static str,
+) -> (&'static str, Value) {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    match std::str::from_utf8(secret.expose()) {
+        Ok(text) => (text_name, json!(text)),
+        Err(_) => (base64_name, json!(STANDARD.encode(secret.expose()))),
+    }
+}
+
+/// Members that few records have: `show` tells them, a table for people is better without.
+const RARE: [&str; 3] = ["has_rsa_public_key", "enforce", "previous_secret_until"];
+
+/// A list that is rendered as it grows, so that a long one takes no more room than its text.
+pub enum Listing {
+    /// An object a line.
+    Json(String),
+    /// A table, the heads first.
+    Table(Vec<Vec<String>>),
+}
+
+impl Listing {
+    /// A list without records.
+    #[must_use]
+    pub fn new(as_json: bool) -> Self {
+        if as_json {
+            Self::Json(String::new())
+        } else {
+            Self::Table(Vec::new())
+        }
+    }
+
+    /// Adds a record with the same members as the others.
+    pub fn push(&mut self, record: &Record) {
+        match self {
+            Self::Json(text) => text.push_str(&record.json_line()),
+            Self::Table(rows) => {
+                let columns = record.0.iter().filter(|(name, _)| !RARE.contains(name));
+                if rows.is_empty() {
+                    rows.push(columns.clone().map(|(name, _)| head(name)).collect());
+                }
+                rows.push(columns.map(|(_, value)| plain(value)).collect());
+            }
+        }
+    }
+
+    /// The whole text; empty for a list without records.
+    #[must_use]
+    pub fn finish(self) -> String {
+        match self {
+            Self::Json(text) => text,
+            Self::Table(rows) => table(&rows),
+        }
+    }
+}
+
+fn head(name: &str) -> String {
+    name.replace('_', " ").to_uppercase()
+}
+
+fn table(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(row.len().max(widths.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
         let cells = row
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}"));
-        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
     }
-    Ok(())
+    text
 }
 
 /// A value as people read it. Control characters of names that somebody else chose do not reach the terminal.
@@ -133,13 +214,12 @@ fn plain(value: &Value) -> String {
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     };
-    text.chars()
-        .map(|character| {
-            if character.is_control() {
-                '\u{fffd}'
-            } else {
-                character
-            }
-        })
-        .collect()
+    let visible = |character: char| match character.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => character,
+    };
+    text.chars().map(visible).collect()
 }
+
+#[cfg(test)]
+mod tests;

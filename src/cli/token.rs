@@ -1,22 +1,23 @@
 //! `token`: access tokens without the browser flow, and revocation.
 
-use std::{io, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
 use super::{
-    context::{self, CommandError, Context, StoreArgs},
-    output::{Record, print_list},
+    consumer,
+    context::{self, CommandError, Context, OutputArgs, StoreArgs, StoreFile},
+    output::{Record, Shown},
     user,
 };
 use crate::{
     issue::random,
     names::{ConsumerKey, Permission},
     store::{
-        Store as _,
         port::{Added, TokenFilter},
-        record::AccessToken,
+        record::{AccessToken, Consumer},
     },
+    telemetry::redact::RedactedToken,
 };
 
 /// Issues, lists and revokes access tokens.
@@ -26,23 +27,15 @@ pub struct Args {
     command: Command,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Issues an access token and prints it with its secret
-    Issue {
-        /// The consumer's key
-        #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-        consumer: ConsumerKey,
-        /// The user's name
-        #[arg(long, value_name = "NAME")]
-        user: String,
-        /// A permission that it grants; may be given again [default: all of the consumer's]
-        #[arg(long = "permission", value_name = "P")]
-        permissions: Vec<Permission>,
-    },
-    /// Lists access tokens, without their secrets
+    Issue(IssueArgs),
+    /// Lists access tokens, revoked and expired ones too, without their secrets
     List {
         /// Only those of this user
         #[arg(long, value_name = "NAME")]
@@ -54,107 +47,150 @@ enum Command {
     /// Revokes an access token for good
     Revoke {
         /// The token
-        #[arg(allow_hyphen_values = true)]
+        #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
         token: String,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct IssueArgs {
+    /// The consumer's key
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    consumer: ConsumerKey,
+    /// The name of the user that it acts for
+    #[arg(long, value_name = "NAME")]
+    user: String,
+    /// A permission that it grants; may be repeated [default: all of the consumer's]
+    #[arg(long = "permission", value_name = "P")]
+    permissions: Vec<Permission>,
 }
 
 impl Args {
     /// Runs the command.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        let Self { command, store } = self;
-        let json = store.json;
-        context::run(&store, |context| async move {
-            execute(command, &context, json).await
+        let (json, file) = (self.output.json, StoreFile::IsThere);
+        context::run(&self.store, json, file, async |context| {
+            execute(self.command, context).await
         })
     }
 }
 
-async fn execute(command: Command, context: &Context, json: bool) -> Result<(), CommandError> {
-    let store = &context.store;
+async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     match command {
-        Command::Issue {
-            consumer,
-            user,
-            permissions,
-        } => {
-            let token = issue(context, consumer, &user, permissions).await?;
-            Ok(Record::token(&token, true).print(json)?)
-        }
-        Command::List { user, consumer } => {
-            let user = match user {
-                Some(name) => Some(user::find(context, &name).await?.id),
-                None => None,
-            };
-            let filter = TokenFilter { user, consumer };
-            let mut records = Vec::new();
-            let mut after: Option<String> = None;
-            loop {
-                let page = store.access_tokens(&filter, after.as_deref(), PAGE).await?;
-                let Some(last) = page.last() else { break };
-                after = Some(last.token.clone());
-                records.extend(page.iter().map(|token| Record::token(token, false)));
-            }
-            Ok(print_list(records, json)?)
-        }
+        Command::Issue(args) => issue(args, context).await,
+        Command::List { user, consumer } => list(context, user, consumer).await,
         Command::Revoke { token } => {
-            if store.revoke_access_token(&token, context.now).await? {
-                Ok(())
-            } else {
+            let store = &context.store;
+            if !store.revoke_access_token(&token, context.now).await? {
                 let problem =
                     "there is no such access token; list them with countersign token list";
-                Err(CommandError::Refused(problem.to_owned()))
+                return Err(CommandError::Refused(problem.to_owned()));
             }
+            tracing::info!(
+                target: "audit", event = "token_revoked", by = "command", token = %RedactedToken(&token),
+            );
+            Ok(String::new())
         }
     }
 }
 
-/// So many records are asked of the store at once.
-const PAGE: u32 = 500;
-
-async fn issue(
-    context: &Context,
-    consumer: ConsumerKey,
-    user: &str,
-    permissions: Vec<Permission>,
-) -> Result<AccessToken, CommandError> {
-    let found = context.store.consumer(&consumer).await?;
-    let found = found.ok_or_else(|| {
-        CommandError::Refused(format!(
-            "no consumer has the key {consumer:?}; list them with countersign consumer list"
-        ))
-    })?;
-    let user = user::find(context, user).await?;
-    if let Some(foreign) = permissions
-        .iter()
-        .find(|permission| !found.permissions.contains(permission))
-    {
+async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandError> {
+    let consumer = find(context, &args.consumer).await?;
+    let user = user::find(context, &args.user).await?;
+    if !user.enabled {
         return Err(CommandError::Refused(format!(
-            "the consumer has no permission {foreign}; give it one with countersign consumer update"
+            "the user {:?} is disabled; enable it with countersign user enable",
+            user.name
         )));
     }
-    let permissions = if permissions.is_empty() {
-        found.permissions
-    } else {
-        permissions
-    };
     let lifetime = context.config.tokens.access_ttl.duration();
     let token = AccessToken {
-        token: random::token().map_err(io::Error::other)?,
-        secret: random::secret().map_err(io::Error::other)?,
-        consumer,
+        token: random::token()?,
+        secret: random::secret()?,
+        permissions: granted(&consumer, args.permissions)?,
+        consumer: consumer.key,
         user: user.id,
-        permissions,
         issued_at: context.now,
         expires_at: lifetime.map(|lifetime| context.now.after(lifetime)),
         last_used_at: None,
         revoked_at: None,
     };
     match context.store.issue_access_token(token.clone()).await? {
-        Added::Added => Ok(token),
-        Added::Taken => Err(CommandError::Refused(
-            "the user is disabled, or consumer or user have just been removed".to_owned(),
-        )),
+        Added::Added => {}
+        Added::Taken => {
+            let problem = "the consumer or the user has just been removed or disabled; look again";
+            return Err(CommandError::Refused(problem.to_owned()));
+        }
     }
+    if !consumer.enabled {
+        context.warn(format!(
+            "the consumer {:?} is disabled: the token works once countersign consumer enable lets it in",
+            token.consumer
+        ));
+    }
+    tracing::info!(
+        target: "audit", event = "access_token_issued", by = "command", consumer = %token.consumer,
+        user = %token.user, token = %RedactedToken(&token.token),
+    );
+    Ok(context.show(Record::token(&token, Shown::WithSecret)))
+}
+
+/// What the token grants: what was asked for, if the consumer has it all, else all that the consumer has.
+fn granted(
+    consumer: &Consumer,
+    mut asked: Vec<Permission>,
+) -> Result<Vec<Permission>, CommandError> {
+    if asked.is_empty() {
+        return Ok(consumer.permissions.clone());
+    }
+    if let Some(foreign) = asked
+        .iter()
+        .find(|permission| !consumer.permissions.contains(permission))
+    {
+        return Err(CommandError::Refused(format!(
+            "--permission {foreign}: the consumer {:?} does not have it; give it with countersign consumer update",
+            consumer.key
+        )));
+    }
+    asked.sort();
+    asked.dedup();
+    Ok(asked)
+}
+
+async fn list(
+    context: &Context,
+    user: Option<String>,
+    consumer: Option<ConsumerKey>,
+) -> Result<String, CommandError> {
+    /// So many are asked of the store at once.
+    const PAGE: u32 = 500;
+
+    // An empty list should mean that there is no token, not that a name is mistyped.
+    let user = match user {
+        Some(name) => Some(user::find(context, &name).await?.id),
+        None => None,
+    };
+    let consumer = match consumer {
+        Some(key) => Some(find(context, &key).await?.key),
+        None => None,
+    };
+    let filter = TokenFilter { user, consumer };
+    let mut listing = context.listing();
+    let mut after: Option<String> = None;
+    loop {
+        let store = &context.store;
+        let page = store.access_tokens(&filter, after.as_deref(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.token.clone());
+        for token in &page {
+            listing.push(&Record::token(token, Shown::WithoutSecret));
+        }
+    }
+    Ok(listing.finish())
+}
+
+async fn find(context: &Context, key: &ConsumerKey) -> Result<Consumer, CommandError> {
+    let found = context.store.consumer(key).await?;
+    found.ok_or_else(|| consumer::unknown(key))
 }

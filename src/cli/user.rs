@@ -1,22 +1,22 @@
 //! `user`: local accounts.
 
-use std::{
-    io::{self, Read as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
 use super::{
-    context::{self, CommandError, Context, StoreArgs},
-    output::{Record, print_list},
+    context::{self, CommandError, Context, OutputArgs, StoreArgs, StoreFile},
+    output::Record,
+    password::PasswordArgs,
 };
 use crate::{
-    issue::random,
-    login::{MAX_NAME_BYTES, password},
+    config::LoginBackend,
+    issue::{
+        random,
+        registration::{self, InvalidText},
+    },
     names::UserId,
-    secret::Secret,
-    store::{Store as _, port::Added, record::User},
+    store::{port::Added, record::User},
 };
 
 /// Manages local accounts.
@@ -26,154 +26,179 @@ pub struct Args {
     command: Command,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Makes an account
-    Add {
-        /// The name to log in with
-        name: String,
-        /// What pages call the user
-        #[arg(long)]
-        display_name: Option<String>,
-        /// The id that the API sees, never used again [default: a random one]
-        #[arg(long)]
-        id: Option<UserId>,
-        #[command(flatten)]
-        password: PasswordArgs,
-    },
+    Add(AddArgs),
     /// Lists all accounts
     List,
     /// Sets a new password and ends the user's sessions
     Passwd {
-        /// The name to log in with
-        name: String,
+        #[command(flatten)]
+        name: NameArg,
         #[command(flatten)]
         password: PasswordArgs,
     },
     /// Ends sessions and access tokens, and refuses logins until enabled
-    Disable {
-        /// The name to log in with
-        name: String,
-    },
-    /// Lets the user log in again; ended sessions and tokens stay ended
-    Enable {
-        /// The name to log in with
-        name: String,
-    },
-    /// Ends sessions and access tokens, and removes the account for good
-    Remove {
-        /// The name to log in with
-        name: String,
-    },
+    Disable(NameArg),
+    /// Lets the user log in again; what disabling ended stays ended
+    Enable(NameArg),
+    /// Removes the account for good, with its sessions and access tokens
+    Remove(NameArg),
 }
 
 #[derive(Debug, clap::Args)]
-struct PasswordArgs {
-    /// Read the password from standard input rather than ask on the terminal
-    #[arg(long)]
-    password_stdin: bool,
+struct AddArgs {
+    /// The name to log in with
+    #[arg(value_name = "NAME", value_parser = login_name)]
+    name: String,
+    /// What pages call the user [default: the name]
+    #[arg(long, value_parser = shown_name)]
+    display_name: Option<String>,
+    /// The id that the API sees, never used again [default: a random one]
+    #[arg(long, allow_hyphen_values = true)]
+    id: Option<UserId>,
+    #[command(flatten)]
+    password: PasswordArgs,
+}
+
+/// The user meant.
+#[derive(Debug, clap::Args)]
+struct NameArg {
+    /// The name to log in with
+    name: String,
+}
+
+fn login_name(text: &str) -> Result<String, InvalidText> {
+    registration::login_name(text).map(|()| text.to_owned())
+}
+
+fn shown_name(text: &str) -> Result<String, InvalidText> {
+    registration::shown_name(text).map(|()| text.to_owned())
 }
 
 impl Args {
     /// Runs the command.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        let Self { command, store } = self;
-        let json = store.json;
-        context::run(&store, |context| async move {
-            execute(command, &context, json).await
+        let file = match self.command {
+            Command::Add(_) => StoreFile::MayBeMade,
+            _ => StoreFile::IsThere,
+        };
+        context::run(&self.store, self.output.json, file, async |context| {
+            execute(self.command, context).await
         })
     }
 }
 
-async fn execute(command: Command, context: &Context, json: bool) -> Result<(), CommandError> {
+async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     let store = &context.store;
     match command {
-        Command::Add {
-            name,
-            display_name,
-            id,
+        Command::Add(args) => add(args, context).await,
+        Command::List => list(context).await,
+        Command::Passwd {
+            name: NameArg { name },
             password,
         } => {
-            check_name(&name)?;
-            if display_name
-                .as_ref()
-                .is_some_and(|name| name.chars().any(char::is_control) || name.len() > 255)
-            {
-                return Err(CommandError::Usage(
-                    "--display-name: at most 255 characters without control characters".to_owned(),
-                ));
-            }
-            let id = id.map_or_else(random_id, Ok)?;
-            let user = User {
-                id,
-                name,
-                display_name,
-                password_hash: Some(password.hash()?),
-                enabled: true,
-                created_at: context.now,
-            };
-            match store.add_user(user.clone()).await? {
-                Added::Added => Ok(Record::user(&user).print(json)?),
-                Added::Taken => Err(CommandError::Refused(format!(
-                    "the name {:?} or the id {:?} is taken, or a removed user had that id; choose others",
-                    user.name, user.id
-                ))),
-            }
-        }
-        Command::List => {
-            let mut records = Vec::new();
-            let mut after = None;
-            loop {
-                let page = store.users(after.as_ref(), PAGE).await?;
-                let Some(last) = page.last() else { break };
-                after = Some(last.id.clone());
-                records.extend(page.iter().map(Record::user));
-            }
-            Ok(print_list(records, json)?)
-        }
-        Command::Passwd { name, password } => {
             let user = find(context, &name).await?;
-            let hash = password.hash()?;
-            if store.set_password(&user.id, hash).await? {
-                Ok(())
-            } else {
-                Err(unknown(&name))
+            if !store.set_password(&user.id, password.hash()?).await? {
+                return Err(unknown(&name));
             }
+            warn_of_other_login(context);
+            audit("password_changed", &user);
+            Ok(String::new())
         }
-        Command::Disable { name } => set_enabled(context, &name, false, json).await,
-        Command::Enable { name } => set_enabled(context, &name, true, json).await,
-        Command::Remove { name } => {
+        Command::Disable(NameArg { name }) => set_enabled(context, &name, false).await,
+        Command::Enable(NameArg { name }) => set_enabled(context, &name, true).await,
+        Command::Remove(NameArg { name }) => {
             let user = find(context, &name).await?;
-            if store.remove_user(&user.id, context.now).await? {
-                Ok(())
-            } else {
-                Err(unknown(&name))
+            if !store.remove_user(&user.id, context.now).await? {
+                return Err(unknown(&name));
             }
+            audit("user_removed", &user);
+            Ok(String::new())
         }
     }
 }
 
-/// So many records are asked of the store at once.
-const PAGE: u32 = 500;
+async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
+    let AddArgs {
+        name,
+        display_name,
+        id,
+        password,
+    } = args;
+    let name_taken = || {
+        CommandError::Refused(format!(
+            "there is a user {name:?}; choose another name (letters' case makes none)"
+        ))
+    };
+    // Nobody should have to think of a password for nothing.
+    if context.store.user_by_name(&name).await?.is_some() {
+        return Err(name_taken());
+    }
+    let is_id_given = id.is_some();
+    let user = User {
+        id: id.map_or_else(random_id, Ok)?,
+        name: name.clone(),
+        display_name,
+        password_hash: Some(password.hash()?),
+        enabled: true,
+        created_at: context.now,
+    };
+    match context.store.add_user(user.clone()).await? {
+        Added::Added => {
+            warn_of_other_login(context);
+            audit("user_added", &user);
+            Ok(context.show(Record::user(&user)))
+        }
+        Added::Taken if is_id_given => Err(CommandError::Refused(format!(
+            "the id {:?} is taken or was before; give another --id, or none for a random one",
+            user.id
+        ))),
+        Added::Taken => Err(name_taken()),
+    }
+}
 
-async fn set_enabled(
-    context: &Context,
-    name: &str,
-    enabled: bool,
-    json: bool,
-) -> Result<(), CommandError> {
+async fn list(context: &Context) -> Result<String, CommandError> {
+    /// So many are asked of the store at once.
+    const PAGE: u32 = 500;
+
+    let mut listing = context.listing();
+    let mut after = None;
+    loop {
+        let page = context.store.users(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        for user in &page {
+            listing.push(&Record::user(user));
+        }
+    }
+    Ok(listing.finish())
+}
+
+async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<String, CommandError> {
     let user = find(context, name).await?;
-    if !context
-        .store
+    let store = &context.store;
+    if !store
         .set_user_enabled(&user.id, enabled, context.now)
         .await?
     {
         return Err(unknown(name));
     }
-    Ok(Record::user(&User { enabled, ..user }).print(json)?)
+    audit(
+        if enabled {
+            "user_enabled"
+        } else {
+            "user_disabled"
+        },
+        &user,
+    );
+    Ok(context.show(Record::user(&User { enabled, ..user })))
 }
 
 /// Finds a user by login name.
@@ -181,11 +206,8 @@ async fn set_enabled(
 /// # Errors
 /// [`CommandError::Refused`] if there is none.
 pub(super) async fn find(context: &Context, name: &str) -> Result<User, CommandError> {
-    context
-        .store
-        .user_by_name(name)
-        .await?
-        .ok_or_else(|| unknown(name))
+    let found = context.store.user_by_name(name).await?;
+    found.ok_or_else(|| unknown(name))
 }
 
 fn unknown(name: &str) -> CommandError {
@@ -194,59 +216,21 @@ fn unknown(name: &str) -> CommandError {
     ))
 }
 
-fn check_name(name: &str) -> Result<(), CommandError> {
-    if name.trim().is_empty() || name.chars().any(char::is_control) || name.len() > MAX_NAME_BYTES {
-        let problem = format!("NAME: 1 to {MAX_NAME_BYTES} bytes without control characters");
-        return Err(CommandError::Usage(problem));
-    }
-    Ok(())
-}
-
 fn random_id() -> Result<UserId, CommandError> {
-    let drawn = random::identifier().map_err(io::Error::other)?;
-    drawn
+    // What is drawn is of the alphabet of ids.
+    random::identifier()?
         .parse()
-        .map_err(|error| CommandError::System(io::Error::other(error)))
+        .map_err(|error| CommandError::Refused(format!("the id that was drawn is none: {error}")))
 }
 
-impl PasswordArgs {
-    /// Reads the password and hashes it.
-    fn hash(&self) -> Result<Secret, CommandError> {
-        let password = if self.password_stdin {
-            from_stdin()?
-        } else {
-            from_terminal()?
-        };
-        password::hash(&password).map_err(|error| CommandError::Usage(error.to_string()))
+fn warn_of_other_login(context: &Context) {
+    if context.config.login.backend != LoginBackend::Local {
+        context.warn(
+            "login.backend is not \"local\": this password lets nobody in until it is".to_owned(),
+        );
     }
 }
 
-/// All of standard input, but for one final newline.
-fn from_stdin() -> Result<Secret, CommandError> {
-    let mut bytes = Vec::new();
-    // One byte more than a password and its newline can have is enough to refuse it.
-    let limit = (password::MAX_BYTES + 3) as u64;
-    io::stdin().take(limit).read_to_end(&mut bytes)?;
-    if bytes.ends_with(b"\n") {
-        bytes.pop();
-    }
-    Ok(Secret::from(bytes))
-}
-
-fn from_terminal() -> Result<Secret, CommandError> {
-    let ask = |prompt| {
-        let answer = rpassword::prompt_password(prompt);
-        answer.map(Secret::from).map_err(|error| {
-            CommandError::Usage(format!(
-                "no terminal to ask on ({error}); use --password-stdin"
-            ))
-        })
-    };
-    let password = ask("Password: ")?;
-    if password != ask("Again: ")? {
-        return Err(CommandError::Refused(
-            "the two passwords differ; try again".to_owned(),
-        ));
-    }
-    Ok(password)
+fn audit(event: &'static str, user: &User) {
+    tracing::info!(target: "audit", event, by = "command", user = %user.id);
 }

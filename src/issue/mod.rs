@@ -3,4 +3,5 @@
 pub mod callback;
 pub mod permissions;
 pub mod random;
+pub mod registration;
 mod uri;

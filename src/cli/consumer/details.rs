@@ -1,0 +1,340 @@
+//! What `consumer add` and `consumer update` are told about a consumer, checked before the store is asked.
+
+use std::{fs::File, io::Read as _, path::PathBuf};
+
+use clap::ValueEnum;
+
+use super::{
+    super::context::{CommandError, Context},
+    given_or_random,
+};
+use crate::{
+    cli::secret_arg::SecretArg,
+    clock::UnixTime,
+    issue::{
+        callback::{self, CallbackError},
+        random,
+        registration::{self, InvalidText},
+    },
+    names::{ConsumerKey, Permission},
+    store::record::{Consumer, ConsumerUpdate, Dialect},
+};
+
+/// The options of `consumer add`.
+#[derive(Debug, clap::Args)]
+pub(super) struct AddArgs {
+    /// What the consent page calls it
+    #[arg(long, value_parser = name)]
+    name: String,
+    /// Its key [default: a random one]
+    #[arg(long, allow_hyphen_values = true)]
+    key: Option<ConsumerKey>,
+    /// Its secret, @FILE, or - for standard input [default: a random one]
+    #[arg(long, allow_hyphen_values = true)]
+    secret: Option<SecretArg>,
+    /// Enforce its calls even where the configuration only observes
+    #[arg(long)]
+    enforce: bool,
+    #[command(flatten)]
+    details: Details,
+}
+
+/// The options of `consumer update`; what is not given stays.
+#[derive(Debug, clap::Args)]
+pub(super) struct UpdateArgs {
+    /// What the consent page calls it
+    #[arg(long, value_parser = name)]
+    name: Option<String>,
+    /// Take all callbacks away
+    #[arg(long, conflicts_with = "callbacks")]
+    no_callbacks: bool,
+    /// Take all permissions away
+    #[arg(long, conflicts_with = "permissions")]
+    no_permissions: bool,
+    /// Follow signature.default_dialect
+    #[arg(long, conflicts_with = "dialect")]
+    no_dialect: bool,
+    /// Take the RSA key away
+    #[arg(long, conflicts_with = "rsa_public_key")]
+    no_rsa_public_key: bool,
+    /// Enforce its calls even where the configuration only observes
+    #[arg(long)]
+    enforce: bool,
+    /// Treat its calls as the configuration says
+    #[arg(long, conflicts_with = "enforce")]
+    no_enforce: bool,
+    #[command(flatten)]
+    details: Details,
+}
+
+/// What both have in common.
+#[derive(Debug, clap::Args)]
+struct Details {
+    /// Where users may be sent after deciding, or oob; may be repeated
+    #[arg(long = "callback", value_name = "URL|oob", value_parser = callback)]
+    callbacks: Vec<String>,
+    /// A permission that it may ask for; may be repeated
+    #[arg(long = "permission", value_name = "P")]
+    permissions: Vec<Permission>,
+    /// Which base string it signs protected calls with; without one it follows signature.default_dialect
+    #[arg(long)]
+    dialect: Option<DialectArg>,
+    /// PEM file with its public key, for the RSA methods
+    #[arg(long, value_name = "FILE")]
+    rsa_public_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DialectArg {
+    Rfc5849,
+    Legacy,
+}
+
+impl From<DialectArg> for Dialect {
+    fn from(argument: DialectArg) -> Self {
+        match argument {
+            DialectArg::Rfc5849 => Self::Rfc5849,
+            DialectArg::Legacy => Self::Legacy,
+        }
+    }
+}
+
+impl AddArgs {
+    /// The consumer to register, with what was not given made up.
+    pub(super) fn consumer(self, now: UnixTime) -> Result<Consumer, CommandError> {
+        let key = match self.key {
+            Some(key) => key,
+            // What is drawn is of the alphabet of keys.
+            None => random::identifier()?.parse().map_err(|error| {
+                CommandError::Refused(format!("the key that was drawn is none: {error}"))
+            })?,
+        };
+        Ok(Consumer {
+            key,
+            rsa_public_key: self.details.rsa_public_key()?,
+            secret: given_or_random(self.secret)?,
+            previous_secret: None,
+            name: self.name,
+            callbacks: once_each(self.details.callbacks),
+            permissions: once_each(self.details.permissions),
+            dialect: self.details.dialect.map(Into::into),
+            enforce: self.enforce,
+            enabled: true,
+            created_at: now,
+        })
+    }
+
+    /// Warns of what is valid and unwise.
+    pub(super) fn warn(&self, context: &Context) {
+        self.details.warn(context);
+    }
+}
+
+impl UpdateArgs {
+    /// Whether there is nothing to change.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self {
+            name,
+            no_callbacks,
+            no_permissions,
+            no_dialect,
+            no_rsa_public_key,
+            enforce,
+            no_enforce,
+            details,
+        } = self;
+        let is_flagged = *no_callbacks
+            || *no_permissions
+            || *no_dialect
+            || *no_rsa_public_key
+            || *enforce
+            || *no_enforce;
+        let is_detailed = !details.callbacks.is_empty()
+            || !details.permissions.is_empty()
+            || details.dialect.is_some()
+            || details.rsa_public_key.is_some();
+        !is_flagged && !is_detailed && name.is_none()
+    }
+
+    /// The change to make.
+    pub(super) fn update(self) -> Result<ConsumerUpdate, CommandError> {
+        let rsa_public_key = self.details.rsa_public_key()?;
+        Ok(ConsumerUpdate {
+            name: self.name,
+            callbacks: list(self.details.callbacks, self.no_callbacks),
+            permissions: list(self.details.permissions, self.no_permissions),
+            dialect: value(self.details.dialect.map(Into::into), self.no_dialect),
+            rsa_public_key: value(rsa_public_key, self.no_rsa_public_key),
+            enforce: value(self.enforce.then_some(()), self.no_enforce).map(|set| set.is_some()),
+            enabled: None,
+        })
+    }
+
+    /// Warns of what is valid and unwise.
+    pub(super) fn warn(&self, context: &Context) {
+        self.details.warn(context);
+    }
+}
+
+/// The new list, or none if the old one stays.
+fn list<T: PartialEq>(given: Vec<T>, is_cleared: bool) -> Option<Vec<T>> {
+    (is_cleared || !given.is_empty()).then(|| once_each(given))
+}
+
+/// The new value, `Some(None)` to take it away, or none if the old one stays.
+fn value<T>(given: Option<T>, is_cleared: bool) -> Option<Option<T>> {
+    if is_cleared {
+        Some(None)
+    } else {
+        given.map(Some)
+    }
+}
+
+fn once_each<T: PartialEq>(given: Vec<T>) -> Vec<T> {
+    let mut kept = Vec::with_capacity(given.len());
+    for item in given {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+fn name(text: &str) -> Result<String, InvalidText> {
+    registration::shown_name(text).map(|()| text.to_owned())
+}
+
+fn callback(text: &str) -> Result<String, CallbackError> {
+    callback::check_registration(text).map(|_| text.to_owned())
+}
+
+impl Details {
+    fn warn(&self, context: &Context) {
+        for callback in &self.callbacks {
+            if let Ok(Some(warning)) = callback::check_registration(callback) {
+                context.warn(format!("--callback {callback}: {warning}"));
+            }
+        }
+        let declared = &context.config.permission;
+        for permission in &self.permissions {
+            if !declared.is_empty() && !declared.iter().any(|entry| entry.name == *permission) {
+                context.warn(format!(
+                    "--permission {permission}: the configuration has no [[permission]] of that name"
+                ));
+            }
+        }
+    }
+
+    /// Reads and checks the key file.
+    fn rsa_public_key(&self) -> Result<Option<String>, CommandError> {
+        /// A certificate with a chain behind it has some ten.
+        const LONGEST: u64 = 256 << 10;
+
+        let Some(path) = &self.rsa_public_key else {
+            return Ok(None);
+        };
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+            .map_err(|source| CommandError::File {
+                what: format!("--rsa-public-key {}: cannot be read", path.display()),
+                source,
+            })?;
+        match registration::rsa_public_key(&text) {
+            Ok(pem) => Ok(Some(pem)),
+            Err(error) => Err(CommandError::Refused(format!(
+                "--rsa-public-key {}: {error}",
+                path.display()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn update(arguments: &[&str]) -> UpdateArgs {
+        let command = UpdateArgs::augment_args(clap::Command::new("update"));
+        let all = std::iter::once("update").chain(arguments.iter().copied());
+        UpdateArgs::from_arg_matches(&command.try_get_matches_from(all).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn leaves_alone_what_is_not_given() {
+        assert!(update(&[]).is_empty());
+        let change = update(&["--name", "New"]).update().unwrap();
+        assert_eq!(change.name.as_deref(), Some("New"));
+        assert_eq!(change.callbacks, None);
+        assert_eq!(change.permissions, None);
+        assert_eq!(change.dialect, None);
+        assert_eq!(change.rsa_public_key, None);
+        assert_eq!(change.enforce, None);
+        assert_eq!(change.enabled, None);
+    }
+
+    #[test]
+    fn replaces_lists_whole_and_names_each_once() {
+        let arguments = ["--callback", "oob", "--callback", "oob"];
+        let change = update(&arguments).update().unwrap();
+        assert_eq!(change.callbacks, Some(vec!["oob".to_owned()]));
+        let arguments = [
+            "--permission",
+            "b",
+            "--permission",
+            "a",
+            "--permission",
+            "b",
+        ];
+        let change = update(&arguments).update().unwrap();
+        let names: Vec<String> = change
+            .permissions
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(names, ["b", "a"]);
+    }
+
+    #[test]
+    fn takes_away_what_is_to_go() {
+        let every = [
+            "--no-callbacks",
+            "--no-permissions",
+            "--no-dialect",
+            "--no-rsa-public-key",
+            "--no-enforce",
+        ];
+        for flag in every {
+            assert!(!update(&[flag]).is_empty(), "{flag}");
+        }
+        let change = update(&every).update().unwrap();
+        assert_eq!(change.callbacks, Some(vec![]));
+        assert_eq!(change.permissions, Some(vec![]));
+        assert_eq!(change.dialect, Some(None));
+        assert_eq!(change.rsa_public_key, Some(None));
+        assert_eq!(change.enforce, Some(false));
+        let change = update(&["--enforce", "--dialect", "legacy"])
+            .update()
+            .unwrap();
+        assert_eq!(change.enforce, Some(true));
+        assert_eq!(change.dialect, Some(Some(Dialect::Legacy)));
+    }
+
+    #[test]
+    fn refuses_to_give_and_to_take_at_once() {
+        for arguments in [
+            ["--callback=oob", "--no-callbacks"],
+            ["--permission=a", "--no-permissions"],
+            ["--dialect=legacy", "--no-dialect"],
+            ["--rsa-public-key=x", "--no-rsa-public-key"],
+            ["--enforce", "--no-enforce"],
+        ] {
+            let command = UpdateArgs::augment_args(clap::Command::new("update"));
+            let all = std::iter::once("update").chain(arguments);
+            assert!(command.try_get_matches_from(all).is_err(), "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use super::*;
+use crate::clock::UnixTime;
+
+fn consumer() -> Consumer {
+    Consumer {
+        key: "shop".parse().unwrap(),
+        secret: Secret::from("s3cret"),
+        previous_secret: None,
+        rsa_public_key: None,
+        name: "Shop".to_owned(),
+        callbacks: vec!["https://a.test/x".to_owned(), "oob".to_owned()],
+        permissions: vec![],
+        dialect: None,
+        enforce: false,
+        enabled: true,
+        created_at: UnixTime(1_700_000_000),
+    }
+}
+
+fn token() -> AccessToken {
+    AccessToken {
+        token: "t".to_owned(),
+        secret: Secret::from("s"),
+        consumer: "shop".parse().unwrap(),
+        user: "u-1".parse().unwrap(),
+        permissions: vec!["read".parse().unwrap(), "write".parse().unwrap()],
+        issued_at: UnixTime(0),
+        expires_at: None,
+        last_used_at: Some(UnixTime(60)),
+        revoked_at: None,
+    }
+}
+
+#[test]
+fn an_object_has_the_promised_names_in_their_order() {
+    let record = Record::consumer(&consumer(), Dialect::Legacy, Shown::WithSecret);
+    assert_eq!(
+        record.render(true),
+        concat!(
+            r#"{"key":"shop","secret":"s3cret","name":"Shop","callbacks":["https://a.test/x","oob"],"permissions":[],"#,
+            r#""dialect":"legacy","has_rsa_public_key":false,"enforce":false,"enabled":true,"#,
+            r#""created_at":"2023-11-14T22:13:20Z","previous_secret_until":null}"#,
+            "\n"
+        )
+    );
+    let record = Record::token(&token(), Shown::WithSecret);
+    assert_eq!(
+        record.render(true),
+        concat!(
+            r#"{"token":"t","token_secret":"s","consumer":"shop","user":"u-1","permissions":["read","write"],"#,
+            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null}"#,
+            "\n"
+        )
+    );
+    let user = User {
+        id: "u-1".parse().unwrap(),
+        name: "alice".to_owned(),
+        display_name: None,
+        password_hash: Some(Secret::from("hash")),
+        enabled: false,
+        created_at: UnixTime(0),
+    };
+    assert_eq!(
+        Record::user(&user).render(true),
+        concat!(
+            r#"{"id":"u-1","name":"alice","display_name":null,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
+            "\n"
+        )
+    );
+}
+
+#[test]
+fn a_secret_is_shown_only_where_it_is_issued() {
+    for as_json in [true, false] {
+        let shown = Record::consumer(&consumer(), Dialect::Rfc5849, Shown::WithoutSecret);
+        assert!(!shown.render(as_json).contains("s3cret"));
+        let shown = Record::consumer(&consumer(), Dialect::Rfc5849, Shown::WithSecret);
+        assert!(shown.render(as_json).contains("s3cret"));
+    }
+}
+
+#[test]
+fn a_secret_that_is_no_text_is_not_shown_as_one() {
+    let odd = Consumer {
+        secret: Secret::from(vec![0xff, 0]),
+        ..consumer()
+    };
+    let text = Record::consumer(&odd, Dialect::Rfc5849, Shown::WithSecret).render(true);
+    assert!(text.contains(r#""secret_base64":"/wA=""#), "{text}");
+    assert!(!text.contains(r#""secret":"#), "{text}");
+}
+
+#[test]
+fn people_get_a_member_a_line() {
+    let text = Record::token(&token(), Shown::WithoutSecret).render(false);
+    assert_eq!(
+        text,
+        "token         t\n\
+         consumer      shop\n\
+         user          u-1\n\
+         permissions   read write\n\
+         issued_at     1970-01-01T00:00:00Z\n\
+         expires_at    -\n\
+         last_used_at  1970-01-01T00:01:00Z\n\
+         revoked_at    -\n"
+    );
+}
+
+#[test]
+fn people_get_lists_as_a_table() {
+    let mut listing = Listing::new(false);
+    for name in ["Shop", "Ünïcode \u{1b}[31m"] {
+        let consumer = Consumer {
+            name: name.to_owned(),
+            callbacks: vec![],
+            ..consumer()
+        };
+        listing.push(&Record::consumer(
+            &consumer,
+            Dialect::Rfc5849,
+            Shown::WithoutSecret,
+        ));
+    }
+    assert_eq!(
+        listing.finish(),
+        "KEY   NAME           CALLBACKS  PERMISSIONS  DIALECT  ENABLED  CREATED AT\n\
+         shop  Shop           -          -            rfc5849  yes      2023-11-14T22:13:20Z\n\
+         shop  Ünïcode \u{fffd}[31m  -          -            rfc5849  yes      2023-11-14T22:13:20Z\n"
+    );
+    assert_eq!(Listing::new(false).finish(), "");
+}
+
+#[test]
+fn programs_get_an_object_a_line() {
+    let mut listing = Listing::new(true);
+    listing.push(&Record::token(&token(), Shown::WithoutSecret));
+    listing.push(&Record::token(&token(), Shown::WithoutSecret));
+    let text = listing.finish();
+    assert_eq!(text.lines().count(), 2);
+    for line in text.lines() {
+        let object: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(object["token"], "t");
+    }
+}

@@ -1,0 +1,54 @@
+//! A new password: asked for on the terminal, or read from standard input.
+
+use std::io::{self, Read as _};
+
+use super::{context::CommandError, secret_arg::SecretArg};
+use crate::{login::password, secret::Secret};
+
+/// Where a command gets a new password from.
+#[derive(Debug, clap::Args)]
+pub struct PasswordArgs {
+    /// Read the password from standard input rather than ask for it on the terminal
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl PasswordArgs {
+    /// Gets the password and hashes it.
+    ///
+    /// # Errors
+    /// [`CommandError`]: there is none, it is too long, or what was typed differs.
+    pub fn hash(&self) -> Result<Secret, CommandError> {
+        let password = if self.password_stdin {
+            from_stdin()?
+        } else {
+            from_terminal()?
+        };
+        password::hash(&password).map_err(|error| CommandError::Refused(error.to_string()))
+    }
+}
+
+/// All of standard input, but for one final newline.
+fn from_stdin() -> Result<Secret, CommandError> {
+    // A password of the greatest length, its newline, and one byte more: that is enough to refuse it.
+    const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
+    Ok(SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))?)
+}
+
+/// Asks twice, without echo. It is the terminal that is asked, whatever standard input and output are.
+fn from_terminal() -> Result<Secret, CommandError> {
+    let ask = |prompt| {
+        let answer = rpassword::prompt_password(prompt).map_err(|source| CommandError::File {
+            what: "there is no terminal to ask for the password on; use --password-stdin"
+                .to_owned(),
+            source,
+        });
+        answer.map(Secret::from)
+    };
+    let password = ask("Password: ")?;
+    if password != ask("The same again: ")? {
+        let problem = "the two passwords differ, nothing is changed; try again";
+        return Err(CommandError::Refused(problem.to_owned()));
+    }
+    Ok(password)
+}

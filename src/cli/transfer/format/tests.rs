@@ -1,0 +1,405 @@
+use proptest::{collection::vec, option, prelude::*};
+
+use super::*;
+use crate::{
+    names::{ConsumerKey, Permission, UserId},
+    secret::Secret,
+    store::record::{AccessToken, Consumer, Dialect, User},
+};
+
+const NOW: UnixTime = UnixTime(1_700_000_000);
+const KEY: &str = include_str!("../../../issue/registration/public_key.pem");
+const HASH: &str =
+    "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+
+fn read_text(text: &str) -> Result<Vec<Line>, FormatError> {
+    read(text.as_bytes(), NOW).unwrap()
+}
+
+/// The records of an export with these lines.
+fn records(lines: &[&str]) -> Result<Vec<Record>, String> {
+    let text = [&[r#"{"kind":"export","version":1}"#], lines]
+        .concat()
+        .join("\n");
+    match read_text(&text) {
+        Ok(lines) => Ok(lines.into_iter().map(|line| line.record).collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let records = records(&[
+        r#"{"kind":"consumer","key":"shop","secret":"s","name":"Shop"}"#,
+        "",
+        r#"  {"id":"4711","name":"alice","kind":"user","display_name":null}  "#,
+        r#"{"kind":"token","token":"t","token_secret":"ts","consumer":"shop","user":"4711"}"#,
+    ]);
+    let expected = vec![
+        Record::Consumer(Consumer {
+            key: "shop".parse().unwrap(),
+            secret: Secret::from("s"),
+            previous_secret: None,
+            rsa_public_key: None,
+            name: "Shop".to_owned(),
+            callbacks: vec![],
+            permissions: vec![],
+            dialect: None,
+            enforce: false,
+            enabled: true,
+            created_at: NOW,
+        }),
+        Record::User(User {
+            id: "4711".parse().unwrap(),
+            name: "alice".to_owned(),
+            display_name: None,
+            password_hash: None,
+            enabled: true,
+            created_at: NOW,
+        }),
+        Record::AccessToken(AccessToken {
+            token: "t".to_owned(),
+            secret: Secret::from("ts"),
+            consumer: "shop".parse().unwrap(),
+            user: "4711".parse().unwrap(),
+            permissions: vec![],
+            issued_at: NOW,
+            expires_at: None,
+            last_used_at: None,
+            revoked_at: None,
+        }),
+    ];
+    assert_eq!(records, Ok(expected));
+}
+
+#[test]
+fn times_are_rfc_3339_of_any_offset() {
+    let created_at = |time: &str| -> Result<u64, String> {
+        let line = format!(r#"{{"kind":"user","id":"u","name":"u","created_at":{time:?}}}"#);
+        match records(&[&line])?.pop() {
+            Some(Record::User(user)) => Ok(user.created_at.0),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(created_at("1970-01-01T00:00:01Z"), Ok(1));
+    assert_eq!(created_at("1970-01-01T02:00:01.999+02:00"), Ok(1));
+    assert_eq!(created_at("@253402300800"), Ok(253_402_300_800));
+    for time in ["1969-12-31T23:59:59Z", "1970-01-01", "1", "now", "@-1", ""] {
+        assert!(created_at(time).is_err(), "{time}");
+    }
+}
+
+#[test]
+fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
+    const FIRST: &str = r#"{"kind":"user","id":"first","name":"first"}"#;
+    let consumer =
+        |members: &str| format!(r#"{{"kind":"consumer","key":"k","name":"K"{members}}}"#);
+    let key = serde_json::to_string("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
+        .unwrap();
+    for (line, expected) in [
+        ("nonsense", "3: is not a JSON object"),
+        (
+            r#"["user",{"id":"u","name":"u"}]"#,
+            "3: is not a JSON object",
+        ),
+        (r#"{"kind":"user","id"#, "3: EOF while parsing"),
+        (
+            r#"{"kind":"consumr","key":"k"}"#,
+            "3: unknown variant `consumr`, expected one of `export`, `consumer`, `user`, `token`, `removed_user`, `removed_token`",
+        ),
+        (r#"{"key":"k"}"#, "3: missing field `kind`"),
+        (
+            &consumer(""),
+            r#"3: consumer "k": secret is missing or empty"#,
+        ),
+        (
+            &consumer(r#","secret":"""#),
+            r#"3: consumer "k": secret is missing or empty"#,
+        ),
+        (
+            &consumer(r#","secret":"s","secret_base64":"cw==""#),
+            r#"3: consumer "k": secret and secret_base64 are both there; leave one out"#,
+        ),
+        (
+            &consumer(r#","secret_base64":"c""#),
+            r#"3: consumer "k": secret_base64: "#,
+        ),
+        (
+            &consumer(r#","secret":"s","enabld":false"#),
+            r#"3: consumer "k": unknown field `enabld`"#,
+        ),
+        (
+            &consumer(r#","secret":"s","enabled":true,"enabled":false"#),
+            r#"3: consumer "k": duplicate field `enabled`"#,
+        ),
+        (
+            &consumer(r#","secret":"s","previous_secret":"p""#),
+            r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
+        ),
+        (
+            &consumer(r#","secret":"s","previous_secret_until":"2026-01-01T00:00:00Z""#),
+            r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
+        ),
+        (
+            &consumer(r#","secret":"s","callbacks":["javascript:x"]"#),
+            r#"3: consumer "k": callback "javascript:x": the callback's scheme is forbidden"#,
+        ),
+        (
+            &consumer(r#","secret":"s","permissions":["a b"]"#),
+            r#"3: consumer "k": a name has only"#,
+        ),
+        (
+            &consumer(r#","secret":"s","dialect":"rfc""#),
+            r#"3: consumer "k": unknown variant `rfc`"#,
+        ),
+        (
+            &consumer(&format!(r#","secret":"s","rsa_public_key":{key}"#)),
+            r#"3: consumer "k": rsa_public_key: this is a private key"#,
+        ),
+        (
+            r#"{"kind":"consumer","key":"a/b","secret":"s","name":"x"}"#,
+            r#"3: consumer "a/b": a name has only"#,
+        ),
+        (
+            r#"{"kind":"consumer","key":"k","secret":"s","name":"a\nb"}"#,
+            r#"3: consumer "k": name: it has a control character in it"#,
+        ),
+        (
+            r#"{"kind":"user","id":"u","name":" "}"#,
+            r#"3: user "u": name: it begins or ends with white space"#,
+        ),
+        (
+            r#"{"kind":"user","id":"u","name":"u","display_name":""}"#,
+            r#"3: user "u": display_name: it is empty"#,
+        ),
+        (
+            r#"{"kind":"user","id":"u","name":"u","password_hash":"$2y$10$abc"}"#,
+            r#"3: user "u": password_hash is not an argon2id hash"#,
+        ),
+        (
+            r#"{"kind":"user","id":"first","name":"other"}"#,
+            r#"3: user "first": stands on line 2 already"#,
+        ),
+        (
+            r#"{"kind":"token","token":"a b","token_secret":"s","consumer":"k","user":"u"}"#,
+            r#"3: token "a b": token: it has other than visible ASCII characters in it"#,
+        ),
+        (
+            r#"{"kind":"token","token":"t","token_secret":"","consumer":"k","user":"u"}"#,
+            r#"3: token "t": token_secret is missing or empty"#,
+        ),
+        (
+            r#"{"kind":"removed_token","token":""}"#,
+            r#"3: removed_token "": token: it is empty"#,
+        ),
+        (
+            r#"{"kind":"removed_user","id":""}"#,
+            r#"3: removed_user "": a name needs at least one character"#,
+        ),
+        (
+            r#"{"kind":"export","version":1}"#,
+            "3: a second export begins here",
+        ),
+    ] {
+        let error = records(&[FIRST, line]).expect_err(line);
+        assert!(error.starts_with(expected), "{line}: {error}");
+        assert!(!error.contains('\n'), "{line}: {error}");
+    }
+}
+
+#[test]
+fn the_first_line_tells_version_and_count() {
+    const USER: &str = r#"{"kind":"user","id":"u","name":"u"}"#;
+    for (text, expected) in [
+        ("", "1: the first line of an export is"),
+        ("\n\n", "1: the first line of an export is"),
+        (USER, "1: the first line of an export is"),
+        ("\nnonsense", "2: the first line of an export is"),
+        (r#"{"kind":"export"}"#, "1: the first line of an export is"),
+        (
+            r#"{"kind":"export","version":2}"#,
+            "1: the export is of version 2 and this program reads 1",
+        ),
+        (
+            r#"{"kind":"export","version":2,"more":{}}"#,
+            "1: the export is of version 2 and this program reads 1",
+        ),
+        (
+            r#"{"kind":"export","version":1,"more":{}}"#,
+            "1: the first line of an export is",
+        ),
+        (
+            &format!("{{\"kind\":\"export\",\"version\":1,\"records\":2}}\n{USER}\n"),
+            "2: the file ends after 1 of 2 records",
+        ),
+        (
+            &format!("{{\"kind\":\"export\",\"version\":1,\"records\":0}}\n{USER}\n"),
+            "2: the file ends after 1 of 0 records",
+        ),
+    ] {
+        let error = read_text(text).expect_err(text).to_string();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+    let text = format!("{{\"kind\":\"export\",\"version\":1,\"records\":1}}\r\n{USER}\r\n");
+    let lines = read_text(&text).unwrap();
+    assert_eq!((lines.len(), lines[0].number), (1, 2));
+}
+
+#[test]
+fn a_secret_that_is_no_text_is_written_as_base64() {
+    let record = Record::AccessToken(AccessToken {
+        token: "t".to_owned(),
+        secret: Secret::from(vec![0xff, 0, b'"']),
+        consumer: "c".parse().unwrap(),
+        user: "u".parse().unwrap(),
+        permissions: vec![],
+        issued_at: NOW,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+    });
+    let text = write(&[record]);
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"kind":"export","version":1,"records":1}"#,
+            "\n",
+            r#"{"kind":"token","token":"t","token_secret_base64":"/wAi","consumer":"c","user":"u","permissions":[],"#,
+            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null}"#,
+            "\n"
+        )
+    );
+}
+
+fn secret() -> impl Strategy<Value = Secret> {
+    prop_oneof![
+        vec(any::<u8>(), 1..40).prop_map(Secret::from),
+        "\\PC{1,20}".prop_map(Secret::from),
+        any::<String>()
+            .prop_filter("a secret has a byte", |text| !text.is_empty())
+            .prop_map(Secret::from),
+    ]
+}
+
+fn time() -> impl Strategy<Value = UnixTime> {
+    prop_oneof![0..4_000_000_000_u64, any::<u64>()].prop_map(UnixTime)
+}
+
+fn key() -> impl Strategy<Value = ConsumerKey> {
+    "[A-Za-z0-9._~@+:-]{1,255}".prop_map(|text| text.parse().unwrap())
+}
+
+fn id() -> impl Strategy<Value = UserId> {
+    "[A-Za-z0-9._~@+:-]{1,255}".prop_map(|text| text.parse().unwrap())
+}
+
+fn permissions() -> impl Strategy<Value = Vec<Permission>> {
+    vec(
+        "[A-Za-z0-9._~@+:-]{1,20}".prop_map(|text| text.parse().unwrap()),
+        0..4,
+    )
+}
+
+/// A name of any script, quotes and backslashes among it.
+fn shown_name() -> impl Strategy<Value = String> {
+    r#"[\PC&&[^\pZ]][\PC"\\]{0,30}[\PC&&[^\pZ]]"#.prop_filter("a name", |text| {
+        crate::issue::registration::shown_name(text).is_ok()
+    })
+}
+
+prop_compose! {
+    fn consumer()(
+        (key, secret, previous_secret, rsa) in (key(), secret(), option::of((secret(), time())), any::<bool>()),
+        (name, callbacks, permissions) in (
+            shown_name(),
+            vec(prop_oneof![Just("oob".to_owned()), "https://[a-z]{1,9}\\.test/[a-z0-9%5B']{0,9}\\?a=b"], 0..3),
+            permissions(),
+        ),
+        dialect in option::of(prop_oneof![Just(Dialect::Rfc5849), Just(Dialect::Legacy)]),
+        (enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), time()),
+    ) -> Record {
+        Record::Consumer(Consumer {
+            key, secret, previous_secret, name, permissions, dialect, enforce, enabled, created_at,
+            rsa_public_key: rsa.then(|| KEY.to_owned()),
+            callbacks: callbacks
+                .into_iter()
+                .filter(|text| crate::issue::callback::check_registration(text).is_ok())
+                .collect(),
+        })
+    }
+}
+
+prop_compose! {
+    fn user()(
+        id in id(),
+        name in shown_name(),
+        display_name in option::of(shown_name()),
+        has_password in any::<bool>(),
+        enabled in any::<bool>(),
+        created_at in time(),
+    ) -> Record {
+        let password_hash = has_password.then(|| Secret::from(HASH));
+        Record::User(User { id, name, display_name, password_hash, enabled, created_at })
+    }
+}
+
+prop_compose! {
+    fn access_token()(
+        token in "[!-~]{1,255}",
+        secret in secret(),
+        consumer in key(),
+        user in id(),
+        permissions in permissions(),
+        issued_at in time(),
+        expires_at in option::of(time()),
+        last_used_at in option::of(time()),
+        revoked_at in option::of(time()),
+    ) -> Record {
+        Record::AccessToken(AccessToken {
+            token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, revoked_at,
+        })
+    }
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    prop_oneof![
+        consumer(),
+        user(),
+        access_token(),
+        id().prop_map(Record::RemovedUser),
+        "[!-~]{1,255}".prop_map(Record::RemovedToken),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn reads_back_what_it_writes(mut written in vec(record(), 0..8)) {
+        written.sort_by_key(name);
+        written.dedup_by_key(|record| name(record));
+        let text = write(&written);
+        prop_assert_eq!(text.lines().count(), written.len() + 1);
+        let read: Vec<Record> = read_text(&text)
+            .map_err(|error| TestCaseError::fail(error.to_string()))?
+            .into_iter()
+            .map(|line| line.record)
+            .collect();
+        prop_assert_eq!(read, written);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_is_refused(written in vec(user(), 1..4), share in 0.0..1.0) {
+        let text = write(&written);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
+        let cut = (text.trim_end().len() as f64 * share) as usize;
+        if text.is_char_boundary(cut) {
+            prop_assert!(read_text(&text[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn never_panics_on_any_text(text in vec(any::<u8>(), 0..200)) {
+        let _ = read(&text[..], NOW).unwrap();
+        let head = [&b"{\"kind\":\"export\",\"version\":1}\n"[..], &text].concat();
+        let _ = read(&head[..], NOW).unwrap();
+    }
+}

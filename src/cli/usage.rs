@@ -1,0 +1,115 @@
+//! Wrong usage, told in one line: what clap explains in a paragraph, and the help that says more.
+
+use std::fmt::Write as _;
+
+use clap::error::ErrorKind;
+
+/// Whether clap's "error" is the help or the version that was asked for, or help in place of a command.
+#[must_use]
+pub fn is_help(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
+}
+
+/// The one line for wrong usage.
+#[must_use]
+pub fn line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let mut said = Vec::new();
+    let mut command = "countersign".to_owned();
+    for line in text.lines().map(str::trim) {
+        if let Some(usage) = line.strip_prefix("Usage: ") {
+            // The words of the command; the first placeholder or option ends them.
+            let is_word = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+            let words: Vec<&str> = usage.split(' ').take_while(is_word).collect();
+            command = words.join(" ");
+            break;
+        }
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        if !line.is_empty() && !line.starts_with("For more information") {
+            said.push(line);
+        }
+    }
+    let mut told = format!("countersign: {}; see {command} --help", said.join("; "));
+    // A list that clap puts below its sentence.
+    told = told.replace(":; ", ": ");
+    escaped(&told)
+}
+
+/// What was mistyped may hold anything; a line is one line, and nothing in it steers a terminal.
+fn escaped(text: &str) -> String {
+    text.chars().fold(String::new(), |mut line, character| {
+        if character.is_control() {
+            // Writing to a String does not fail.
+            let _ = write!(line, "{}", character.escape_default());
+        } else {
+            line.push(character);
+        }
+        line
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn told(arguments: &[&str]) -> String {
+        let all = std::iter::once("countersign").chain(arguments.iter().copied());
+        line(&Cli::try_parse_from(all).unwrap_err())
+    }
+
+    #[test]
+    fn tells_wrong_usage_in_one_line() {
+        for (arguments, expected) in [
+            (
+                &["consumer", "add"][..],
+                "countersign: the following required arguments were not provided: --name <NAME>; see countersign consumer add --help",
+            ),
+            (
+                &["serve", "--nonsense"],
+                "countersign: unexpected argument '--nonsense' found; see countersign serve --help",
+            ),
+            (
+                &["user", "list", "--jsn"],
+                "countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help",
+            ),
+            (
+                &["consumer", "show", "a b"],
+                "countersign: invalid value 'a b' for '<KEY>': a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it; see countersign --help",
+            ),
+        ] {
+            assert_eq!(told(arguments), expected);
+        }
+    }
+
+    #[test]
+    fn stays_one_line_whatever_was_typed() {
+        for value in ["a\nb", "\u{1b}[31m", "\n\nUsage: x\n"] {
+            let line = told(&["consumer", "show", value]);
+            assert!(!line.contains(char::is_control), "{line:?}");
+            assert!(line.starts_with("countersign: invalid value"), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn tells_help_from_mistakes() {
+        for (arguments, expected) in [
+            (&["--help"][..], true),
+            (&["--version"], true),
+            (&[], true),
+            (&["consumer"], true),
+            (&["consumer", "ad"], false),
+        ] {
+            let all = std::iter::once("countersign").chain(arguments.iter().copied());
+            let error = Cli::try_parse_from(all).unwrap_err();
+            assert_eq!(is_help(&error), expected, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a consumer, a user or a token must be like to be registered, beyond what its types say already: the same on
+//! the command line and in an import.
+
+use thiserror::Error;
+
+use crate::{
+    login::MAX_NAME_BYTES,
+    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+};
+
+/// The longest name that pages show, in characters.
+pub const MAX_SHOWN_CHARACTERS: usize = 255;
+/// The longest identifier of a token, in bytes; ours are shorter, those of an earlier system may be anything.
+pub const MAX_TOKEN_BYTES: usize = 255;
+
+/// Why a text cannot be registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum InvalidText {
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It is too long.
+    #[error("it is longer than {0} {1}")]
+    TooLong(usize, &'static str),
+    /// A line break or another control character, which no page and no terminal should get.
+    #[error("it has a control character in it")]
+    Control,
+    /// White space that nobody sees and everybody would have to type.
+    #[error("it begins or ends with white space")]
+    Edge,
+    /// A token travels in headers and on command lines.
+    #[error("it has other than visible ASCII characters in it")]
+    NotVisible,
+}
+
+/// Checks what pages call a consumer or a user.
+///
+/// # Errors
+/// Every [`InvalidText`] but `NotVisible`.
+pub fn shown_name(text: &str) -> Result<(), InvalidText> {
+    if text.chars().count() > MAX_SHOWN_CHARACTERS {
+        return Err(InvalidText::TooLong(MAX_SHOWN_CHARACTERS, "characters"));
+    }
+    readable(text)
+}
+
+/// Checks a name to log in with; its length is counted in bytes, as the login page counts it.
+///
+/// # Errors
+/// Every [`InvalidText`] but `NotVisible`.
+pub fn login_name(text: &str) -> Result<(), InvalidText> {
+    if text.len() > MAX_NAME_BYTES {
+        return Err(InvalidText::TooLong(MAX_NAME_BYTES, "bytes"));
+    }
+    readable(text)
+}
+
+/// Checks the identifier of a token that another system gave out.
+///
+/// # Errors
+/// [`InvalidText::Empty`], `TooLong` and `NotVisible`.
+pub fn token(text: &str) -> Result<(), InvalidText> {
+    if text.is_empty() {
+        Err(InvalidText::Empty)
+    } else if text.len() > MAX_TOKEN_BYTES {
+        Err(InvalidText::TooLong(MAX_TOKEN_BYTES, "bytes"))
+    } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Err(InvalidText::NotVisible)
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks a public key and returns what is to be kept of the file it stands in: its first PEM block, which is the one
+/// that counts. What stands behind it may be a private key.
+///
+/// # Errors
+/// [`InvalidRsaKey`]
+pub fn rsa_public_key(file: &str) -> Result<String, InvalidRsaKey> {
+    RsaPublicKey::from_pem(file)?;
+    let start = file.find("-----BEGIN ").ok_or(InvalidRsaKey::NoPem)?;
+    let block = &file[start..];
+    let last = block.find("-----END ").ok_or(InvalidRsaKey::NoPem)?;
+    let end = block[last..]
+        .find(['\r', '\n'])
+        .map_or(block.len(), |length| last + length);
+    Ok(format!("{}\n", block[..end].trim_end()))
+}
+
+fn readable(text: &str) -> Result<(), InvalidText> {
+    if text.is_empty() {
+        Err(InvalidText::Empty)
+    } else if text.chars().any(char::is_control) {
+        Err(InvalidText::Control)
+    } else if text.trim() != text {
+        Err(InvalidText::Edge)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_names_of_any_script_and_nothing_that_steers_a_terminal() {
+        for (text, expected) in [
+            ("Ünïcode's \"shop\" 商店", Ok(())),
+            ("", Err(InvalidText::Empty)),
+            (" ", Err(InvalidText::Edge)),
+            ("alice ", Err(InvalidText::Edge)),
+            ("a\nb", Err(InvalidText::Control)),
+            ("\u{1b}[31m", Err(InvalidText::Control)),
+        ] {
+            assert_eq!(shown_name(text), expected, "{text:?}");
+            assert_eq!(login_name(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_what_is_shown_in_characters_and_the_rest_in_bytes() {
+        let long = "é".repeat(255);
+        assert_eq!(shown_name(&long), Ok(()));
+        assert!(shown_name(&format!("{long}é")).is_err());
+        assert!(login_name(&long).is_err());
+        assert_eq!(login_name(&"e".repeat(255)), Ok(()));
+        assert_eq!(token(&"e".repeat(255)), Ok(()));
+        assert!(token(&"e".repeat(256)).is_err());
+    }
+
+    #[test]
+    fn takes_tokens_of_visible_ascii() {
+        assert_eq!(token("a/b+c=~!"), Ok(()));
+        for text in ["a b", "é", "a\n", "\u{7f}"] {
+            assert_eq!(token(text), Err(InvalidText::NotVisible), "{text:?}");
+        }
+        assert_eq!(token(""), Err(InvalidText::Empty));
+    }
+
+    const KEY: &str = include_str!("registration/public_key.pem");
+
+    #[test]
+    fn keeps_the_block_that_counts_of_a_key_file() {
+        assert_eq!(rsa_public_key(KEY).unwrap(), KEY);
+        let kept = KEY.trim_end();
+        for file in [
+            kept.to_owned(),
+            format!("Bag Attributes\n{KEY}"),
+            format!("{KEY}-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+        ] {
+            assert_eq!(rsa_public_key(&file).unwrap(), KEY, "{file}");
+        }
+        assert!(rsa_public_key("no key").is_err());
+    }
+}
