@@ -3,13 +3,12 @@
 
 use thiserror::Error;
 
-use crate::{
-    login::MAX_NAME_BYTES,
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
-};
+use crate::oauth::{RsaPublicKey, rsa::InvalidRsaKey};
 
 /// The longest name that pages show, in characters.
 pub const MAX_SHOWN_CHARACTERS: usize = 255;
+/// The longest name to log in with, in bytes.
+pub const MAX_LOGIN_NAME_BYTES: usize = 255;
 /// The longest identifier of a token, in bytes; ours are shorter, those of an earlier system may be anything.
 pub const MAX_TOKEN_BYTES: usize = 255;
 
@@ -49,8 +48,8 @@ pub fn shown_name(text: &str) -> Result<(), InvalidText> {
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
 pub fn login_name(text: &str) -> Result<(), InvalidText> {
-    if text.len() > MAX_NAME_BYTES {
-        return Err(InvalidText::TooLong(MAX_NAME_BYTES, "bytes"));
+    if text.len() > MAX_LOGIN_NAME_BYTES {
+        return Err(InvalidText::TooLong(MAX_LOGIN_NAME_BYTES, "bytes"));
     }
     readable(text)
 }
@@ -127,6 +126,11 @@ mod tests {
         assert_eq!(login_name(&"e".repeat(255)), Ok(()));
         assert_eq!(token(&"e".repeat(255)), Ok(()));
         assert!(token(&"e".repeat(256)).is_err());
+    }
+
+    #[test]
+    fn registers_no_name_that_could_not_log_in() {
+        assert_eq!(MAX_LOGIN_NAME_BYTES, crate::login::MAX_NAME_BYTES);
     }
 
     #[test]
