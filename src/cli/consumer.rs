@@ -95,7 +95,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
         Command::Add(args) => add(*args, context).await,
         Command::List => list(context).await,
         Command::Show(KeyArg { key }) => {
-            let found = context.store.consumer(&key).await?;
+            let found = context.store()?.consumer(&key).await?;
             Ok(show(context, &found.ok_or_else(|| unknown(&key))?))
         }
         Command::Update {
@@ -117,7 +117,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
         Command::Disable(KeyArg { key }) => enable(context, &key, false).await,
         Command::Enable(KeyArg { key }) => enable(context, &key, true).await,
         Command::Remove(KeyArg { key }) => {
-            if !context.store.remove_consumer(&key).await? {
+            if !context.store()?.remove_consumer(&key).await? {
                 return Err(unknown(&key));
             }
             tracing::info!(target: "audit", event = "consumer_removed", by = "command", consumer = %key);
@@ -129,7 +129,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
 async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     args.warn(context);
     let consumer = args.consumer(context.now)?;
-    match context.store.add_consumer(consumer.clone()).await? {
+    match context.store()?.add_consumer(consumer.clone()).await? {
         Added::Added => {
             tracing::info!(target: "audit", event = "consumer_registered", by = "command", consumer = %consumer.key);
             Ok(show_secret(context, &consumer))
@@ -149,7 +149,7 @@ async fn list(context: &Context) -> Result<String, CommandError> {
     let mut listing = context.listing();
     let mut after = None;
     loop {
-        let page = context.store.consumers(after.as_ref(), PAGE).await?;
+        let page = context.store()?.consumers(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.key.clone());
         for consumer in &page {
@@ -167,7 +167,7 @@ async fn rotate(
 ) -> Result<String, CommandError> {
     let secret = given_or_random(secret)?;
     let until = grace.map(|grace| context.now.after(grace));
-    let store = &context.store;
+    let store = context.store()?;
     let rotated = store.rotate_consumer_secret(key, secret, until).await?;
     let consumer = rotated.ok_or_else(|| unknown(key))?;
     tracing::info!(target: "audit", event = "consumer_secret_rotated", by = "command", consumer = %key);
@@ -196,7 +196,7 @@ async fn change(
         Some(false) => "consumer_disabled",
         None => "consumer_changed",
     };
-    let changed = context.store.update_consumer(key, update).await?;
+    let changed = context.store()?.update_consumer(key, update).await?;
     let consumer = changed.ok_or_else(|| unknown(key))?;
     tracing::info!(target: "audit", event, by = "command", consumer = %key);
     Ok(show(context, &consumer))

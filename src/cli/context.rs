@@ -9,9 +9,9 @@
 //! but only with `--log`: whoever types a command reads its output, and a job that has to leave a trace asks for it.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -139,7 +139,7 @@ pub enum CommandError {
 
 impl CommandError {
     /// 2 for wrong usage and an invalid configuration, 1 for everything else.
-    const fn exit_code(&self) -> u8 {
+    pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage(_) | Self::Secret(SecretArgError::StdinTwice) => 2,
             Self::Service { .. }
@@ -156,41 +156,69 @@ impl CommandError {
     }
 }
 
-/// A configuration and its store, open.
+/// A configuration and its store, which is opened when it is first asked for: what fails before leaves none behind.
 pub struct Context {
     /// The configuration.
     pub config: Config,
-    /// The store.
-    pub store: Box<dyn Store>,
     /// The time of the command.
     pub now: UnixTime,
+    path: PathBuf,
+    store: OnceCell<Box<dyn Store>>,
     json: bool,
     warnings: RefCell<Vec<String>>,
 }
 
 impl Context {
-    /// Loads the configuration and opens its store.
+    /// Loads the configuration.
     ///
     /// # Errors
-    /// [`CommandError::Config`], `Log`, `Service` and `StoreMissing`.
-    pub fn open(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
+    /// [`CommandError::Config`], `Log` and `StoreMissing`.
+    pub fn load(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
         let path = config_path(args.config.clone());
         let config = config::load(&path, std::env::vars_os())?;
         if args.log {
             log::start(&config.log_params())?;
         }
-        if file == StoreFile::IsThere {
-            find_store(&config, &path)?;
-        }
-        let store = services::open_store(&config)
-            .map_err(|source| CommandError::Service { path, source })?;
-        Ok(Self {
+        let context = Self {
             config,
-            store: Box::new(store),
             now: Clock::system().now(),
+            path,
+            store: OnceCell::new(),
             json,
             warnings: RefCell::default(),
-        })
+        };
+        if file == StoreFile::IsThere && !context.is_store_there() {
+            return Err(CommandError::StoreMissing {
+                store: context.config.store.url.sqlite_path(),
+                path: context.path,
+            });
+        }
+        Ok(context)
+    }
+
+    /// Whether there is a store to open, rather than one to begin.
+    #[must_use]
+    pub fn is_store_there(&self) -> bool {
+        let settings = &self.config.store;
+        // What is there and cannot be looked at is for opening to explain.
+        settings.backend != StoreBackend::Sqlite
+            || !matches!(settings.url.sqlite_path().try_exists(), Ok(false))
+    }
+
+    /// The store.
+    ///
+    /// # Errors
+    /// [`CommandError::Service`] if it cannot be opened.
+    pub fn store(&self) -> Result<&dyn Store, CommandError> {
+        if let Some(store) = self.store.get() {
+            return Ok(&**store);
+        }
+        let opened = services::open_store(&self.config);
+        let store = opened.map_err(|source| CommandError::Service {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(&**self.store.get_or_init(|| Box::new(store)))
     }
 
     /// Tells, when all is done, what is valid and unwise.
@@ -209,20 +237,6 @@ impl Context {
     pub fn listing(&self) -> Listing {
         Listing::new(self.json)
     }
-}
-
-/// Looks for the store without making it.
-fn find_store(config: &Config, path: &Path) -> Result<(), CommandError> {
-    if config.store.backend != StoreBackend::Sqlite {
-        return Ok(());
-    }
-    let store = config.store.url.sqlite_path();
-    // What is there and cannot be looked at is for opening to explain.
-    if matches!(store.try_exists(), Ok(false)) {
-        let path = path.to_owned();
-        return Err(CommandError::StoreMissing { path, store });
-    }
-    Ok(())
 }
 
 /// Runs a future to its end.
@@ -264,7 +278,7 @@ fn print(
     file: StoreFile,
     command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
 ) -> Result<(), CommandError> {
-    let context = Context::open(args, json, file)?;
+    let context = Context::load(args, json, file)?;
     let text = block_on(command(&context))??;
     let mut stdout = io::stdout().lock();
     let written = stdout

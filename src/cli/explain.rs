@@ -4,7 +4,7 @@ mod text;
 
 use std::{
     error::Error,
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::PathBuf,
     process::ExitCode,
 };
@@ -14,6 +14,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{
+    lookup,
     request::{KnownSecrets, Lookup, Request, RequestArgs, RequestArgsError, report},
     secret_arg::{SecretArg, SecretArgError},
 };
@@ -61,7 +62,7 @@ enum ExplainError {
     KeyFile {
         path: PathBuf,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     #[error("{}", .path.display())]
     Key {
@@ -76,19 +77,16 @@ enum ExplainError {
         source: Box<dyn Error>,
     },
     #[error("cannot write the result")]
-    Output(#[from] std::io::Error),
+    Output(#[from] io::Error),
 }
 
 impl ExplainError {
-    /// 2 for wrong usage, 1 for everything else.
+    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
     fn exit_code(&self) -> u8 {
         match self {
+            Self::Lookup { source, .. } => lookup::exit_code(&**source),
             Self::Request(_) | Self::Secret(SecretArgError::StdinTwice) => 2,
-            Self::Secret(_)
-            | Self::KeyFile { .. }
-            | Self::Key { .. }
-            | Self::Lookup { .. }
-            | Self::Output(_) => 1,
+            Self::Secret(_) | Self::KeyFile { .. } | Self::Key { .. } | Self::Output(_) => 1,
         }
     }
 }
@@ -125,6 +123,10 @@ impl ExplainArgs {
     ) -> ExitCode {
         match self.print(lookup, stdin, stdout) {
             Ok(()) => ExitCode::SUCCESS,
+            // Whoever reads the output has had enough.
+            Err(ExplainError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
             Err(error) => report(stderr, &error, error.exit_code()),
         }
     }
@@ -138,8 +140,7 @@ impl ExplainArgs {
         let request = self.request.request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
         if self.json {
-            let object =
-                serde_json::to_string(&explanation.to_json()).map_err(std::io::Error::from)?;
+            let object = serde_json::to_string(&explanation.to_json()).map_err(io::Error::from)?;
             writeln!(stdout, "{object}")?;
         } else {
             text::write(&explanation, stdout)?;

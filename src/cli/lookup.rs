@@ -3,22 +3,28 @@
 use std::{error::Error, path::PathBuf};
 
 use super::{
-    context::{Context, StoreArgs, StoreFile, block_on},
-    request::KnownSecrets,
+    context::{CommandError, Context, StoreArgs, StoreFile, block_on},
+    request::{KnownSecrets, Lookup},
 };
 use crate::{names::ConsumerKey, oauth::RsaPublicKey, secret::Secret, store::Store};
 
 /// Finds the secrets of a consumer and a token in the store of the configuration, opened when first asked.
-#[expect(clippy::type_complexity, reason = "it is `request::Lookup`, by value")]
-pub fn lookup(
-    config: Option<PathBuf>,
-) -> impl FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, Box<dyn Error>> {
-    move |consumer, token| {
-        let context = Context::open(&StoreArgs::of(config.clone()), false, StoreFile::IsThere)?;
+#[must_use]
+pub fn lookup(config: Option<PathBuf>) -> Box<Lookup<'static>> {
+    Box::new(move |consumer, token| {
+        let context = Context::load(&StoreArgs::of(config.clone()), false, StoreFile::IsThere)?;
         let key: ConsumerKey = std::str::from_utf8(consumer)?.parse()?;
         let token = token.map(std::str::from_utf8).transpose()?;
-        block_on(find(&*context.store, &key, token))?
-    }
+        block_on(find(context.store()?, &key, token))?
+    })
+}
+
+/// The exit code for secrets that could not be looked up: 2 if it was the configuration, else 1.
+#[must_use]
+pub fn exit_code(error: &(dyn Error + 'static)) -> u8 {
+    error
+        .downcast_ref::<CommandError>()
+        .map_or(1, CommandError::exit_code)
 }
 
 async fn find(

@@ -119,13 +119,13 @@ impl Command {
             Self::Import(args) => args.run(),
             Self::Sign { args, config } => args.run(
                 &Clock::system(),
-                &mut lookup(config),
+                &mut *lookup(config),
                 &mut stdin,
                 &mut stdout,
                 &mut stderr,
             ),
             Self::Explain { args, config } => {
-                args.run(&mut lookup(config), &mut stdin, &mut stdout, &mut stderr)
+                args.run(&mut *lookup(config), &mut stdin, &mut stdout, &mut stderr)
             }
         }
     }

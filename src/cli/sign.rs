@@ -2,7 +2,7 @@
 
 use std::{
     error::Error,
-    io::{Read, Write},
+    io::{self, Read, Write},
     process::ExitCode,
 };
 
@@ -11,6 +11,7 @@ use clap::Args;
 use thiserror::Error;
 
 use super::{
+    lookup,
     request::{Lookup, Request, RequestArgs, RequestArgsError},
     secret_arg::{SecretArg, SecretArgError},
 };
@@ -82,22 +83,19 @@ enum SignError {
     #[error("no random numbers to be had")]
     Random,
     #[error("cannot write the result")]
-    Output(#[from] std::io::Error),
+    Output(#[from] io::Error),
 }
 
 impl SignError {
-    /// 2 for wrong usage, 1 for everything else.
+    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
     fn exit_code(&self) -> u8 {
         match self {
+            Self::Lookup { source, .. } => lookup::exit_code(&**source),
             Self::Request(_)
             | Self::UnknownMethod(_)
             | Self::PrivateKey(_)
             | Self::Secret(SecretArgError::StdinTwice) => 2,
-            Self::Secret(_)
-            | Self::Lookup { .. }
-            | Self::Shape(_)
-            | Self::Random
-            | Self::Output(_) => 1,
+            Self::Secret(_) | Self::Shape(_) | Self::Random | Self::Output(_) => 1,
         }
     }
 }
@@ -117,6 +115,10 @@ impl SignArgs {
             .and_then(|line| Ok(writeln!(stdout, "{line}")?));
         match printed {
             Ok(()) => ExitCode::SUCCESS,
+            // Whoever reads the output has had enough.
+            Err(SignError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
             Err(error) => super::request::report(stderr, &error, error.exit_code()),
         }
     }

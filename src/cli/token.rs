@@ -81,7 +81,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
         Command::Issue(args) => issue(args, context).await,
         Command::List { user, consumer } => list(context, user, consumer).await,
         Command::Revoke { token } => {
-            let store = &context.store;
+            let store = context.store()?;
             if !store.revoke_access_token(&token, context.now).await? {
                 let problem =
                     "there is no such access token; list them with countersign token list";
@@ -116,7 +116,7 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
         last_used_at: None,
         revoked_at: None,
     };
-    match context.store.issue_access_token(token.clone()).await? {
+    match context.store()?.issue_access_token(token.clone()).await? {
         Added::Added => {}
         Added::Taken => {
             let problem = "the consumer or the user has just been removed or disabled; look again";
@@ -179,7 +179,7 @@ async fn list(
     let mut listing = context.listing();
     let mut after: Option<String> = None;
     loop {
-        let store = &context.store;
+        let store = context.store()?;
         let page = store.access_tokens(&filter, after.as_deref(), PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.token.clone());
@@ -191,6 +191,6 @@ async fn list(
 }
 
 async fn find(context: &Context, key: &ConsumerKey) -> Result<Consumer, CommandError> {
-    let found = context.store.consumer(key).await?;
+    let found = context.store()?.consumer(key).await?;
     found.ok_or_else(|| consumer::unknown(key))
 }

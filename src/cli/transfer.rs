@@ -82,7 +82,7 @@ impl ExportArgs {
             if !is_stdout {
                 file::check(&self.file, self.force)?;
             }
-            let text = format::write(&context.store.export().await?);
+            let text = format::write(&context.store()?.export().await?);
             tracing::info!(target: "audit", event = "store_exported", by = "command");
             if is_stdout {
                 return Ok(text);
@@ -117,7 +117,7 @@ async fn import(path: &Path, context: &Context) -> Result<String, CommandError> 
         .map(|line| (line.number, line.record))
         .unzip();
     let names: Vec<String> = records.iter().map(format::name).collect();
-    match context.store.import(records).await? {
+    match context.store()?.import(records).await? {
         Import::Imported(imported) => {
             let Imported {
                 added,

@@ -10,7 +10,6 @@ use super::{
     password::PasswordArgs,
 };
 use crate::{
-    config::LoginBackend,
     issue::{
         random,
         registration::{self, InvalidText},
@@ -96,7 +95,6 @@ impl Args {
 }
 
 async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
-    let store = &context.store;
     match command {
         Command::Add(args) => add(args, context).await,
         Command::List => list(context).await,
@@ -105,10 +103,10 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
             password,
         } => {
             let user = find(context, &name).await?;
-            if !store.set_password(&user.id, password.hash()?).await? {
+            let hash = password.hash()?;
+            if !context.store()?.set_password(&user.id, hash).await? {
                 return Err(unknown(&name));
             }
-            warn_of_other_login(context);
             audit("password_changed", &user);
             Ok(String::new())
         }
@@ -116,6 +114,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
         Command::Enable(NameArg { name }) => set_enabled(context, &name, true).await,
         Command::Remove(NameArg { name }) => {
             let user = find(context, &name).await?;
+            let store = context.store()?;
             if !store.remove_user(&user.id, context.now).await? {
                 return Err(unknown(&name));
             }
@@ -138,7 +137,7 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
         ))
     };
     // Nobody should have to think of a password for nothing.
-    if context.store.user_by_name(&name).await?.is_some() {
+    if context.is_store_there() && context.store()?.user_by_name(&name).await?.is_some() {
         return Err(name_taken());
     }
     let is_id_given = id.is_some();
@@ -150,9 +149,8 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
         enabled: true,
         created_at: context.now,
     };
-    match context.store.add_user(user.clone()).await? {
+    match context.store()?.add_user(user.clone()).await? {
         Added::Added => {
-            warn_of_other_login(context);
             audit("user_added", &user);
             Ok(context.show(Record::user(&user)))
         }
@@ -171,7 +169,7 @@ async fn list(context: &Context) -> Result<String, CommandError> {
     let mut listing = context.listing();
     let mut after = None;
     loop {
-        let page = context.store.users(after.as_ref(), PAGE).await?;
+        let page = context.store()?.users(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         for user in &page {
@@ -183,7 +181,7 @@ async fn list(context: &Context) -> Result<String, CommandError> {
 
 async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<String, CommandError> {
     let user = find(context, name).await?;
-    let store = &context.store;
+    let store = context.store()?;
     if !store
         .set_user_enabled(&user.id, enabled, context.now)
         .await?
@@ -206,7 +204,7 @@ async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<Str
 /// # Errors
 /// [`CommandError::Refused`] if there is none.
 pub(super) async fn find(context: &Context, name: &str) -> Result<User, CommandError> {
-    let found = context.store.user_by_name(name).await?;
+    let found = context.store()?.user_by_name(name).await?;
     found.ok_or_else(|| unknown(name))
 }
 
@@ -221,14 +219,6 @@ fn random_id() -> Result<UserId, CommandError> {
     random::identifier()?
         .parse()
         .map_err(|error| CommandError::Refused(format!("the id that was drawn is none: {error}")))
-}
-
-fn warn_of_other_login(context: &Context) {
-    if context.config.login.backend != LoginBackend::Local {
-        context.warn(
-            "login.backend is not \"local\": this password lets nobody in until it is".to_owned(),
-        );
-    }
 }
 
 fn audit(event: &'static str, user: &User) {
