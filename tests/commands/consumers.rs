@@ -1,0 +1,292 @@
+//! `consumer`.
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+const KEY: &str = include_str!("../../src/issue/registration/public_key.pem");
+
+fn without_times(mut record: Value) -> Value {
+    let members = record.as_object_mut().unwrap();
+    assert!(members.remove("created_at").unwrap().is_string());
+    record
+}
+
+#[test]
+fn what_is_not_given_is_drawn() {
+    let place = Place::new();
+    let drawn = || {
+        let added = place.json(&["consumer", "add", "--name", "Shop"]);
+        let word = |name: &str| added[name].as_str().unwrap().to_owned();
+        (word("key"), word("secret"))
+    };
+    let (first, second) = (drawn(), drawn());
+    assert!(first.0 != second.0 && first.1 != second.1);
+    assert!(first.0.len() >= 20 && first.1.len() >= 40, "{first:?}");
+    let keys: Vec<Value> = place
+        .json_lines(&["consumer", "list"])
+        .into_iter()
+        .map(|mut consumer| consumer["key"].take())
+        .collect();
+    let mut expected = [first.0, second.0];
+    expected.sort();
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn a_consumer_is_what_was_asked_for() {
+    let place = Place::with("signature.default_dialect = 'legacy'");
+    std::fs::write(place.path("key.pem"), KEY).unwrap();
+    let added = place.json(&[
+        "consumer",
+        "add",
+        "--name",
+        "Ünïcode",
+        "--key",
+        "-k:1",
+        "--secret",
+        "-s",
+        "--callback",
+        "https://a.test/x?y=1",
+        "--callback",
+        "oob",
+        "--callback",
+        "oob",
+        "--permission",
+        "b",
+        "--permission",
+        "a",
+        "--dialect",
+        "rfc5849",
+        "--rsa-public-key",
+        "key.pem",
+        "--enforce",
+    ]);
+    let expected = json!({
+        "key": "-k:1", "secret": "-s", "name": "Ünïcode",
+        "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
+        "dialect": "rfc5849", "has_rsa_public_key": true, "enforce": true, "enabled": true,
+        "previous_secret_until": null,
+    });
+    assert_eq!(without_times(added), expected);
+    let bare = place.json(&[
+        "consumer", "add", "--name", "x", "--key", "bare", "--secret", "s",
+    ]);
+    let expected = json!({
+        "key": "bare", "secret": "s", "name": "x", "callbacks": [], "permissions": [],
+        "dialect": "legacy", "has_rsa_public_key": false, "enforce": false, "enabled": true,
+        "previous_secret_until": null,
+    });
+    assert_eq!(without_times(bare), expected);
+}
+
+#[test]
+fn secrets_come_from_files_and_from_standard_input() {
+    let place = Place::new();
+    let at_file = place.at_file("secret", "from a file\n");
+    let add = ["consumer", "add", "--name", "x", "--json", "--secret"];
+    let secret = |argument: &str, input: &[u8]| {
+        let ended = place
+            .run_with(&[&add[..], &[argument]].concat(), input)
+            .done();
+        let added: Value = serde_json::from_str(&ended.stdout).unwrap();
+        added["secret"].as_str().map(str::to_owned)
+    };
+    assert_eq!(secret(&at_file, b"").as_deref(), Some("from a file"));
+    assert_eq!(
+        secret("-", b"from outside\n").as_deref(),
+        Some("from outside")
+    );
+    // One that is no text is not printed as if it were one.
+    assert_eq!(secret("-", b"\xff"), None);
+    let line = place.run(&[&add[..], &["@nowhere"]].concat()).failed(1);
+    assert!(
+        line.contains("nowhere") && line.contains("No such file"),
+        "{line}"
+    );
+    let line = place.run_with(&[&add[..], &["-"]].concat(), "\n").failed(2);
+    assert!(line.contains("--secret"), "{line}");
+    assert_eq!(place.json_lines(&["consumer", "list"]).len(), 3);
+}
+
+#[test]
+fn a_key_is_given_once() {
+    let place = Place::new();
+    place.consumer("shop");
+    // What is unwise about a consumer that is not registered is nobody's business.
+    let line = place
+        .run(&[
+            "consumer",
+            "add",
+            "--name",
+            "x",
+            "--key",
+            "shop",
+            "--callback",
+            "http://a.test/",
+        ])
+        .failed(1);
+    assert!(
+        line.contains("\"shop\"") && line.contains("--key"),
+        "{line}"
+    );
+}
+
+#[test]
+fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
+    let place = Place::new();
+    let private = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    std::fs::write(place.path("both.pem"), format!("{KEY}{private}")).unwrap();
+    std::fs::write(place.path("private.pem"), private).unwrap();
+    std::fs::write(place.path("bytes.pem"), [0xff; 9]).unwrap();
+    let add = [
+        "consumer",
+        "add",
+        "--name",
+        "x",
+        "--key",
+        "k",
+        "--rsa-public-key",
+    ];
+    for (file, expected) in [
+        ("private.pem", "private key"),
+        ("nowhere.pem", "No such file"),
+        ("bytes.pem", "UTF-8"),
+        ("config.toml", "no PEM block"),
+    ] {
+        let line = place.run(&[&add[..], &[file]].concat()).failed(1);
+        assert!(line.contains(file) && line.contains(expected), "{line}");
+    }
+    place.run(&[&add[..], &["both.pem"]].concat()).done();
+    let exported = place.run(&["export", "-"]).done().stdout;
+    assert!(
+        exported.contains("BEGIN PUBLIC KEY") && !exported.contains("PRIVATE"),
+        "{exported}"
+    );
+}
+
+#[test]
+fn update_changes_what_is_given_and_nothing_else() {
+    let place = Place::new();
+    std::fs::write(place.path("key.pem"), KEY).unwrap();
+    let update = |options: &[&str]| {
+        without_times(place.json(&[&["consumer", "update", "shop"], options].concat()))
+    };
+    place.consumer("shop");
+    let mut expected = json!({
+        "key": "shop", "name": "Shop", "callbacks": [], "permissions": ["read", "write"],
+        "dialect": "rfc5849", "has_rsa_public_key": false, "enforce": false, "enabled": true,
+        "previous_secret_until": null,
+    });
+    for (options, member, value) in [
+        (&["--name", "New"][..], "name", json!("New")),
+        (
+            &["--callback", "https://a.test/", "--callback", "oob"],
+            "callbacks",
+            json!(["https://a.test/", "oob"]),
+        ),
+        (
+            &["--callback", "https://b.test/"],
+            "callbacks",
+            json!(["https://b.test/"]),
+        ),
+        (&["--permission", "admin"], "permissions", json!(["admin"])),
+        (&["--dialect", "legacy"], "dialect", json!("legacy")),
+        (
+            &["--rsa-public-key", "key.pem"],
+            "has_rsa_public_key",
+            json!(true),
+        ),
+        (&["--enforce"], "enforce", json!(true)),
+        (&["--no-callbacks"], "callbacks", json!([])),
+        (&["--no-permissions"], "permissions", json!([])),
+        (&["--no-dialect"], "dialect", json!("rfc5849")),
+        (&["--no-rsa-public-key"], "has_rsa_public_key", json!(false)),
+        (&["--no-enforce"], "enforce", json!(false)),
+    ] {
+        expected[member] = value;
+        assert_eq!(update(options), expected, "{options:?}");
+    }
+    let line = place.run(&["consumer", "update", "shop"]).failed(2);
+    assert!(line.contains("nothing to change"), "{line}");
+}
+
+#[test]
+fn disabling_and_enabling_is_shown() {
+    let place = Place::new();
+    place.consumer("shop");
+    assert_eq!(
+        place.json(&["consumer", "disable", "shop"])["enabled"],
+        false
+    );
+    assert_eq!(place.json(&["consumer", "show", "shop"])["enabled"], false);
+    assert_eq!(place.json(&["consumer", "enable", "shop"])["enabled"], true);
+}
+
+#[test]
+fn a_rotated_secret_is_printed_once_and_the_old_one_ends() {
+    let place = Place::new();
+    let first = place.consumer("shop")["secret"].clone();
+    let rotated = place.json(&["consumer", "rotate-secret", "shop", "--grace", "1h"]);
+    assert!(rotated["secret"].is_string() && rotated["secret"] != first);
+    assert!(rotated["previous_secret_until"].is_string());
+    let given = place.json(&["consumer", "rotate-secret", "shop", "--secret", "given"]);
+    assert_eq!(
+        (given["secret"].as_str(), &given["previous_secret_until"]),
+        (Some("given"), &Value::Null)
+    );
+    let shown = place
+        .run(&["consumer", "show", "shop", "--json"])
+        .done()
+        .stdout;
+    assert!(!shown.contains("given"), "{shown}");
+}
+
+#[test]
+fn what_is_valid_and_unwise_is_told_when_all_is_done() {
+    let place = Place::with("[[permission]]\nname = 'read'");
+    let ended = place.run(&[
+        "consumer",
+        "add",
+        "--name",
+        "x",
+        "--key",
+        "k",
+        "--permission",
+        "read",
+        "--permission",
+        "reed",
+        "--callback",
+        "http://a.test/",
+        "--callback",
+        "http://127.0.0.1/",
+    ]);
+    assert_eq!(ended.code, Some(0));
+    let warnings: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(warnings.len(), 2, "{ended:?}");
+    assert!(warnings[0].contains("warning") && warnings[0].contains("--callback http://a.test/"));
+    assert!(warnings[1].contains("--permission reed") && warnings[1].contains("[[permission]]"));
+}
+
+#[test]
+fn people_get_aligned_columns() {
+    let place = Place::new();
+    place.consumer("a");
+    place.consumer("longer");
+    let text = place.run(&["consumer", "list"]).done().stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    let column = lines[0].find("NAME").unwrap();
+    assert!(
+        lines[1..]
+            .iter()
+            .all(|line| line[column..].starts_with("Shop  ")),
+        "{text}"
+    );
+    let text = place.run(&["consumer", "show", "a"]).done().stdout;
+    assert!(
+        text.lines()
+            .any(|line| line.split_whitespace().eq(["permissions", "read", "write"])),
+        "{text}"
+    );
+}

@@ -1,0 +1,386 @@
+//! How commands fail: one line that names the thing and the mend, an exit code, nothing half-done.
+
+use std::{fs::OpenOptions, process::Stdio};
+
+use crate::place::{Place, finish};
+
+#[test]
+fn wrong_usage_is_2_and_one_line() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (&["consumer", "add"][..], "--name <NAME>"),
+        (&["consumer", "add", "--name", "x", "--key", "a/b"], "'a/b'"),
+        (&["consumer", "add", "--name", "a\nb"], "control character"),
+        (
+            &[
+                "consumer",
+                "add",
+                "--name",
+                "x",
+                "--callback",
+                "javascript:x",
+            ],
+            "forbidden",
+        ),
+        (
+            &["consumer", "add", "--name", "x", "--callback", "OOB"],
+            "neither an absolute URI nor oob",
+        ),
+        (
+            &["consumer", "add", "--name", "x", "--permission", "a b"],
+            "--permission",
+        ),
+        (
+            &["consumer", "add", "--name", "x", "--dialect", "rfc"],
+            "rfc5849, legacy",
+        ),
+        (
+            &["consumer", "add", "--name", "x", "--secret", ""],
+            "--secret",
+        ),
+        (
+            &["consumer", "rotate-secret", "x", "--grace", "1"],
+            "--grace",
+        ),
+        (&["consumer", "show"], "KEY"),
+        (&["user", "add", " bob", "--password-stdin"], "white space"),
+        (&["user", "add", "bob", "--display-name", ""], "empty"),
+        (&["token", "issue", "--user", "x"], "--consumer <KEY>"),
+        (&["export"], "FILE"),
+        (&["export", "x", "--forse"], "--force"),
+        (&["serve", "--nonsense"], "countersign serve --help"),
+        (&["nonsense"], "nonsense"),
+    ] {
+        let line = place.run(arguments).failed(2);
+        assert!(
+            line.starts_with("countersign: ") && line.contains(expected),
+            "{line}"
+        );
+    }
+    assert_eq!(place.files(), ["config.toml"], "nothing was begun");
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    let place = Place::new();
+    let help = place.run(&["--help"]).done().stdout;
+    for command in [
+        "demo", "serve", "check", "health", "consumer", "user", "token", "export", "import",
+        "sign", "explain",
+    ] {
+        assert!(
+            help.contains(&format!("\n  {command} ")),
+            "{command}: {help}"
+        );
+        assert!(!place.run(&[command, "--help"]).done().stdout.is_empty());
+    }
+    assert!(
+        help.matches("\n  countersign ").count() >= 2,
+        "examples: {help}"
+    );
+    let version = place.run(&["--version"]).done().stdout;
+    assert_eq!(
+        version,
+        concat!("countersign ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    for arguments in [&[][..], &["consumer"]] {
+        let ended = place.run(arguments);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        assert!(ended.stderr.contains("Usage: countersign"), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_invalid_configuration_is_2_with_a_line_for_each_problem() {
+    let place = Place::with("listen.adress = 'x'\nsignature.timestamp_window = 'soon'");
+    let ended = place.run(&["consumer", "add", "--name", "x"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
+    assert_eq!(place.files(), ["config.toml"]);
+}
+
+#[test]
+fn the_configuration_is_the_one_named_else_the_environments_else_the_directorys() {
+    let place = Place::new();
+    place.consumer("here");
+    let elsewhere = Place::new();
+    elsewhere.consumer("there");
+    let named = elsewhere.path("config.toml");
+    let store = elsewhere.path("countersign.db");
+    elsewhere.configure(&format!("store.url = {:?}", store.to_str().unwrap()));
+    let keys = |environment: Option<&str>, option: Option<&str>| {
+        let mut command = place.command(&["consumer", "list", "--json"]);
+        if let Some(path) = environment {
+            command.env("COUNTERSIGN_CONFIG", path);
+        }
+        if let Some(path) = option {
+            command.args(["--config", path]);
+        }
+        let text = finish(command, b"").done().stdout;
+        (text.contains("\"here\""), text.contains("\"there\""))
+    };
+    let named = named.to_str();
+    assert_eq!(keys(None, None), (true, false));
+    assert_eq!(keys(Some(""), None), (true, false));
+    assert_eq!(keys(named, None), (false, true));
+    assert_eq!(keys(Some("/nowhere"), named), (false, true));
+    let mut missing = place.command(&["consumer", "list"]);
+    missing.env("COUNTERSIGN_CONFIG", "/nowhere/config.toml");
+    let line = finish(missing, b"").failed(2);
+    assert!(line.contains("/nowhere/config.toml"), "{line}");
+}
+
+#[test]
+fn only_what_registers_something_begins_a_store() {
+    for arguments in [
+        &["consumer", "list"][..],
+        &["consumer", "show", "x"],
+        &["consumer", "update", "x", "--name", "y"],
+        &["consumer", "remove", "x"],
+        &["user", "list"],
+        &["user", "passwd", "x", "--password-stdin"],
+        &["token", "issue", "--consumer", "x", "--user", "x"],
+        &["token", "revoke", "x"],
+        &["export", "-"],
+    ] {
+        let place = Place::new();
+        let line = place.run(arguments).failed(1);
+        for part in ["config.toml", "store.url", "countersign.db", "no such file"] {
+            assert!(line.contains(part), "{arguments:?}: {line}");
+        }
+        assert_eq!(place.files(), ["config.toml"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_fails_before_anything_is_registered_begins_no_store() {
+    let place = Place::new();
+    for (arguments, input) in [
+        (
+            &[
+                "consumer",
+                "add",
+                "--name",
+                "x",
+                "--rsa-public-key",
+                "config.toml",
+            ][..],
+            "",
+        ),
+        (
+            &["consumer", "add", "--name", "x", "--secret", "@nowhere"],
+            "",
+        ),
+        (&["user", "add", "bob", "--password-stdin"], ""),
+        (&["import", "nowhere"], ""),
+        (&["import", "-"], "nonsense"),
+    ] {
+        let line = place.run_with(arguments, input).failed(1);
+        assert_eq!(place.files(), ["config.toml"], "{line}");
+    }
+}
+
+#[test]
+fn a_store_that_is_none_is_named_and_left_alone() {
+    let place = Place::new();
+    std::fs::write(
+        place.path("countersign.db"),
+        "no database, but more than a header is long".repeat(9),
+    )
+    .unwrap();
+    let line = place.run(&["consumer", "list"]).failed(1);
+    for part in [
+        "config.toml",
+        "store.url",
+        "countersign.db",
+        "is not an SQLite database",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(place.files(), ["config.toml", "countersign.db"]);
+}
+
+#[test]
+fn what_is_unknown_is_1_and_says_where_to_look() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("u");
+    for (arguments, expected) in [
+        (
+            &["consumer", "show", "x"][..],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["consumer", "update", "x", "--enforce"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["consumer", "rotate-secret", "x"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["consumer", "disable", "x"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["consumer", "enable", "x"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["consumer", "remove", "x"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["user", "passwd", "x", "--password-stdin"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["user", "disable", "x"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["user", "enable", "x"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["user", "remove", "x"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["token", "issue", "--consumer", "x", "--user", "u"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["token", "issue", "--consumer", "c", "--user", "x"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["token", "list", "--consumer", "x"],
+            "countersign: no consumer has the key \"x\"; list them with countersign consumer list",
+        ),
+        (
+            &["token", "list", "--user", "x"],
+            "countersign: there is no user \"x\"; list them with countersign user list",
+        ),
+        (
+            &["token", "revoke", "x"],
+            "countersign: there is no such access token; list them with countersign token list",
+        ),
+    ] {
+        let line = place.run_with(arguments, "password").failed(1);
+        assert_eq!(line, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    place.consumer("c");
+    let mut child = place
+        .command(&["consumer", "list"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn an_output_that_takes_nothing_is_a_failure() {
+    let place = Place::new();
+    place.consumer("c");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place
+        .command(&["consumer", "list"])
+        .stdin(Stdio::null())
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.starts_with("countersign: cannot write to standard output: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("u");
+    let ended = place.run(&[
+        "token",
+        "issue",
+        "--consumer",
+        "c",
+        "--user",
+        "u",
+        "--json",
+        "--log",
+    ]);
+    let issued: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let (token, secret) = (
+        issued["token"].as_str().unwrap(),
+        issued["token_secret"].as_str().unwrap(),
+    );
+    let record = &ended.stderr;
+    assert_eq!(record.lines().count(), 1, "{record}");
+    for part in [
+        "audit",
+        "access_token_issued",
+        "consumer=c",
+        "user=id-u",
+        &token[..8],
+    ] {
+        assert!(record.contains(part), "{part}: {record}");
+    }
+    assert!(
+        !record.contains(&token[..9]) && !record.contains(secret),
+        "{record}"
+    );
+
+    place.configure("log.format = 'json'");
+    let ended = place.run(&["consumer", "rotate-secret", "c", "--log"]);
+    let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!(
+        (
+            record["target"].as_str(),
+            record["event"].as_str(),
+            record["consumer"].as_str()
+        ),
+        (Some("audit"), Some("consumer_secret_rotated"), Some("c"))
+    );
+    for (arguments, event) in [
+        (
+            &["consumer", "add", "--name", "x"][..],
+            "consumer_registered",
+        ),
+        (
+            &["consumer", "update", "c", "--name", "x"],
+            "consumer_changed",
+        ),
+        (&["consumer", "disable", "c"], "consumer_disabled"),
+        (&["consumer", "enable", "c"], "consumer_enabled"),
+        (&["token", "revoke", token], "token_revoked"),
+        (&["user", "disable", "u"], "user_disabled"),
+        (&["user", "enable", "u"], "user_enabled"),
+        (
+            &["user", "passwd", "u", "--password-stdin"],
+            "password_changed",
+        ),
+        (&["export", "-"], "store_exported"),
+        (&["user", "remove", "u"], "user_removed"),
+        (&["consumer", "remove", "c"], "consumer_removed"),
+        (&["user", "add", "v", "--password-stdin"], "user_added"),
+    ] {
+        let ended = place.run_with(&[arguments, &["--log"]].concat(), "password");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+        assert_eq!(record["event"].as_str(), Some(event), "{record}");
+    }
+}

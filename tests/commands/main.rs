@@ -1,0 +1,16 @@
+//! The commands over the store, as processes: what they print, what they refuse, what they leave behind. What takes a
+//! running proxy to see is in `tests/acceptance/commands.rs`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod consumers;
+mod failures;
+mod place;
+mod signing;
+mod tokens;
+mod transfer;
+mod users;

@@ -1,0 +1,179 @@
+//! A directory with a configuration in it, and the program run there.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The directory.
+pub(crate) struct Place {
+    directory: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self::with("")
+    }
+
+    /// One with more configuration than it takes to be valid.
+    pub(crate) fn with(configuration: &str) -> Self {
+        let place = Self {
+            directory: TempDir::new().unwrap(),
+        };
+        place.configure(configuration);
+        place
+    }
+
+    /// Writes the configuration anew.
+    pub(crate) fn configure(&self, configuration: &str) {
+        let text = format!("upstream.api_url = 'http://127.0.0.1:1'\n{configuration}");
+        fs::write(self.path("config.toml"), text).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file and returns the argument that names it as the place of a secret.
+    pub(crate) fn at_file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), contents).unwrap();
+        format!("@{name}")
+    }
+
+    /// The names of all files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The program, to be run here.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        for (name, _) in std::env::vars_os() {
+            // The machine's own settings must not reach the program.
+            if name.to_string_lossy().starts_with("COUNTERSIGN") {
+                command.env_remove(name);
+            }
+        }
+        command.args(arguments).current_dir(self.directory.path());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs the program with something on its standard input.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+        finish(self.command(arguments), input.as_ref())
+    }
+
+    /// Runs a command that succeeds, and reads the one object that it prints.
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let ended = self.run(&[arguments, &["--json"]].concat()).done();
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    }
+
+    /// Runs a command that succeeds, and reads the objects that it prints, one a line.
+    #[track_caller]
+    pub(crate) fn json_lines(&self, arguments: &[&str]) -> Vec<Value> {
+        let ended = self.run(&[arguments, &["--json"]].concat()).done();
+        let lines = ended.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Registers a consumer with this key and the permissions `read` and `write`.
+    #[track_caller]
+    pub(crate) fn consumer(&self, key: &str) -> Value {
+        self.json(&[
+            "consumer",
+            "add",
+            "--name",
+            "Shop",
+            "--key",
+            key,
+            "--permission",
+            "read",
+            "--permission",
+            "write",
+        ])
+    }
+
+    /// Registers a user with this name, whose id is the name behind `id-`.
+    #[track_caller]
+    pub(crate) fn user(&self, name: &str) {
+        let id = format!("id-{name}");
+        self.run_with(
+            &["user", "add", name, "--id", &id, "--password-stdin"],
+            "password",
+        )
+        .done();
+    }
+
+    /// Issues a token and returns it.
+    #[track_caller]
+    pub(crate) fn token(&self, consumer: &str, user: &str) -> String {
+        let token = self.json(&["token", "issue", "--consumer", consumer, "--user", user]);
+        token["token"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(mut command: Command, input: &[u8]) -> Ended {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that reads nothing may be gone already.
+    drop(child.stdin.take().unwrap().write_all(input));
+    let output = child.wait_with_output().unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ended {
+    /// Checks that the command did what it was told, without a word on standard error.
+    #[track_caller]
+    pub(crate) fn done(self) -> Self {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self
+    }
+
+    /// Checks that the command failed as it should: with this code, one line on standard error, and nothing else.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.stdout, "", "nothing on standard output: {self:?}");
+        let line = self.stderr.strip_suffix('\n').unwrap_or_default();
+        assert!(
+            !line.is_empty() && !line.contains('\n'),
+            "one line: {self:?}"
+        );
+        line.to_owned()
+    }
+}

@@ -1,0 +1,114 @@
+//! `token`.
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("alice");
+    place
+}
+
+#[test]
+fn a_token_grants_what_is_asked_for_and_else_all_that_the_consumer_has() {
+    let place = place();
+    let issue = ["token", "issue", "--consumer", "c", "--user", "alice"];
+    let granted = |options: &[&str]| place.json(&[&issue, options].concat())["permissions"].clone();
+    assert_eq!(granted(&[]), json!(["read", "write"]));
+    assert_eq!(granted(&["--permission", "write"]), json!(["write"]));
+    let line = place
+        .run(&[&issue[..], &["--permission", "admin"]].concat())
+        .failed(1);
+    assert!(
+        line.contains("--permission admin") && line.contains("consumer update"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_token_lives_as_long_as_the_configuration_says() {
+    let place = place();
+    let issued = place.json(&["token", "issue", "--consumer", "c", "--user", "alice"]);
+    assert_eq!(
+        (
+            &issued["expires_at"],
+            &issued["last_used_at"],
+            &issued["revoked_at"]
+        ),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    assert_eq!(
+        (issued["consumer"].as_str(), issued["user"].as_str()),
+        (Some("c"), Some("id-alice"))
+    );
+    place.configure("tokens.access_ttl = '1h'");
+    let issued = place.json(&["token", "issue", "--consumer", "c", "--user", "alice"]);
+    let seconds = |name: &str| {
+        let text = issued[name].as_str().unwrap();
+        let format = &time::format_description::well_known::Rfc3339;
+        time::OffsetDateTime::parse(text, format)
+            .unwrap()
+            .unix_timestamp()
+    };
+    assert_eq!(seconds("expires_at") - seconds("issued_at"), 3600);
+}
+
+#[test]
+fn nothing_is_issued_for_a_disabled_user() {
+    let place = place();
+    place.run(&["user", "disable", "alice"]).done();
+    let line = place
+        .run(&["token", "issue", "--consumer", "c", "--user", "alice"])
+        .failed(1);
+    assert!(
+        line.contains("disabled") && line.contains("countersign user enable"),
+        "{line}"
+    );
+    assert_eq!(place.json_lines(&["token", "list"]), Vec::<Value>::new());
+}
+
+#[test]
+fn a_token_of_a_disabled_consumer_is_warned_of() {
+    let place = place();
+    place.run(&["consumer", "disable", "c"]).done();
+    let ended = place.run(&["token", "issue", "--consumer", "c", "--user", "alice"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stderr.contains("warning") && ended.stderr.contains("consumer enable"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn lists_are_narrowed_by_user_and_consumer() {
+    let place = place();
+    place.consumer("d");
+    place.user("bob");
+    for (consumer, user) in [("c", "alice"), ("c", "bob"), ("d", "bob")] {
+        place.token(consumer, user);
+    }
+    let count = |options: &[&str]| {
+        place
+            .json_lines(&[&["token", "list"], options].concat())
+            .len()
+    };
+    assert_eq!(count(&[]), 3);
+    assert_eq!(count(&["--user", "bob"]), 2);
+    assert_eq!(count(&["--consumer", "c"]), 2);
+    assert_eq!(count(&["--consumer", "d", "--user", "alice"]), 0);
+}
+
+#[test]
+fn a_revoked_token_stays_revoked_since_the_first_time() {
+    let place = place();
+    let token = place.token("c", "alice");
+    let revoked_at = || place.json_lines(&["token", "list"])[0]["revoked_at"].clone();
+    assert_eq!(revoked_at(), Value::Null);
+    assert_eq!(place.run(&["token", "revoke", &token]).done().stdout, "");
+    let first = revoked_at();
+    assert!(first.is_string());
+    place.run(&["token", "revoke", &token]).done();
+    assert_eq!(revoked_at(), first);
+}

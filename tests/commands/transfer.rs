@@ -1,0 +1,213 @@
+//! `export` and `import`.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use serde_json::json;
+
+use crate::place::Place;
+
+/// A store with a record of every kind.
+fn full() -> Place {
+    let place = Place::new();
+    fs::write(place.path("odd"), b"\xff\0secret").unwrap();
+    place
+        .run(&[
+            "consumer", "add", "--name", "Odd", "--key", "odd", "--secret", "@odd",
+        ])
+        .done();
+    place
+        .run(&["consumer", "rotate-secret", "odd", "--grace", "1h"])
+        .done();
+    for key in ["shop", "gone"] {
+        place.consumer(key);
+    }
+    for name in ["alice", "gone"] {
+        place.user(name);
+    }
+    place.token("shop", "alice");
+    place.token("shop", "gone");
+    place.token("gone", "alice");
+    let revoked = place.token("shop", "alice");
+    place.run(&["token", "revoke", &revoked]).done();
+    place.run(&["user", "remove", "gone"]).done();
+    place.run(&["consumer", "remove", "gone"]).done();
+    place
+}
+
+fn export(place: &Place) -> String {
+    place.run(&["export", "-"]).done().stdout
+}
+
+#[test]
+fn an_export_makes_another_store_the_same() {
+    let place = full();
+    let exported = export(&place);
+    let kinds: Vec<String> = exported
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].to_string())
+        .collect();
+    for kind in ["consumer", "user", "token", "removed_user", "removed_token"] {
+        assert!(kinds.contains(&format!("\"{kind}\"")), "{kind}: {kinds:?}");
+    }
+    place.run(&["export", "file"]).done();
+    assert_eq!(fs::read_to_string(place.path("file")).unwrap(), exported);
+
+    let other = Place::new();
+    let file = place.path("file");
+    let count = exported.lines().count() - 1;
+    let imported = other.json(&["import", file.to_str().unwrap()]);
+    assert_eq!(
+        imported,
+        json!({"added": count, "unchanged": 0, "revoked": 0, "kept_out": 0})
+    );
+    assert_eq!(export(&other), exported);
+    // And once more, from standard input.
+    let ended = other.run_with(&["import", "-", "--json"], &exported).done();
+    let imported: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(imported["added"], 0);
+    assert_eq!(export(&other), exported);
+}
+
+#[test]
+fn an_export_is_whole_and_its_owners_alone() {
+    let place = full();
+    place.run(&["export", "file"]).done();
+    let path = place.path("file");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let before = place.files();
+    let first = fs::read(&path).unwrap();
+    place.run(&["user", "disable", "alice"]).done();
+    let line = place.run(&["export", "file"]).failed(1);
+    assert!(
+        line.contains("file: ") && line.contains("--force"),
+        "{line}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), first);
+    place.run(&["export", "file", "--force"]).done();
+    assert_ne!(fs::read(&path).unwrap(), first);
+    for (path, expected) in [
+        ("none/file", "none/file: cannot be written"),
+        ("/dev/null", "is not a file"),
+    ] {
+        let line = place.run(&["export", path, "--force"]).failed(1);
+        assert!(line.contains(expected), "{line}");
+    }
+    assert_eq!(place.files(), before, "no temporary file stays");
+}
+
+#[test]
+fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
+    let place = full();
+    let exported = export(&place);
+    place.at_file("store.key", [7; 32]);
+    place.configure("store.encryption_key_file = 'store.key'");
+    assert_eq!(export(&place), exported);
+}
+
+#[test]
+fn an_import_takes_all_or_nothing() {
+    const HEAD: &str = r#"{"kind":"export","version":1}"#;
+    const GOOD: &str = r#"{"kind":"user","id":"u","name":"good"}"#;
+    let place = Place::new();
+    place.consumer("shop");
+    place.user("alice");
+    place.run(&["user", "disable", "alice"]).done();
+    let before = export(&place);
+    for (line, expected) in [
+        ("nonsense", "bad:3: is not a JSON object"),
+        (
+            r#"{"kind":"user","id":"a b","name":"x"}"#,
+            r#"bad:3: user "a b": a name has only"#,
+        ),
+        (
+            r#"{"kind":"consumer","key":"shop","secret":"other","name":"Shop"}"#,
+            r#"bad:3: consumer "shop" is in the store with other content; make the two alike, or take the line out"#,
+        ),
+        (
+            r#"{"kind":"user","id":"v","name":"Alice"}"#,
+            r#"bad:3: user "v" has the name of another user in the store"#,
+        ),
+        (
+            r#"{"kind":"token","token":"t","token_secret":"s","consumer":"none","user":"u"}"#,
+            r#"bad:3: token "t" names a consumer that is neither in the file nor in the store; add a line with that consumer"#,
+        ),
+        (
+            r#"{"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"none"}"#,
+            r#"bad:3: token "t" names a user that is neither in the file nor in the store; add a line with that user"#,
+        ),
+        (
+            r#"{"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"id-alice"}"#,
+            r#"bad:3: token "t" is active although its user is disabled"#,
+        ),
+    ] {
+        fs::write(place.path("bad"), format!("{HEAD}\n{GOOD}\n{line}\n")).unwrap();
+        let told = place.run(&["import", "bad"]).failed(1);
+        assert!(
+            told.starts_with(&format!("countersign: {expected}")),
+            "{told}"
+        );
+        assert!(told.ends_with("; nothing was imported"), "{told}");
+        assert_eq!(export(&place), before, "{line}");
+    }
+    let told = place.run(&["import", "nowhere"]).failed(1);
+    assert!(
+        told.contains("nowhere: cannot be read: No such file"),
+        "{told}"
+    );
+    let cut = before.lines().take(2).collect::<Vec<_>>().join("\n");
+    let told = place.run_with(&["import", "-"], cut).failed(1);
+    assert!(
+        told.contains("standard input:2: ") && told.contains("cut off"),
+        "{told}"
+    );
+}
+
+#[test]
+fn nothing_that_was_revoked_comes_back() {
+    let place = full();
+    let alive = place.token("shop", "alice");
+    let before = export(&place);
+    place.run(&["token", "revoke", &alive]).done();
+    place.run_with(&["import", "-"], &before).done();
+    let listed = place.json_lines(&["token", "list"]);
+    let token = listed
+        .iter()
+        .find(|token| token["token"] == alive.as_str())
+        .unwrap();
+    assert!(token["revoked_at"].is_string(), "{token}");
+}
+
+#[test]
+fn an_existing_systems_keys_are_taken_over_with_what_is_known_of_them() {
+    let place = Place::with("[[permission]]\nname = 'read'");
+    let file = r#"
+        {"kind":"export","version":1}
+        {"kind":"token","token":"a/b+c==","token_secret":"ts","consumer":"shop","user":"4711","permissions":["reed"]}
+        {"kind":"consumer","key":"shop","secret":"s","name":"Shop","callbacks":["http://a.test/"]}
+        {"kind":"user","id":"4711","name":"alice"}
+    "#;
+    let ended = place.run_with(&["import", "-"], file);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let warnings: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(warnings.len(), 2, "{ended:?}");
+    assert!(
+        warnings[0].contains("permission reed") && warnings[1].contains("http on another host")
+    );
+    assert_eq!(place.json(&["consumer", "show", "shop"])["enabled"], true);
+    assert_eq!(place.json_lines(&["user", "list"])[0]["id"], "4711");
+    let tokens = place.json_lines(&["token", "list"]);
+    assert_eq!(
+        (tokens.len(), tokens[0]["token"].as_str()),
+        (1, Some("a/b+c=="))
+    );
+    // The password comes later.
+    place
+        .run_with(&["user", "passwd", "alice", "--password-stdin"], "x")
+        .done();
+    // By then the user is no longer what the file says.
+    let line = place.run_with(&["import", "-"], file).failed(1);
+    assert!(
+        line.contains(r#"standard input:5: user "4711" is in the store with other content"#),
+        "{line}"
+    );
+}

@@ -1,0 +1,144 @@
+//! `user`.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::place::{Place, finish};
+
+#[test]
+fn a_user_is_what_was_asked_for() {
+    let place = Place::new();
+    let add = ["user", "add", "bob", "--json", "--password-stdin"];
+    let ended = place.run_with(&add, "password\n").done();
+    let added: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(added["id"].as_str().unwrap().len() >= 20, "{added}");
+    assert_eq!(
+        (&added["name"], &added["display_name"], &added["enabled"]),
+        (&"bob".into(), &Value::Null, &true.into())
+    );
+    assert_eq!(place.json_lines(&["user", "list"]), [added]);
+}
+
+#[test]
+fn a_name_is_given_once_whatever_its_case() {
+    let place = Place::new();
+    place.user("alice");
+    let line = place
+        .run_with(&["user", "add", "ALICE", "--password-stdin"], "x")
+        .failed(1);
+    assert!(line.contains("\"ALICE\""), "{line}");
+    let line = place
+        .run_with(
+            &["user", "add", "bob", "--id", "id-alice", "--password-stdin"],
+            "x",
+        )
+        .failed(1);
+    assert!(
+        line.contains("\"id-alice\"") && line.contains("--id"),
+        "{line}"
+    );
+    assert_eq!(place.json(&["user", "disable", "Alice"])["name"], "alice");
+}
+
+#[test]
+fn a_password_has_1_to_1024_bytes() {
+    let place = Place::new();
+    let add =
+        |password: &str| place.run_with(&["user", "add", "bob", "--password-stdin"], password);
+    for password in ["", "\n", &"x".repeat(1025), &"x".repeat(5000)] {
+        let line = add(password).failed(1);
+        assert!(line.contains("1 to 1024 bytes"), "{line}");
+    }
+    add(&format!("{}\n", "x".repeat(1024))).done();
+}
+
+#[test]
+fn a_name_that_is_taken_is_told_before_a_password_is_asked_for() {
+    let place = Place::new();
+    place.user("alice");
+    // There is no terminal, so asking for the password would be another failure.
+    let line = in_no_terminal(&place, "user add alice").failed(1);
+    assert!(line.contains("there is a user \"alice\""), "{line}");
+    let line = in_no_terminal(&place, "user add bob").failed(1);
+    assert!(line.contains("--password-stdin"), "{line}");
+    let line = in_no_terminal(&place, "user passwd nobody").failed(1);
+    assert!(line.contains("there is no user \"nobody\""), "{line}");
+}
+
+fn in_no_terminal(place: &Place, arguments: &str) -> crate::place::Ended {
+    let mut command = Command::new("setsid");
+    let program = env!("CARGO_BIN_EXE_countersign");
+    command
+        .args(["--wait", program])
+        .args(arguments.split(' '))
+        .current_dir(place.path(""));
+    finish(command, b"")
+}
+
+/// Runs the program on a terminal of its own, which is sent these lines.
+fn on_a_terminal(place: &Place, arguments: &str, typed: &str) -> crate::place::Ended {
+    let mut command = Command::new("script");
+    let program = env!("CARGO_BIN_EXE_countersign");
+    command
+        .args(["--quiet", "--return", "--echo", "never", "--command"])
+        .arg(format!("{program} {arguments}"))
+        .arg("/dev/null")
+        .current_dir(place.path(""));
+    finish(command, typed.as_bytes())
+}
+
+#[test]
+fn a_password_is_asked_for_twice_on_the_terminal() {
+    let place = Place::new();
+    let ended = on_a_terminal(&place, "user add alice", "s3cret pass\ns3cret pass\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stdout.contains("s3cret"), "no echo: {ended:?}");
+    assert_eq!(
+        ended.stdout.matches(": ").count(),
+        2,
+        "two questions: {ended:?}"
+    );
+    let hash = |place: &Place| {
+        let exported = place.run(&["export", "-"]).done().stdout;
+        let user: Value = serde_json::from_str(exported.lines().nth(1).unwrap()).unwrap();
+        user["password_hash"].as_str().unwrap().to_owned()
+    };
+    let before = hash(&place);
+    assert!(is_of(&before, "s3cret pass"));
+    let ended = on_a_terminal(&place, "user passwd alice", "one\nother\n");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stdout.contains("the two passwords differ"),
+        "{ended:?}"
+    );
+    assert_eq!(hash(&place), before, "nothing is changed");
+    let ended = on_a_terminal(&place, "user passwd alice", "other\nother\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(is_of(&hash(&place), "other"));
+}
+
+fn is_of(hash: &str, password: &str) -> bool {
+    countersign::login::password::verify(&hash.into(), &password.into())
+}
+
+#[test]
+fn disabling_ends_tokens_for_good() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("alice");
+    let token = place.token("c", "alice");
+    let revoked = || {
+        let listed = place.json_lines(&["token", "list", "--consumer", "c"]);
+        assert_eq!(
+            (listed.len(), listed[0]["token"].as_str()),
+            (1, Some(token.as_str()))
+        );
+        listed[0]["revoked_at"].is_string()
+    };
+    assert!(!revoked());
+    assert_eq!(place.json(&["user", "disable", "alice"])["enabled"], false);
+    assert!(revoked());
+    assert_eq!(place.json(&["user", "enable", "alice"])["enabled"], true);
+    assert!(revoked());
+}
