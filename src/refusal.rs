@@ -105,6 +105,9 @@ pub enum Refusal {
     /// Host is none of the service's.
     #[error("misdirected request")]
     Misdirected,
+    /// As many requests as may be are being served.
+    #[error("too many requests at once")]
+    Busy,
     /// The consumer is over its rate.
     #[error("too many requests")]
     TooManyRequests {

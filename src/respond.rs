@@ -183,6 +183,8 @@ impl Problem {
     }
 }
 
+/// When to try again where others are being served.
+const SOON: Duration = Duration::from_secs(1);
 /// When to try again after a fault that passes by itself.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -266,6 +268,7 @@ fn of_refusal(refusal: &Refusal) -> Problem {
         Refusal::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
         Refusal::Misdirected => Problem::plain(421, Verdict::Misdirected)
             .advise("Host names no public URL of this service"),
+        Refusal::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
         Refusal::TooManyRequests { retry_after } => {
             Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
         }

@@ -82,6 +82,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         upstream: upstream_params(config)?,
         realm: config.service.realm.clone(),
         access_log: config.log.access,
+        concurrent_requests: config.limits.concurrent_requests.get() as usize,
         origins,
     })
 }
@@ -99,6 +100,7 @@ fn limits(config: &Config) -> Limits {
         body_timeout: limits.body_timeout,
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
+        streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }
 

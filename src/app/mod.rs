@@ -15,7 +15,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -163,6 +163,7 @@ impl App {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
             verifier: Arc::clone(&services.verifier),
+            under_way: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
             draining_announced: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -392,6 +393,7 @@ fn tls_params(config: &Config) -> Option<tls::Params> {
         certificates: config.listen.tls.certificate.clone(),
         keys: config.listen.tls.key.clone(),
         client_ca: config.listen.tls.client_ca.clone(),
+        http2: config.listen.http2,
     })
 }
 

@@ -74,6 +74,7 @@ fn certificates(config: &Config) -> Outcome {
         certificates: config.listen.tls.certificate.clone(),
         keys: config.listen.tls.key.clone(),
         client_ca: config.listen.tls.client_ca.clone(),
+        http2: config.listen.http2,
     };
     tls::server_config(&params).map_err(|error| (2, error.to_string()))?;
     Ok(format!(

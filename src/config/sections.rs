@@ -43,6 +43,8 @@ section! {
         drain: Duration = r#""30s""#;
         /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.
         drain_delay: Duration = r#""0s""#;
+        /// HTTP/2 beside HTTP/1.1: by ALPN under TLS, by prior knowledge without.
+        http2: bool = "true";
     }
     with {
         /// TLS on the public listener.
@@ -309,6 +311,10 @@ section! {
         connections: NonZeroU32 = "10_000";
         /// Connections at once from one address; set it where no proxy stands in front.
         connections_per_address: Option<NonZeroU32> = absent "no limit", "100";
+        /// Requests being served at once; 503 past it.
+        concurrent_requests: NonZeroU32 = "10_000";
+        /// Of them on one HTTP/2 connection; the caller is told and waits.
+        http2_streams: NonZeroU32 = "100", check between(NonZeroU32::MIN, MAX_STREAMS);
         /// Requests of one consumer; 429 past it.
         requests_per_consumer: Option<Rate> = absent "no limit", r#""100 per 1s""#;
     }
@@ -341,6 +347,12 @@ section! {
 /// As many as a head of the largest size can hold.
 const MAX_HEAD_FIELDS: NonZeroU32 = match NonZeroU32::new(10_000) {
     Some(fields) => fields,
+    None => NonZeroU32::MIN,
+};
+
+/// More than any caller has use for, and few enough that their bounds together stay one.
+const MAX_STREAMS: NonZeroU32 = match NonZeroU32::new(10_000) {
+    Some(streams) => streams,
     None => NonZeroU32::MIN,
 };
 

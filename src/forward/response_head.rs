@@ -21,7 +21,7 @@ pub enum Delivery {
     AsIs,
     /// As chunks.
     Chunked,
-    /// Until the connection closes: an HTTP/1.0 caller knows no chunks.
+    /// Until the connection closes, or the HTTP/2 stream ends: only HTTP/1.1 knows chunks.
     UntilClose,
 }
 
@@ -31,7 +31,9 @@ pub fn delivery(framing: Framing, caller: Version) -> Delivery {
     match (framing, caller) {
         (Framing::None | Framing::Length(_), _) => Delivery::AsIs,
         (Framing::Chunked | Framing::UntilClose, Version::Http11) => Delivery::Chunked,
-        (Framing::Chunked | Framing::UntilClose, Version::Http10) => Delivery::UntilClose,
+        (Framing::Chunked | Framing::UntilClose, Version::Http10 | Version::Http2) => {
+            Delivery::UntilClose
+        }
     }
 }
 

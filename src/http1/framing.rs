@@ -30,9 +30,9 @@ pub enum FramingError {
     /// `Transfer-Encoding` is anything but one `chunked`.
     #[error("Transfer-Encoding is not a single chunked")]
     Encoding,
-    /// `Transfer-Encoding` in an HTTP/1.0 message (RFC 9112 §6.1).
-    #[error("Transfer-Encoding in HTTP/1.0")]
-    EncodingInHttp10,
+    /// `Transfer-Encoding` in a version that knows none: HTTP/1.0 (RFC 9112 §6.1) or HTTP/2 (RFC 9113 §8.2.2).
+    #[error("Transfer-Encoding in a version of HTTP other than 1.1")]
+    EncodingUnknown,
     /// `Content-Length` is no number, too large, or stands twice.
     #[error("Content-Length is no single number")]
     Length,
@@ -80,8 +80,8 @@ fn delimiter(fields: &Fields, version: Version) -> Result<Option<Framing>, Frami
                 length = Some(content_length(field.value)?);
             }
             Name::TransferEncoding => {
-                if version == Version::Http10 {
-                    return Err(FramingError::EncodingInHttp10);
+                if version != Version::Http11 {
+                    return Err(FramingError::EncodingUnknown);
                 }
                 if chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
                     return Err(FramingError::Encoding);
@@ -128,7 +128,7 @@ pub struct Persistence {
 /// [`FramingError::Connection`] if an option is no token.
 pub fn persistence(fields: &Fields, version: Version) -> Result<Persistence, FramingError> {
     let mut close = false;
-    let mut keep_alive = version == Version::Http11;
+    let mut keep_alive = version != Version::Http10;
     let mut names_fields = false;
     for option in fields.all(Name::Connection).flat_map(list) {
         if option.eq_ignore_ascii_case(b"close") {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn refuses_every_ambiguous_framing() {
-        use FramingError::{Encoding, EncodingInHttp10, Length, LengthAndEncoding};
+        use FramingError::{Encoding, EncodingUnknown, Length, LengthAndEncoding};
         for (fields, error) in [
             (
                 "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
@@ -206,7 +206,7 @@ mod tests {
         }
         assert_eq!(
             request(&head("1.0", "Transfer-Encoding: chunked\r\n")),
-            Err(EncodingInHttp10)
+            Err(EncodingUnknown)
         );
     }
 

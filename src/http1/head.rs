@@ -57,13 +57,15 @@ pub struct HeadLimits {
     pub target_bytes: usize,
 }
 
-/// HTTP/1.0 or HTTP/1.1.
+/// The version of HTTP that a message came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0: closes unless told otherwise, knows no chunks.
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2: the head was made from a HEADERS frame, and nothing is said about the connection.
+    Http2,
 }
 
 /// A span of the head's bytes.

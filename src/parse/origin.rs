@@ -210,7 +210,7 @@ impl Origins {
         let authority = match (target.absolute, host) {
             (None, Some(host)) => host,
             (None, None) => return Err(OriginError::Host),
-            (Some(_), None) if head.version == Version::Http11 => return Err(OriginError::Host),
+            (Some(_), None) if head.version != Version::Http10 => return Err(OriginError::Host),
             (Some(absolute), host) => {
                 let named = Authority::parse(absolute.authority).ok_or(OriginError::Host)?;
                 if host.is_some_and(|host| !same_authority(host, named, absolute.secure)) {

@@ -49,6 +49,8 @@ impl Worker {
         let framing = match &body {
             Some(body) if body.is_empty() => Framing::None,
             Some(body) => Framing::Length(body.len() as u64),
+            // Where a stream of HTTP/2 ends, the API is told by chunks.
+            None if connection.framing == Framing::UntilClose => Framing::Chunked,
             None => connection.framing,
         };
         let outline = request_head::Outline {

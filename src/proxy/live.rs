@@ -38,6 +38,8 @@ pub struct Live {
     pub realm: String,
     /// A log line for each request.
     pub access_log: bool,
+    /// Requests being served at once at most.
+    pub concurrent_requests: usize,
 }
 
 /// What is done about paths that break the service's conventions.

@@ -9,7 +9,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -48,6 +48,8 @@ pub struct Shared {
     pub generation: AtomicU64,
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
+    /// How many requests are being served.
+    pub under_way: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
     /// Set when the end is announced: not ready any more.
@@ -99,6 +101,30 @@ impl Outcome {
             permit: None,
             upstream: None,
         }
+    }
+}
+
+/// A request that is being served, among all workers'.
+struct UnderWay<'c> {
+    counter: &'c AtomicUsize,
+    count: usize,
+}
+
+impl<'c> UnderWay<'c> {
+    fn begin(counter: &'c AtomicUsize) -> Self {
+        let count = counter.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { counter, count }
+    }
+
+    /// How many there were when this one began, itself among them.
+    const fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -283,7 +309,13 @@ impl Handler for Worker {
     async fn handle(&self, connection: &mut Connection, head: RequestHead) {
         let begun = Instant::now();
         let current = self.current();
-        let outcome = match self.answer(&current, connection, &head).await {
+        let under_way = UnderWay::begin(&self.shared.under_way);
+        let answered = if under_way.count() > current.live.concurrent_requests {
+            Err(Refusal::Busy.into())
+        } else {
+            self.answer(&current, connection, &head).await
+        };
+        let outcome = match answered {
             Ok(outcome) => Ok(outcome),
             Err(Failure::CallerGone) => Err(Failure::CallerGone),
             Err(failure) => {
@@ -300,6 +332,7 @@ impl Handler for Worker {
             connection.keep_alive = false;
             Outcome::of(Verdict::Aborted, 0)
         });
+        drop(under_way);
         self.record(&current.live, connection, &head, &outcome, begun);
     }
 

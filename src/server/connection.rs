@@ -3,20 +3,23 @@
 use std::{
     future::poll_fn,
     io,
+    num::NonZeroU32,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::{io::AsyncWrite, time::Instant};
 
+use super::http2;
 use crate::{
     http1::{
         body::{Body, BodyError},
         framing::{self, Framing},
         head::{HeadEnd, HeadLimits, RequestHead, Version},
         name::Name,
-        pool::BUFFER_BYTES,
+        pool::{BUFFER_BYTES, Buffer},
         write,
     },
     refusal::{Failure, Refusal},
@@ -43,6 +46,8 @@ pub struct Limits {
     pub form_timeout: Duration,
     /// The size of such a body, in bytes.
     pub form_bytes: usize,
+    /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
+    pub streams: Option<NonZeroU32>,
 }
 
 /// Of a refused request's body so much is read at most before the connection is closed, so that the answer arrives.
@@ -68,11 +73,27 @@ pub trait Handler {
     fn refuse(&self, connection: &mut Connection, refusal: Refusal) -> impl Future<Output = ()>;
 }
 
+/// What a connection turned out to be.
+enum Spoken {
+    /// HTTP/1, up to a last answer.
+    Http1,
+    /// HTTP/2: it begins with that preface.
+    Http2,
+    /// Nothing more to answer.
+    Nothing,
+}
+
+/// What begins on a connection.
+enum Begun {
+    Request(RequestHead),
+    Http2,
+}
+
 /// Tells the handler how long a connection is open, however it ends.
-struct Open<'h, H: Handler>(&'h H);
+pub(super) struct Open<'h, H: Handler>(&'h H);
 
 impl<'h, H: Handler> Open<'h, H> {
-    fn new(handler: &'h H) -> Self {
+    pub(super) fn new(handler: &'h H) -> Self {
         handler.opened();
         Self(handler)
     }
@@ -133,34 +154,67 @@ impl Connection {
         }
     }
 
+    /// Serves the requests of a connection, in the version of HTTP that the caller speaks.
+    pub async fn serve<H: Handler + 'static>(mut self, handler: Rc<H>) {
+        let open = Open::new(&*handler);
+        let spoken = self.serve_http1(&*handler).await;
+        drop(open);
+        match spoken {
+            Spoken::Http1 => self.close().await,
+            Spoken::Http2 => {
+                // Boxed: few connections are, and none should be as large as the largest.
+                Box::pin(http2::serve(self.stream, self.input, self.peer, handler)).await;
+            }
+            Spoken::Nothing => {}
+        }
+    }
+
+    /// Serves the one request of an HTTP/2 stream, whose head has been brought into the form of HTTP/1.1.
+    pub(super) async fn serve_stream<H: Handler>(
+        mut self,
+        handler: &H,
+        head: Result<Buffer, Refusal>,
+    ) {
+        let parsed = head.and_then(|bytes| Ok(RequestHead::parse(bytes, &self.limits.head)?));
+        let begun = parsed.and_then(|mut head| {
+            head.version = Version::Http2;
+            self.begin(&head).map(|()| head)
+        });
+        match begun {
+            Ok(head) => handler.handle(&mut self, head).await,
+            Err(refusal) => handler.refuse(&mut self, refusal).await,
+        }
+        self.close().await;
+    }
+
     /// Serves requests until the connection ends.
-    pub async fn serve<H: Handler>(mut self, handler: &H) {
-        let _open = Open::new(handler);
+    async fn serve_http1<H: Handler>(&mut self, handler: &H) -> Spoken {
         let mut drained = std::pin::pin!(handler.drained());
         let mut first = true;
         loop {
             self.limits = handler.limits();
             let head = match self.read_head(handler, first, drained.as_mut()).await {
-                Ok(Some(head)) => head,
-                Ok(None) => return,
+                Ok(Some(Begun::Request(head))) => head,
+                Ok(Some(Begun::Http2)) => return Spoken::Http2,
+                Ok(None) => return Spoken::Nothing,
                 Err(refusal) => {
                     self.keep_alive = false;
-                    handler.refuse(&mut self, refusal).await;
-                    return self.close().await;
+                    handler.refuse(self, refusal).await;
+                    return Spoken::Http1;
                 }
             };
             first = false;
             if let Err(refusal) = self.begin(&head) {
                 self.keep_alive = false;
                 drop(head);
-                handler.refuse(&mut self, refusal).await;
-                return self.close().await;
+                handler.refuse(self, refusal).await;
+                return Spoken::Http1;
             }
             // Boxed, so that a connection between two requests holds only what it needs to wait: a request's own state is
             // several times as large as all of that.
-            Box::pin(handler.handle(&mut self, head)).await;
+            Box::pin(handler.handle(self, head)).await;
             if !self.keep_alive || !self.body.is_done() || handler.is_draining() {
-                return self.close().await;
+                return Spoken::Http1;
             }
             self.input.release();
             self.out.release();
@@ -176,6 +230,10 @@ impl Connection {
         self.keep_alive = framing::persistence(&head.fields, head.version)
             .map_err(malformed)?
             .keep_alive;
+        if let Stream::Http2(stream) = &mut self.stream {
+            let has_length = head.fields.has(Name::ContentLength);
+            self.framing = stream.framing(self.framing, has_length);
+        }
         self.body = Body::new(self.framing);
         self.awaits_continue = false;
         for expectation in head.fields.all(Name::Expect) {
@@ -184,7 +242,7 @@ impl Connection {
                     "an expectation other than 100-continue".into(),
                 ));
             }
-            self.awaits_continue = head.version == Version::Http11;
+            self.awaits_continue = head.version != Version::Http10;
         }
         Ok(())
     }
@@ -195,12 +253,14 @@ impl Connection {
         handler: &H,
         first: bool,
         mut drained: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Option<RequestHead>, Refusal> {
+    ) -> Result<Option<Begun>, Refusal> {
         let mut end = HeadEnd::default();
         let mut begun = false;
         let mut armed = false;
         let mut empty_line_allowed = true;
         let limits = self.limits;
+        // Without TLS a caller says that it speaks HTTP/2 by beginning with it (RFC 9113 §3.3); under TLS, by ALPN.
+        let speaks_http2 = limits.streams.is_some() && matches!(self.stream, Stream::Tcp(_));
         let found = poll_fn(|context| {
             loop {
                 // RFC 9112 §2.2: "a server ... SHOULD ignore at least one empty line (CRLF) received prior to the request-line".
@@ -209,7 +269,11 @@ impl Connection {
                     empty_line_allowed = false;
                 }
                 let unread = self.input.unread();
-                if !unread.is_empty() && unread != b"\r" {
+                if first && speaks_http2 && unread.starts_with(http2::PREFACE) {
+                    return Poll::Ready(Ok(Some(0)));
+                }
+                let may_be_http2 = first && speaks_http2 && http2::PREFACE.starts_with(unread);
+                if !unread.is_empty() && unread != b"\r" && !may_be_http2 {
                     match end.find(unread, limits.head.head_bytes) {
                         Ok(Some(length)) => return Poll::Ready(Ok(Some(length))),
                         Ok(None) => {}
@@ -262,9 +326,11 @@ impl Connection {
         })
         .await?;
         match found {
+            Some(0) => Ok(Some(Begun::Http2)),
             Some(length) => {
                 let bytes = self.input.split(length);
-                Ok(Some(RequestHead::parse(bytes, &self.limits.head)?))
+                let head = RequestHead::parse(bytes, &self.limits.head)?;
+                Ok(Some(Begun::Request(head)))
             }
             None => Ok(None),
         }
@@ -315,9 +381,8 @@ impl Connection {
                 }
             }
             match self.input.poll_fill(&mut self.stream, context) {
-                Poll::Ready(Ok(0) | Err(_)) => {
-                    self.body.end_of_stream()?;
-                }
+                Poll::Ready(Ok(0)) => self.body.end_of_stream()?,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Truncated)),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Pending => return Poll::Pending,
             }
@@ -438,9 +503,18 @@ impl Connection {
     /// comes without looking at it, and only then lets go.
     async fn close(mut self) {
         if self.abort {
-            if let Stream::Tcp(stream) = &self.stream {
-                let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+            match &mut self.stream {
+                Stream::Tcp(stream) => {
+                    let _ = socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO));
+                }
+                Stream::Http2(stream) => stream.reset(),
+                Stream::Tls(_) | Stream::Unix(_) => {}
             }
+            return;
+        }
+        if matches!(self.stream, Stream::Http2(_)) {
+            // Its end is a flag of its last frame; what the caller still sends of it, the connection throws away.
+            let _ = poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await;
             return;
         }
         let Self {

@@ -20,8 +20,11 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::{Connection, Handler};
-use crate::transport::{peer::Peer, stream::Stream};
+use super::{
+    connection::{Connection, Handler},
+    http2, tls,
+};
+use crate::transport::{input::Input, peer::Peer, stream::Stream};
 
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
@@ -223,7 +226,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
         spawn_local(async move {
             let limits = handler.limits();
             Connection::new(Stream::Tcp(stream), peer, limits)
-                .serve(&*handler)
+                .serve(handler)
                 .await;
             drop(place);
         });
@@ -234,8 +237,13 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
         match timeout(handshake_timeout, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => {
                 let limits = handler.limits();
+                let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
                 let stream = Stream::Tls(Box::new(stream.into()));
-                Connection::new(stream, peer, limits).serve(&*handler).await;
+                if http2 && limits.streams.is_some() {
+                    Box::pin(http2::serve(stream, Input::default(), peer, handler)).await;
+                } else {
+                    Connection::new(stream, peer, limits).serve(handler).await;
+                }
             }
             Ok(Err(error)) => tracing::debug!(%error, peer = %address, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %address, "TLS handshake too slow"),
@@ -257,7 +265,7 @@ pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: 
                     };
                     let limits = handler.limits();
                     Connection::new(Stream::Unix(stream), peer, limits)
-                        .serve(&*handler)
+                        .serve(handler)
                         .await;
                 });
             }

@@ -1,5 +1,6 @@
 //! The side that callers connect to.
 
 pub mod connection;
+pub mod http2;
 pub mod listener;
 pub mod tls;

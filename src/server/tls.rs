@@ -15,7 +15,12 @@ use rustls::{
 use thiserror::Error;
 use webpki::EndEntityCert;
 
-/// The files of a TLS listener.
+/// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
+pub const HTTP2: &[u8] = b"h2";
+/// What HTTP/1.1 is called there (RFC 7301 §6).
+const HTTP1: &[u8] = b"http/1.1";
+
+/// A TLS listener: its files, and what is spoken under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Certificate chains, PEM; the first is used for names that none has.
@@ -24,6 +29,8 @@ pub struct Params {
     pub keys: Vec<PathBuf>,
     /// Authorities that peers must have a certificate of; none: peers need none.
     pub client_ca: Vec<PathBuf>,
+    /// HTTP/2 is offered.
+    pub http2: bool,
 }
 
 /// Why TLS cannot be set up.
@@ -83,7 +90,10 @@ pub fn server_config(params: &Params) -> Result<ServerConfig, TlsError> {
         })?)
     };
     let mut config = builder.with_cert_resolver(Arc::new(ByName(keys)));
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if params.http2 {
+        config.alpn_protocols.push(HTTP2.to_vec());
+    }
+    config.alpn_protocols.push(HTTP1.to_vec());
     Ok(config)
 }
 

@@ -1,4 +1,4 @@
-//! One type for the three kinds of stream, so that the code above is compiled once.
+//! One type for all kinds of stream, so that the code above is compiled once.
 
 use std::{
     io,
@@ -12,6 +12,8 @@ use tokio::{
 };
 use tokio_rustls::TlsStream;
 
+use super::http2::Http2Stream;
+
 /// A connection to a caller or to the API.
 #[derive(Debug)]
 pub enum Stream {
@@ -21,6 +23,8 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
     /// A Unix socket.
     Unix(UnixStream),
+    /// One stream of an HTTP/2 connection.
+    Http2(Box<Http2Stream>),
 }
 
 impl AsyncRead for Stream {
@@ -33,6 +37,7 @@ impl AsyncRead for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Http2(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
         }
     }
 }
@@ -47,6 +52,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Http2(stream) => Pin::new(&mut **stream).poll_write(context, bytes),
         }
     }
 
@@ -55,6 +61,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
             Self::Unix(stream) => Pin::new(stream).poll_flush(context),
+            Self::Http2(stream) => Pin::new(&mut **stream).poll_flush(context),
         }
     }
 
@@ -63,6 +70,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Http2(stream) => Pin::new(&mut **stream).poll_shutdown(context),
         }
     }
 }
