@@ -11,11 +11,6 @@
     clippy::print_stderr,
     reason = "a failed test shows the log of the proxy"
 )]
-#![allow(
-    unreachable_pub,
-    reason = "the harness is shared by path, and speaks of itself as a library does"
-)]
-
 #[path = "../support/mod.rs"]
 mod support;
 

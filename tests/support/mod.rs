@@ -1,6 +1,13 @@
 //! What the acceptance tests stand on. Nothing here uses the library: the program is watched from outside, over
 //! sockets and files, by code that was written apart from it, so that one mistake cannot be in both.
 
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "shared by path: not every crate of tests uses all of it, and it speaks of itself as a library does"
+)]
+
 pub mod browser;
 pub mod call;
 pub mod http;

@@ -266,6 +266,11 @@ impl Proxy {
         self.origin().split_once("://").unwrap().1.to_owned()
     }
 
+    /// The number of the process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.running().process)
+    }
+
     pub fn log(&self) -> Log {
         self.running().log.clone()
     }

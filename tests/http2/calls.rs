@@ -1,0 +1,293 @@
+//! Calls that are served: signed, forwarded as HTTP/1.1, answered.
+
+use std::sync::{Arc, Barrier};
+
+use crate::{
+    client::{Client, run},
+    support::{Call, Placement, Proxy, Reply, Upstream},
+};
+
+#[test]
+fn a_signed_call_reaches_the_api_with_the_users_identity() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let call = Call::get("/members/7?a=1&b=x%20y")
+            .by(&consumer)
+            .with(&token);
+        let answer = client.send(call.clone()).await.has_status(200);
+        assert_eq!(answer.text(), "hello from the API\n");
+        assert_eq!(answer.fields["content-type"], "text/plain");
+        assert!(!answer.fields.contains_key("connection"));
+        assert!(!answer.fields.contains_key("transfer-encoding"));
+        // The same connection, another stream, and the same nonce again.
+        let (request, _) = client.request(&call);
+        let replayed = request.clone();
+        client
+            .send_request(request, &[])
+            .await
+            .unwrap()
+            .has_status(200);
+        let answer = client
+            .send_request(replayed, &[])
+            .await
+            .unwrap()
+            .has_status(401);
+        assert!(answer.text().contains("nonce_used"), "{answer:?}");
+        client.send(Call::get("/members/7")).await.has_status(401);
+    });
+    let seen = api.requests();
+    assert_eq!(seen.len(), 2);
+    assert!(
+        seen[0]
+            .head
+            .starts_with(b"GET /members/7?a=1&b=x%20y HTTP/1.1\r\n")
+    );
+    assert_eq!(seen[0].header("X-Auth-User"), Some(user.id.as_str()));
+    assert_eq!(seen[0].header("Host"), Some(proxy.host().as_str()));
+    assert_eq!(seen[0].header("X-Forwarded-Proto"), Some("http"));
+    assert!(!seen[0].fields.has("Authorization"));
+}
+
+#[test]
+fn bodies_go_up_with_and_without_a_length() {
+    let api = Upstream::replying(|seen| Reply::ok(&seen.body));
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let large = vec![b'x'; 3 << 20];
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let call = |body: &[u8]| {
+            Call::post("/up")
+                .body("application/octet-stream", body)
+                .by(&consumer)
+                .with(&token)
+        };
+        for body in [&b"small"[..], &large] {
+            let (request, _) = client.request(&call(body));
+            let answer = client.send_request(request, body).await.unwrap();
+            assert_eq!(answer.has_status(200).body, body);
+            let (mut request, _) = client.request(&call(body));
+            request.headers_mut().remove("content-length");
+            let answer = client.send_request(request, body).await.unwrap();
+            assert_eq!(answer.has_status(200).body, body);
+        }
+        // No body at all, and an empty one.
+        client.send(call(b"")).await.has_status(200);
+    });
+    let seen = api.requests();
+    assert_eq!(seen[0].header("Content-Length"), Some("5"));
+    assert_eq!(seen[1].header("Transfer-Encoding"), Some("chunked"));
+    assert_eq!(seen[1].text(), "small");
+    assert_eq!(seen[2].header("Content-Length"), Some("3145728"));
+    assert_eq!(seen[3].header("Transfer-Encoding"), Some("chunked"));
+    assert_eq!(seen[4].header("Content-Length"), Some("0"));
+}
+
+#[test]
+fn forms_are_proved_before_they_are_forwarded() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let form = |body: &str| Call::post("/f").form(body).by(&consumer).with(&token);
+        client.send(form("a=1&b=2")).await.has_status(200);
+        client
+            .send(form("a=1").placed(Placement::Body))
+            .await
+            .has_status(200);
+        let (mut request, body) = client.request(&form("c=3"));
+        request.headers_mut().remove("content-length");
+        client
+            .send_request(request, &body)
+            .await
+            .unwrap()
+            .has_status(200);
+        let (request, _) = client.request(&form("a=1&b=2"));
+        let tampered = client.send_request(request, b"a=1&b=3").await.unwrap();
+        assert!(
+            tampered
+                .has_status(401)
+                .text()
+                .contains("signature_invalid")
+        );
+    });
+    let bodies: Vec<String> = api.requests().iter().map(|seen| seen.text()).collect();
+    assert_eq!(bodies, ["a=1&b=2", "a=1", "c=3"]);
+}
+
+#[test]
+fn answers_come_down_in_every_framing() {
+    let large = "0123456789abcdef".repeat(1 << 18);
+    let api = {
+        let large = large.clone();
+        Upstream::replying(move |seen| match seen.target.as_str() {
+            "/length" => Reply::ok(&large),
+            "/chunked" => Reply::status("200 OK").chunked(&["one ", "two ", "three"]),
+            "/close" => Reply::status("200 OK").until_close("to the end"),
+            "/204" => Reply::status("204 No Content"),
+            "/304" => Reply::status("304 Not Modified").header("ETag", "\"x\""),
+            "/empty" => Reply::ok(""),
+            _ => Reply::status("404 Not Found").body("nothing here"),
+        })
+    };
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        for (target, status, body) in [
+            ("/length", 200, large.as_str()),
+            ("/chunked", 200, "one two three"),
+            ("/close", 200, "to the end"),
+            ("/204", 204, ""),
+            ("/304", 304, ""),
+            ("/empty", 200, ""),
+            ("/other", 404, "nothing here"),
+        ] {
+            let call = Call::get(target).by(&consumer).with(&token);
+            let answer = client.send(call).await.has_status(status);
+            assert!(answer.text() == body, "{target}");
+            let head = Call::new("HEAD", target).by(&consumer).with(&token);
+            let answer = client.send(head).await.has_status(status);
+            assert!(answer.body.is_empty(), "{target}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_reset_and_never_looks_whole() {
+    let api = Upstream::replying(|seen| match seen.target.as_str() {
+        "/length" => Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").closing(),
+        "/chunked" => {
+            Reply::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+                .closing()
+        }
+        "/garbage" => {
+            Reply::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n")
+                .closing()
+        }
+        _ => Reply::ok("fine"),
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        for target in ["/length", "/chunked", "/garbage"] {
+            let (request, _) = client.request(&Call::get(target).by(&consumer).with(&token));
+            let error = client.send_request(request, &[]).await.unwrap_err();
+            assert!(error.is_reset(), "{target}: {error}");
+            // The other streams of the connection are not harmed.
+            let call = Call::get("/fine").by(&consumer).with(&token);
+            client.send(call).await.has_status(200);
+        }
+    });
+}
+
+#[test]
+fn requests_of_one_connection_run_beside_each_other() {
+    let all = Arc::new(Barrier::new(8));
+    let api = Upstream::replying(move |_| {
+        all.wait();
+        Reply::ok("together")
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let client = Client::to(&proxy).await;
+        let calls = (0..8).map(|n| {
+            let mut client = client.clone();
+            let call = Call::get(&format!("/{n}")).by(&consumer).with(&token);
+            tokio::spawn(async move { client.send(call).await.has_status(200) })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            assert_eq!(call.await.unwrap().text(), "together");
+        }
+    });
+}
+
+#[test]
+fn a_caller_that_waits_for_100_gets_it_only_if_its_body_is_wanted() {
+    let api = Upstream::replying(|seen| Reply::ok(&seen.body));
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let post = Call::post("/up")
+            .bytes(b"wanted")
+            .header("Expect", "100-continue");
+        for (call, wanted) in [
+            (post.clone().by(&consumer).with(&token), true),
+            (post, false),
+        ] {
+            let (request, body) = client.request(&call);
+            let mut send = client.sender().ready().await.unwrap();
+            let (mut response, mut stream) = send.send_request(request, false).unwrap();
+            if wanted {
+                let interim = std::future::poll_fn(|context| response.poll_informational(context));
+                assert_eq!(interim.await.unwrap().unwrap().status(), 100);
+                stream.send_data(body.into(), true).unwrap();
+                let answer = crate::client::read(response.await.unwrap()).await.unwrap();
+                assert_eq!(answer.has_status(200).text(), "wanted");
+            } else {
+                let answer = response.await.unwrap();
+                assert_eq!(answer.status(), 401);
+            }
+        }
+        client
+            .send(Call::get("/").by(&consumer).with(&token))
+            .await
+            .has_status(200);
+    });
+    assert_eq!(api.count(), 2);
+}
+
+#[test]
+fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let call = Call::get("/")
+            .header("cookie", "a=1")
+            .header("cookie", "countersign=stolen")
+            .header("cookie", "b=2")
+            .by(&consumer)
+            .with(&token);
+        client.send(call).await.has_status(200);
+    });
+    let seen = api.only_request();
+    let cookies = seen.fields.all("Cookie");
+    assert_eq!(cookies.len(), 1, "{cookies:?}");
+    assert_eq!(cookies[0], "a=1; b=2");
+}
+
+#[test]
+fn a_caller_that_leaves_ends_its_request_at_the_api() {
+    let api = Upstream::handling(|exchange| {
+        exchange.whole_body()?;
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")?;
+        while exchange.write([b'x'; 4096]).is_ok() {}
+        Ok(crate::support::upstream::After::Close)
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let client = Client::to(&proxy).await;
+        let (request, _) = client.request(&Call::get("/endless").by(&consumer).with(&token));
+        let mut send = client.sender().ready().await.unwrap();
+        let (response, _) = send.send_request(request, true).unwrap();
+        let mut response = response.await.unwrap();
+        drop(response.body_mut().data().await);
+        drop(response);
+        // The handler above returns only when its connection is broken off; the harness waits for it in the end.
+        let mut other = Client::to(&proxy).await;
+        other.send(Call::get("/")).await.has_status(401);
+    });
+    crate::support::within(crate::support::PATIENCE, "the request is over", || {
+        (proxy.metric("countersign_requests_total{verdict=\"aborted\"}") > 0.0).then_some(())
+    });
+}

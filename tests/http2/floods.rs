@@ -1,0 +1,232 @@
+//! Callers that work on the connection rather than with it (RFC 9113 section 10.5): each is ended, and cheaply.
+
+use std::time::Duration;
+
+use crate::{
+    client::{
+        CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, HEADERS, PING,
+        PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame,
+    },
+    support::{Call, PATIENCE, Proxy, Upstream},
+};
+
+fn signed_head(proxy: &Proxy) -> Vec<u8> {
+    block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/x"),
+        (":authority", &proxy.host()),
+    ])
+}
+
+fn ends_calmly(proxy: &Proxy, what: &str, next: impl FnMut() -> Vec<u8>) {
+    let end = Raw::to(proxy.address()).flood(PATIENCE, next);
+    // A reset of the connection may overtake the GOAWAY while the flood still comes.
+    assert!(
+        [End::GoAway(ENHANCE_YOUR_CALM), End::Closed].contains(&end),
+        "{what}: {end:?}"
+    );
+    proxy.send(Call::get("/")).has_status(401);
+}
+
+#[test]
+fn floods_of_frames_that_ask_for_nothing_end_the_connection() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let open = frame(HEADERS, END_HEADERS, 1, &signed_head(&proxy));
+    let many = |frame: Vec<u8>| move || frame.repeat(50);
+    ends_calmly(
+        &proxy,
+        "PING, CVE-2019-9512",
+        many(frame(PING, 0, 0, &[7; 8])),
+    );
+    ends_calmly(
+        &proxy,
+        "PING acknowledged",
+        many(frame(PING, 1, 0, &[7; 8])),
+    );
+    ends_calmly(
+        &proxy,
+        "SETTINGS, CVE-2019-9515",
+        many(frame(SETTINGS, 0, 0, &[])),
+    );
+    ends_calmly(
+        &proxy,
+        "SETTINGS of a size, CVE-2019-9515",
+        many(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 255, 255])),
+    );
+    ends_calmly(
+        &proxy,
+        "PRIORITY, CVE-2019-9513",
+        many(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 16])),
+    );
+    ends_calmly(
+        &proxy,
+        "WINDOW_UPDATE by one",
+        many(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+    );
+    ends_calmly(&proxy, "an unknown type", many(frame(0xee, 0, 0, &[])));
+    let mut first = Some(open);
+    ends_calmly(&proxy, "empty DATA, CVE-2019-9518", move || {
+        let mut bytes = first.take().unwrap_or_default();
+        bytes.extend(frame(DATA, 0, 1, &[]).repeat(50));
+        bytes
+    });
+    api.saw_nothing();
+}
+
+#[test]
+fn requests_broken_off_at_once_end_the_connection() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let head = signed_head(&proxy);
+    let mut stream = 1;
+    ends_calmly(&proxy, "rapid reset, CVE-2023-44487", || {
+        let mut bytes = Vec::new();
+        for _ in 0..20 {
+            bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, &head));
+            bytes.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
+            stream += 2;
+        }
+        bytes
+    });
+    // Resets that the server is made to send (CVE-2025-8671): a window update of zero is an error of the stream.
+    let mut stream = 1;
+    let end = Raw::to(proxy.address()).flood(PATIENCE, || {
+        let mut bytes = Vec::new();
+        for _ in 0..20 {
+            bytes.extend(frame(HEADERS, END_HEADERS, stream, &head));
+            bytes.extend(frame(WINDOW_UPDATE, 0, stream, &[0, 0, 0, 0]));
+            stream += 2;
+        }
+        bytes
+    });
+    assert!(
+        [
+            End::GoAway(ENHANCE_YOUR_CALM),
+            End::GoAway(PROTOCOL_ERROR),
+            End::Closed
+        ]
+        .contains(&end),
+        "MadeYouReset, CVE-2025-8671: {end:?}"
+    );
+    proxy.send(Call::get("/")).has_status(401);
+    api.saw_nothing();
+}
+
+#[test]
+fn header_blocks_without_end_end_the_connection() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let mut first = Some(frame(HEADERS, 0, 1, &signed_head(&proxy)));
+    ends_calmly(&proxy, "CONTINUATION, CVE-2024-27316", move || {
+        let mut bytes = first.take().unwrap_or_default();
+        bytes.extend(frame(CONTINUATION, 0, 1, &block(&[("x-y", "1")])).repeat(20));
+        bytes
+    });
+    let mut first = Some(frame(HEADERS, 0, 1, &signed_head(&proxy)));
+    ends_calmly(&proxy, "empty CONTINUATION, CVE-2019-9518", move || {
+        let mut bytes = first.take().unwrap_or_default();
+        bytes.extend(frame(CONTINUATION, 0, 1, &[]).repeat(20));
+        bytes
+    });
+    api.saw_nothing();
+}
+
+#[test]
+fn a_small_block_that_unpacks_into_a_large_one_is_refused() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    // A field of 4,000 bytes put into the table once (RFC 7541 section 6.2.1), then named 10,000 times by one byte each.
+    let mut bomb = signed_head(&proxy);
+    bomb.push(0x40);
+    let field = block(&[("x-bomb", &"b".repeat(4_000))]);
+    bomb.extend(&field[1..]);
+    bomb.extend([0x80 | 62; 10_000]);
+    let before = resident(&proxy);
+    for _ in 0..20 {
+        let mut raw = Raw::to(proxy.address());
+        raw.frame(HEADERS, END_HEADERS | END_STREAM, 1, &bomb)
+            .unwrap();
+        // CVE-2016-6581: the head is over its bound long before it is unpacked.
+        assert!(
+            matches!(raw.end(), End::GoAway(code) if code != 0),
+            "it is too much"
+        );
+    }
+    let grown = resident(&proxy).saturating_sub(before);
+    assert!(grown < 16 << 20, "{grown} bytes more");
+    api.saw_nothing();
+}
+
+#[test]
+fn a_flood_of_streams_waits_for_its_turn() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nhttp2_streams = 5\nform_timeout = '60s'")
+        .start();
+    let head = block(&[
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/x"),
+        (":authority", &proxy.host()),
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("content-length", "10"),
+        ("authorization", "OAuth oauth_consumer_key=\"x\""),
+    ]);
+    let mut raw = Raw::to(proxy.address());
+    let settings = raw.next_of(SETTINGS);
+    assert!(
+        settings
+            .payload
+            .chunks(6)
+            .any(|setting| setting == [0, 3, 0, 0, 0, 5]),
+        "SETTINGS_MAX_CONCURRENT_STREAMS is told: {settings:?}"
+    );
+    for stream in 0..6 {
+        raw.frame(HEADERS, END_HEADERS, stream * 2 + 1, &head)
+            .unwrap();
+    }
+    let reset = raw.next_of(RST_STREAM);
+    assert_eq!(reset.stream, 11, "REFUSED_STREAM, RFC 9113 5.1.2");
+    assert_eq!(reset.payload, [0, 0, 0, 7]);
+}
+
+#[test]
+fn a_flooding_caller_costs_little() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let before = spent(&proxy);
+    // It comes again at once, each time it is ended.
+    for _ in 0..100 {
+        let ping = frame(PING, 0, 0, &[7; 8]).repeat(50);
+        Raw::to(proxy.address()).flood(Duration::from_secs(10), || ping.clone());
+    }
+    let each = (spent(&proxy) - before) / 100;
+    // Far above what it takes, far below what an endless flood would have.
+    assert!(
+        each < Duration::from_millis(50),
+        "{each:?} of a core for a connection"
+    );
+}
+
+/// Memory of the process, in bytes.
+fn resident(proxy: &Proxy) -> u64 {
+    let pid = proxy.pid().as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().unwrap() * 1024
+}
+
+/// Time that the process has been running on a core.
+fn spent(proxy: &Proxy) -> Duration {
+    let pid = proxy.pid().as_raw_nonzero();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let nanoseconds = tasks.map(|task| {
+        let path = task.unwrap().path().join("schedstat");
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split(' ').next().unwrap().parse::<u64>().unwrap()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}

@@ -1,0 +1,147 @@
+//! How a connection ends by itself: drained, idle, or because its caller is too slow.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::{
+    client::{
+        Client, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, GOAWAY, HEADERS, PING, Raw, block,
+        frame, run,
+    },
+    support::{Call, Proxy, Reply, Upstream, within},
+};
+
+#[test]
+fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
+    let api = Upstream::replying(|seen| {
+        if seen.target == "/slow" {
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        Reply::ok("finished")
+    });
+    let mut proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        client
+            .send(Call::get("/").by(&consumer).with(&token))
+            .await
+            .has_status(200);
+        let (request, _) = client.request(&Call::get("/slow").by(&consumer).with(&token));
+        let mut send = client.sender().ready().await.unwrap();
+        let (response, _) = send.send_request(request, true).unwrap();
+        let answered = tokio::spawn(response);
+        while api.count() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        proxy.signal(Signal::TERM);
+        let answer = crate::client::read(answered.await.unwrap().unwrap())
+            .await
+            .unwrap();
+        assert_eq!(answer.has_status(200).text(), "finished");
+        let refused = async {
+            loop {
+                let (request, _) = client.request(&Call::get("/late").by(&consumer).with(&token));
+                match client.send_request(request, &[]).await {
+                    // One may still be taken until the GOAWAY has arrived.
+                    Ok(answer) => drop(answer.has_status(200)),
+                    Err(error) => return error,
+                }
+            }
+        };
+        let error = refused.await;
+        assert!(
+            error.is_go_away() || error.is_io() || error.is_reset(),
+            "{error}"
+        );
+    });
+    assert!(proxy.wait().success());
+}
+
+#[test]
+fn idle_connections_are_told_and_closed() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nidle_timeout = '300ms'\nhead_timeout = '300ms'")
+        .start();
+    let head = block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/x"),
+        (":authority", &proxy.host()),
+    ]);
+    // After a request, and without one; a PING is no request.
+    let mut used = Raw::to(proxy.address());
+    used.frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)
+        .unwrap();
+    used.next_of(HEADERS);
+    let goaway = used.next_of(GOAWAY);
+    assert_eq!(goaway.payload[4..8], [0; 4], "NO_ERROR");
+    let mut unused = Raw::to(proxy.address());
+    unused.frame(PING, 0, 0, &[1; 8]).unwrap();
+    let goaway = unused.next_of(GOAWAY);
+    assert_eq!(goaway.payload[4..8], [0; 4], "NO_ERROR");
+    assert_eq!(used.end(), End::Closed);
+    within(Duration::from_secs(20), "both are let go", || {
+        (proxy.metric("countersign_connections") == 0.0).then_some(())
+    });
+}
+
+#[test]
+fn what_is_begun_must_come_to_its_end() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nhead_timeout = '300ms'\nidle_timeout = '60s'")
+        .start();
+    let head = block(&[(":method", "GET")]);
+    // A header block whose rest never comes, though its caller is not silent.
+    let mut block_open = Raw::to(proxy.address());
+    block_open.frame(HEADERS, 0, 1, &head).unwrap();
+    assert_eq!(block_open.end(), End::GoAway(ENHANCE_YOUR_CALM));
+    // A frame cut short.
+    let mut cut = Raw::to(proxy.address());
+    cut.bytes(&frame(PING, 0, 0, &[0; 8])[..12]).unwrap();
+    assert_eq!(cut.end(), End::GoAway(ENHANCE_YOUR_CALM));
+    // A preface cut short is no HTTP at all.
+    let mut connection = proxy.connect();
+    connection.send(b"PRI * HTTP/2.0\r\n\r\nSM");
+    assert!(connection.is_closed() || connection.try_answer("GET").is_ok());
+}
+
+#[test]
+fn bodies_either_way_must_make_progress() {
+    let api = Upstream::replying(|_| Reply::ok(vec![b'x'; 1 << 20]));
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'")
+        .start();
+    run(async {
+        let client = Client::to(&proxy).await;
+        // An answer that nobody reads: the window stays full.
+        let (request, _) = client.request(&Call::get("/large"));
+        let mut send = client.sender().ready().await.unwrap();
+        let (response, _) = send.send_request(request, true).unwrap();
+        let mut response = response.await.unwrap();
+        let mut broken = None;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        while let Some(data) = response.body_mut().data().await {
+            match data {
+                Ok(data) => response
+                    .body_mut()
+                    .flow_control()
+                    .release_capacity(data.len())
+                    .unwrap(),
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
+            }
+        }
+        assert!(broken.is_some_and(|error| error.is_reset()));
+        // A body that never comes.
+        let (request, _) = client.request(&Call::post("/up").bytes(b"12345"));
+        let mut send = client.sender().ready().await.unwrap();
+        let (response, _stream) = send.send_request(request, false).unwrap();
+        assert_eq!(response.await.unwrap().status(), 408);
+    });
+}

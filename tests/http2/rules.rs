@@ -1,0 +1,332 @@
+//! The rules of HTTP/1.1 hold here too, and so do those that only HTTP/2 has.
+
+use crate::{
+    client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, run},
+    support::{Call, Proxy, Upstream},
+};
+
+#[test]
+fn what_http_1_1_refuses_is_refused() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nhead_fields = 20\ntarget_bytes = '1KiB'\nform_bytes = '1KiB'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+        let twice = client.request(&call("/")).0.headers()["authorization"].clone();
+        let cases: Vec<(&str, u16, Call)> = vec![
+            (
+                "two Authorization lines, RFC 9110 11.6.2",
+                400,
+                call("/").header("Authorization", twice.to_str().unwrap()),
+            ),
+            (
+                "oauth_ parameters in two places, RFC 5849 3.2",
+                400,
+                call("/?oauth_token=other"),
+            ),
+            (
+                "another's name, RFC 9110 7.4",
+                421,
+                call("/").host("other.example"),
+            ),
+            (
+                "an authority that is none, RFC 9110 4.2.4",
+                400,
+                call("/").host("user@127.0.0.1"),
+            ),
+            (
+                "TRACE, RFC 9110 9.3.8",
+                405,
+                Call::new("TRACE", "/").by(&consumer).with(&token),
+            ),
+            (
+                "a target too long",
+                414,
+                call(&format!("/{}", "x".repeat(2_000))),
+            ),
+            (
+                "too many fields",
+                431,
+                (0..30).fold(call("/"), |call, n| call.header(&format!("x-{n}"), "1")),
+            ),
+            (
+                "a form too large",
+                413,
+                Call::post("/")
+                    .form(&format!("a={}", "x".repeat(2_000)))
+                    .by(&consumer)
+                    .with(&token),
+            ),
+            (
+                "an expectation nobody knows",
+                400,
+                call("/").header("Expect", "200-ok"),
+            ),
+        ];
+        for (what, status, call) in cases {
+            let (request, body) = client.request(&call);
+            let answer = client.send_request(request, &body).await.unwrap();
+            assert_eq!(answer.status, status, "{what}: {answer:?}");
+        }
+        api.saw_nothing();
+        // Identity in any spelling is dropped, and so is what is about one connection.
+        let call = call("/")
+            .header("x-auth-user", "mallory")
+            .header("x_auth_user", "mallory")
+            .header("te", "trailers")
+            .header("x-forwarded-for", "8.8.8.8");
+        client.send(call).await.has_status(200);
+    });
+    let seen = api.only_request();
+    assert_eq!(seen.fields.all("X-Auth-User").len(), 1);
+    assert_ne!(seen.header("X-Auth-User"), Some("mallory"));
+    assert!(!seen.fields.has("x_auth_user") && !seen.fields.has("TE"));
+    assert_eq!(seen.header("X-Forwarded-For"), Some("127.0.0.1"));
+}
+
+/// Sends one request by the byte; whether its stream was reset, or the status index of its answer was another than 200's.
+fn refused(proxy: &Proxy, fields: &[(&str, &str)], body: Option<&[u8]>) -> bool {
+    let mut raw = Raw::to(proxy.address());
+    let flags = if body.is_some() {
+        END_HEADERS
+    } else {
+        END_HEADERS | END_STREAM
+    };
+    raw.frame(HEADERS, flags, 1, &block(fields)).unwrap();
+    if let Some(body) = body {
+        raw.frame(DATA, END_STREAM, 1, body).unwrap();
+    }
+    while let Some(frame) = raw.next() {
+        match frame.kind {
+            RST_STREAM => return true,
+            // 200 is entry 8 of the static table (RFC 7541 appendix A).
+            HEADERS => return frame.payload.first() != Some(&0x88),
+            _ => {}
+        }
+    }
+    true
+}
+
+#[test]
+fn what_only_http_2_can_get_wrong_is_refused() {
+    let api = Upstream::start();
+    // Everything is open, so that nothing but HTTP's own rules can refuse.
+    let proxy = Proxy::in_front_of(&api)
+        .config("[operations]\nunlisted = 'anonymous'")
+        .start();
+    let host = proxy.host();
+    let with = |more: &[(&'static str, &'static str)]| {
+        let mut fields = vec![
+            (":method".to_owned(), "GET".to_owned()),
+            (":scheme".to_owned(), "http".to_owned()),
+            (":path".to_owned(), "/x".to_owned()),
+            (":authority".to_owned(), host.clone()),
+        ];
+        for (name, value) in more {
+            match fields
+                .iter_mut()
+                .find(|(n, _)| n == name && name.starts_with(':'))
+            {
+                Some(field) => (*value).clone_into(&mut field.1),
+                None => fields.push(((*name).to_owned(), (*value).to_owned())),
+            }
+        }
+        fields
+    };
+    let refused = |fields: &[(String, String)], body: Option<&[u8]>| {
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        refused(&proxy, &fields, body)
+    };
+    assert!(!refused(&with(&[]), None), "the good one is served");
+    assert!(!refused(
+        &with(&[(":method", "POST"), ("content-length", "2")]),
+        Some(b"ok")
+    ));
+    let served = api.count();
+    for (what, more) in [
+        (
+            "connection, RFC 9113 8.2.2",
+            &[("connection", "x-auth-user")][..],
+        ),
+        ("keep-alive, RFC 9113 8.2.2", &[("keep-alive", "timeout=5")]),
+        (
+            "proxy-connection, RFC 9113 8.2.2",
+            &[("proxy-connection", "close")],
+        ),
+        (
+            "transfer-encoding, RFC 9113 8.2.2",
+            &[("transfer-encoding", "chunked")],
+        ),
+        ("upgrade, RFC 9113 8.2.2", &[("upgrade", "h2c")]),
+        ("te other than trailers, RFC 9113 8.2.2", &[("te", "gzip")]),
+        ("an upper-case name, RFC 9113 8.2.1", &[("X-Upper", "1")]),
+        ("a space in a name, RFC 9113 8.2.1", &[("x y", "1")]),
+        ("a colon in a name, RFC 9113 8.2.1", &[("x:y", "1")]),
+        (
+            "a line break in a value, RFC 9113 8.2.1",
+            &[("x-y", "1\r\nx-auth-user: mallory")],
+        ),
+        (
+            "a line feed in a value, RFC 9113 8.2.1",
+            &[("x-y", "1\nx-auth-user: mallory")],
+        ),
+        ("a NUL in a value, RFC 9113 8.2.1", &[("x-y", "1\0")]),
+        (
+            "an unknown pseudo-header, RFC 9113 8.3",
+            &[(":status", "200")],
+        ),
+        (
+            ":protocol without extended CONNECT, RFC 8441 4",
+            &[(":protocol", "websocket")],
+        ),
+        (
+            "a line break in the path",
+            &[(":path", "/x HTTP/1.1\r\nx-auth-user: mallory")],
+        ),
+        ("a space in the path", &[(":path", "/x HTTP/1.1")]),
+        ("an empty path, RFC 9113 8.3.1", &[(":path", "")]),
+        ("a path without its slash", &[(":path", "x")]),
+        ("an asterisk", &[(":path", "*")]),
+        ("another scheme", &[(":scheme", "ftp")]),
+        (
+            "a method that is no token",
+            &[(":method", "GET /admin HTTP/1.1\r\n")],
+        ),
+        (
+            "a Host that disagrees, RFC 9113 8.3.1",
+            &[("host", "other.example")],
+        ),
+        (
+            "two lengths",
+            &[("content-length", "0"), ("content-length", "5")],
+        ),
+        ("a length that is no number", &[("content-length", "0x0")]),
+        ("a length without a body", &[("content-length", "5")]),
+    ] {
+        assert!(refused(&with(more), None), "{what}");
+        assert_eq!(api.count(), served, "{what}");
+    }
+    // A pseudo-header twice, and one behind the others.
+    let mut twice = with(&[]);
+    twice.insert(0, (":path".to_owned(), "/y".to_owned()));
+    assert!(refused(&twice, None), "a path twice, RFC 9113 8.3");
+    let mut late = with(&[("x-y", "1")]);
+    let path = late.remove(2);
+    late.push(path);
+    assert!(
+        refused(&late, None),
+        "a pseudo-header behind a field, RFC 9113 8.3"
+    );
+    let mut missing = with(&[]);
+    missing.remove(3);
+    assert!(refused(&missing, None), "no authority and no Host");
+    assert_eq!(api.count(), served);
+}
+
+#[test]
+fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[operations]\nunlisted = 'anonymous'")
+        .start();
+    let host = proxy.host();
+    let fields = |length: &'static str| {
+        vec![
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", "/x"),
+            (":authority", host.as_str()),
+            ("content-length", length),
+        ]
+    };
+    assert!(
+        refused(&proxy, &fields("5"), Some(b"four")),
+        "short, RFC 9113 8.1.1"
+    );
+    assert!(
+        refused(&proxy, &fields("3"), Some(b"four")),
+        "long, RFC 9113 8.1.1"
+    );
+    assert!(
+        refused(&proxy, &fields("0"), Some(b"four")),
+        "long, RFC 9113 8.1.1"
+    );
+    for seen in api.requests() {
+        assert_ne!(seen.text(), "four", "{seen:?}");
+        assert_ne!(
+            seen.text().len().to_string(),
+            seen.header("Content-Length").unwrap_or(""),
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn trailers_never_become_fields() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[operations]\nunlisted = 'anonymous'")
+        .start();
+    let host = proxy.host();
+    let mut raw = Raw::to(proxy.address());
+    let head = block(&[
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/x"),
+        (":authority", &host),
+        ("trailer", "x-auth-user"),
+    ]);
+    raw.frame(HEADERS, END_HEADERS, 1, &head).unwrap();
+    raw.frame(DATA, 0, 1, b"body").unwrap();
+    let trailers = block(&[("x-auth-user", "mallory"), ("authorization", "OAuth x")]);
+    raw.frame(HEADERS, END_HEADERS | END_STREAM, 1, &trailers)
+        .unwrap();
+    let answer = raw.next_of(HEADERS);
+    assert_eq!(answer.payload.first(), Some(&0x88), "{answer:?}");
+    let seen = api.only_request();
+    assert_eq!(seen.text(), "body");
+    assert!(
+        !seen.fields.has("X-Auth-User") && !seen.fields.has("Authorization"),
+        "{seen:?}"
+    );
+    assert!(!seen.fields.has("Trailer"), "{seen:?}");
+}
+
+#[test]
+fn it_can_be_switched_off() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[listen]\nhttp2 = false")
+        .start();
+    let mut connection = proxy.connect();
+    connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    connection.answer("GET").has_status(400);
+    assert!(connection.is_closed());
+}
+
+#[test]
+fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("[operations]\nunlisted = 'anonymous'")
+        .start();
+    let mut kept = proxy.connect();
+    proxy.send_on(&mut kept, Call::get("/")).has_status(200);
+    kept.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    kept.answer("GET").has_status(400);
+    assert!(kept.is_closed());
+    let mut other = proxy.connect();
+    other.send(b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
+    other.answer("GET").has_status(400);
+    assert!(other.is_closed());
+    // A method of that name is HTTP/1.1's.
+    let mut method = proxy.connect();
+    method.send(format!("PRI / HTTP/1.1\r\nHost: {}\r\n\r\n", proxy.host()).as_bytes());
+    assert!(method.answer("PRI").status < 500);
+}
