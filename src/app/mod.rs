@@ -350,7 +350,7 @@ impl App {
             loop {
                 sleep(Duration::from_millis(20)).await;
                 shared.drain.notify_waiters();
-                if self.common.bounds.open() == 0 {
+                if self.common.bounds.is_over() {
                     return;
                 }
             }

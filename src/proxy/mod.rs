@@ -182,7 +182,7 @@ impl Worker {
                     received: &received,
                 };
                 let answer = live.endpoints.answer(endpoint, &call, connection).await?;
-                send(connection, head, &answer).await
+                self.send(connection, head, &answer).await
             }
             Route::Api(call) => {
                 check_conventions(live, call.path)?;
@@ -201,6 +201,25 @@ impl Worker {
                     .await
             }
         }
+    }
+
+    /// Sends an answer of our own.
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        head: &RequestHead,
+        answer: &Answer,
+    ) -> Result<Outcome, Failure> {
+        connection.keep_alive &= connection.body.is_done() && !self.is_draining();
+        let to_head = head.method() == b"HEAD";
+        answer.write(
+            &mut connection.out.bytes,
+            to_head,
+            connection.keep_alive,
+            connection.version,
+        );
+        connection.flush().await.map_err(relay::caller_gone)?;
+        Ok(Outcome::of(answer.verdict, answer.status))
     }
 
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
@@ -267,24 +286,6 @@ fn check_conventions(live: &Live, path: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Sends an answer of our own.
-async fn send(
-    connection: &mut Connection,
-    head: &RequestHead,
-    answer: &Answer,
-) -> Result<Outcome, Failure> {
-    connection.keep_alive &= connection.body.is_done();
-    let to_head = head.method() == b"HEAD";
-    answer.write(
-        &mut connection.out.bytes,
-        to_head,
-        connection.keep_alive,
-        connection.version,
-    );
-    connection.flush().await.map_err(relay::caller_gone)?;
-    Ok(Outcome::of(answer.verdict, answer.status))
-}
-
 impl Handler for Worker {
     fn limits(&self) -> Limits {
         self.current().live.limits
@@ -322,10 +323,10 @@ impl Handler for Worker {
                 let request_id = log_failure(&failure);
                 // Whoever sends what two recipients could read differently may have sent more of it.
                 let malformed = matches!(failure, Failure::Refusal(Refusal::Malformed(_)));
-                connection.keep_alive &= !malformed && !self.is_draining();
+                connection.keep_alive &= !malformed;
                 let format = Format::preferred_by(&head);
                 let answer = respond::failure(&failure, &current.live.realm, format, &request_id);
-                send(connection, &head, &answer).await
+                self.send(connection, &head, &answer).await
             }
         };
         let outcome = outcome.unwrap_or_else(|_| {

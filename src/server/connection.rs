@@ -55,11 +55,16 @@ const DRAIN_BYTES: usize = 64 * 1024;
 /// And for so long at most.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
+/// While draining, a connection without a request is kept so much longer. Its caller may have sent the next one before it
+/// could learn of the end, and HTTP/1.1 has no way to tell it but an answer with `Connection: close`; closed at once, that
+/// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has as long to come whole.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
 /// What answers the requests of a connection.
 pub trait Handler {
     /// The bounds to keep now.
     fn limits(&self) -> Limits;
-    /// Whether no further request is to be taken.
+    /// Whether answers are to say `Connection: close`, and connections without a request are to be closed soon.
     fn is_draining(&self) -> bool;
     /// Ready once [`Handler::is_draining`] may have become true.
     fn drained(&self) -> impl Future<Output = ()>;
@@ -213,7 +218,8 @@ impl Connection {
             // Boxed, so that a connection between two requests holds only what it needs to wait: a request's own state is
             // several times as large as all of that.
             Box::pin(handler.handle(self, head)).await;
-            if !self.keep_alive || !self.body.is_done() || handler.is_draining() {
+            // Not because of draining: whoever was told that the connection stays may have sent the next request.
+            if !self.keep_alive || !self.body.is_done() {
                 return Spoken::Http1;
             }
             self.input.release();
@@ -247,7 +253,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the next head: `None` if the connection ended, was idle for too long, or is to be drained.
+    /// Waits for the next head: `None` if the connection ended, was idle for too long, or is drained.
     async fn read_head<H: Handler>(
         &mut self,
         handler: &H,
@@ -257,6 +263,7 @@ impl Connection {
         let mut end = HeadEnd::default();
         let mut begun = false;
         let mut armed = false;
+        let mut draining = false;
         let mut empty_line_allowed = true;
         let limits = self.limits;
         // Without TLS a caller says that it speaks HTTP/2 by beginning with it (RFC 9113 §3.3); under TLS, by ALPN.
@@ -299,6 +306,12 @@ impl Connection {
                     Poll::Ready(Ok(_)) => continue,
                     Poll::Pending => {}
                 }
+                // Polled first: whoever begins draining sets the flag and then wakes those that have polled.
+                if !draining && (drained.as_mut().poll(context).is_ready() || handler.is_draining())
+                {
+                    draining = true;
+                    armed = false;
+                }
                 if !armed {
                     armed = true;
                     let limit = if begun || first {
@@ -306,22 +319,20 @@ impl Connection {
                     } else {
                         limits.idle_timeout
                     };
-                    self.deadline.set(limit);
+                    self.deadline.set(if draining {
+                        limit.min(LAST_REQUEST)
+                    } else {
+                        limit
+                    });
                 }
-                if self.deadline.poll(context).is_ready() {
-                    // Silence is no request: nothing to answer.
-                    return Poll::Ready(if begun {
+                // Silence is no request, and what is cut short by draining its caller may send elsewhere: nothing to answer.
+                return self.deadline.poll(context).map(|Elapsed| {
+                    if begun && !draining {
                         Err(Refusal::TooSlow)
                     } else {
                         Ok(None)
-                    });
-                }
-                // A head that has begun when draining does is not finished: its caller may send it elsewhere.
-                // Polled first: whoever begins draining sets the flag and then wakes those that have polled.
-                if drained.as_mut().poll(context).is_ready() || handler.is_draining() {
-                    return Poll::Ready(Ok(None));
-                }
-                return Poll::Pending;
+                    }
+                });
             }
         })
         .await?;

@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream, UnixListener},
     task::spawn_local,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -32,6 +32,9 @@ const BACKLOG: i32 = 4096;
 /// How long accepting pauses when the process has run out of descriptors: long enough not to spin, short enough not to
 /// be noticed.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a listener that lets nobody new in waits for those whose handshake is under way: a round trip.
+const HANDSHAKES: Duration = Duration::from_millis(250);
 
 /// Binds a listener that shares its address with those of the other workers.
 ///
@@ -76,6 +79,8 @@ pub struct Bounds {
     /// From one address.
     per_address: Option<u32>,
     open: AtomicUsize,
+    /// Listeners that may still let somebody in.
+    listening: AtomicUsize,
     by_address: Mutex<HashMap<IpAddr, u32>>,
 }
 
@@ -87,6 +92,7 @@ impl Bounds {
             connections,
             per_address,
             open: AtomicUsize::new(0),
+            listening: AtomicUsize::new(0),
             by_address: Mutex::default(),
         }
     }
@@ -95,6 +101,13 @@ impl Bounds {
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
+    }
+
+    /// Whether no connection is open, and no listener is left that could let one in.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        // In this order: a listener gives its last connections their places before it ends.
+        self.listening.load(Ordering::Acquire) == 0 && self.open.load(Ordering::Acquire) == 0
     }
 
     /// A place for one more connection, if there is one.
@@ -151,6 +164,23 @@ impl Drop for Place {
     }
 }
 
+/// A listener at work; counted until dropped.
+#[derive(Debug)]
+struct Listening(Arc<Bounds>);
+
+impl Listening {
+    fn new(bounds: &Arc<Bounds>) -> Self {
+        bounds.listening.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(bounds))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.listening.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// The answer to one connection too many.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -167,24 +197,27 @@ pub struct Tcp {
     pub handshake_timeout: Duration,
 }
 
-/// Accepts until `stop` is ready; what waits in the kernel's queue then is still accepted, so that nobody who was let
-/// in is reset. Connections go on after it returns.
+/// Accepts until `stop` is ready. From then on the kernel lets nobody new in, and who was let in is still accepted: a
+/// listener that is simply closed resets callers whose handshake was under way, with the requests they have written.
+/// Connections go on after it returns.
 pub async fn accept<H: Handler + 'static>(
     tcp: Tcp,
     handler: Rc<H>,
     stop: impl Future<Output = ()>,
 ) {
+    let _listening = Listening::new(&tcp.bounds);
     let mut stop = std::pin::pin!(stop);
-    let mut stopping = false;
+    let mut stopped: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = tcp.listener.accept() => accepted,
-            () = &mut stop, if !stopping => {
-                stopping = true;
+            () = &mut stop, if stopped.is_none() => {
+                let lingers = refuse_new_handshakes(&tcp.listener).is_ok();
+                stopped = Some(Instant::now() + if lingers { HANDSHAKES } else { Duration::ZERO });
                 continue;
             }
-            () = std::future::ready(()), if stopping => return,
+            accepted = tcp.listener.accept() => accepted,
+            () = sleep_until(stopped.unwrap_or_else(Instant::now)), if stopped.is_some() => return,
         };
         match accepted {
             Ok((stream, address)) => serve(&tcp, stream, address, Rc::clone(&handler)),
@@ -196,6 +229,21 @@ pub async fn accept<H: Handler + 'static>(
             }
         }
     }
+}
+
+/// Lets the kernel drop what would begin a connection, and nothing else: a classic BPF program, which sees a segment from
+/// its TCP header on. Who is dropped tries again within a second, and finds the port closed, or the next process.
+fn refuse_new_handshakes(listener: &TcpListener) -> io::Result<()> {
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    SockRef::from(listener).attach_filter(&[
+        SockFilter::new(0x30, 0, 0, FLAGS), // load the byte of the flags
+        SockFilter::new(0x54, 0, 0, SYN | ACK), // keep these two
+        SockFilter::new(0x15, 0, 1, SYN),   // is it SYN alone?
+        SockFilter::new(0x06, 0, 0, 0),     // drop
+        SockFilter::new(0x06, 0, 0, u32::MAX), // let through
+    ])
 }
 
 fn is_callers(error: &io::Error) -> bool {
