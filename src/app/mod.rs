@@ -338,9 +338,11 @@ impl App {
         let shared = &self.common.shared;
         shared.draining_announced.store(true, Ordering::Release);
         tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
-        tokio::select! {
-            () = sleep(self.config.listen.drain_delay) => {}
-            () = signals.ended() => {}
+        if !self.config.listen.drain_delay.is_zero() {
+            tokio::select! {
+                () = sleep(self.config.listen.drain_delay) => {}
+                () = signals.ended() => {}
+            }
         }
         shared.draining.store(true, Ordering::Release);
         let _ = self.phase.send(Phase::Draining);

@@ -389,6 +389,11 @@ impl Connection {
         Self(Wire::new(Box::new(open(address))))
     }
 
+    /// Speaks on a stream that is connected already.
+    pub fn over(stream: TcpStream) -> Self {
+        Self(Wire::new(Box::new(stream)))
+    }
+
     /// Connects by TLS to a server of that name, trusting only `roots` (PEM).
     pub fn over_tls(address: SocketAddr, name: &str, roots: &str) -> Self {
         Self(Wire::new(Box::new(tls::connect(
@@ -463,12 +468,16 @@ impl Connection {
 }
 
 fn open(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))
-        .expect("the listener is there");
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
+    try_open(address).expect("the listener is there")
+}
+
+/// Connects, and sets what every connection of a test has.
+pub fn try_open(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// Sends one request on a connection of its own and reads the answer.

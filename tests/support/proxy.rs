@@ -399,7 +399,7 @@ impl Proxy {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.running().process), signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Ends the program by SIGTERM and waits for it.

@@ -1,0 +1,107 @@
+//! SIGTERM: whoever wrote a request gets its answer.
+
+use rustix::process::Signal;
+
+use crate::{
+    load::{Load, Target},
+    scaled,
+    support::{Call, PATIENCE, Proxy, Reply, Upstream, within},
+};
+
+/// A public address that outlives a restart on another port.
+const FIXED: &str = "service.base_url = 'https://api.test'";
+
+#[test]
+fn under_load_no_request_that_was_written_is_lost() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut answered = 0;
+    for round in 0..scaled(2, 10) {
+        // Every second time there is a while between the announcement and the end.
+        let delay = if round % 2 == 0 { "0s" } else { "300ms" };
+        proxy.reconfigure(&format!("listen.drain_delay = '{delay}'"));
+        if round > 0 {
+            proxy.start();
+        }
+        let load = Load::begin(&Target::of(&proxy, &consumer, &token), 64);
+        load.goes_on_for(640);
+        proxy.signal(Signal::TERM);
+        if round % 2 == 1 {
+            within(PATIENCE, "the end is announced", || {
+                (proxy.ask_admin("/readyz").status == 503).then_some(())
+            });
+        }
+        let tally = load.wait();
+        assert!(proxy.wait().success());
+        assert_eq!(tally.failures, [""; 0], "round {round}");
+        assert!(tally.told_to_close > 0, "round {round}: {tally:?}");
+        answered += tally.answered;
+        assert_eq!(api.count(), answered, "the API saw what was answered");
+    }
+}
+
+#[test]
+fn a_kept_connection_has_one_more_request_and_is_told_that_it_was_the_last() {
+    let (go, proceed) = std::sync::mpsc::channel::<()>();
+    let proceed = std::sync::Mutex::new(proceed);
+    let api = Upstream::replying(move |seen| {
+        if seen.target == "/held" {
+            proceed.lock().unwrap().recv().unwrap();
+        }
+        Reply::ok("done")
+    });
+    let mut proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+    let mut kept = proxy.connect();
+    let answer = proxy.send_on(&mut kept, call("/first"));
+    assert_eq!(answer.header("connection"), None, "{answer:?}");
+    let mut running = proxy.connect();
+    running.send(&proxy.wire(&call("/held")));
+    api.wait_for(2);
+
+    let last = proxy.wire(&call("/last"));
+    proxy.signal(Signal::TERM);
+    within(PATIENCE, "draining is told", || {
+        let answer = proxy.ask_admin("/readyz");
+        (answer.status == 503 && answer.text().contains("draining")).then_some(())
+    });
+    kept.send(&last);
+    let answer = kept.answer("GET");
+    answer.has_status(200);
+    assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+    assert!(kept.is_closed());
+
+    go.send(()).unwrap();
+    let answer = running.answer("GET");
+    answer.has_status(200);
+    assert!(running.is_closed());
+    assert!(proxy.wait().success());
+    assert_eq!(api.count(), 3);
+}
+
+#[test]
+fn connections_without_a_request_do_not_hold_the_end_up() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api)
+        .config("listen.drain = '1h'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut connections = Vec::new();
+    for written in [&b""[..], b"GET / HT", b"\r", b"GET / HTTP/1.1\r\nHost: x\r\n"] {
+        let mut connection = proxy.connect();
+        connection.send(written);
+        connections.push(connection);
+    }
+    let mut kept = proxy.connect();
+    proxy
+        .send_on(&mut kept, Call::get("/").by(&consumer).with(&token))
+        .has_status(200);
+    connections.push(kept);
+    // An hour is allowed, and a minute would be too long for the harness.
+    assert!(proxy.stop().success());
+    for connection in &mut connections {
+        assert!(connection.is_closed());
+    }
+}

@@ -1,0 +1,38 @@
+//! What the program does when the world fails it: signals under load, `kill -9`, no descriptors, no disk, a wrong clock,
+//! callers and an API that are slow or gone. Each test watches the real process from outside.
+//!
+//! `cargo test` runs the short form. The long form, with the numbers that the promises name, is one command:
+//! `tests/faults/run`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a harness fails by panicking"
+)]
+#![expect(
+    clippy::print_stderr,
+    reason = "a failed test shows the log of the proxy, and a long one tells what it measured"
+)]
+#![allow(
+    unreachable_pub,
+    dead_code,
+    reason = "the harness is shared by path, and not every crate of tests uses all of it"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod load;
+mod process;
+
+mod drain;
+
+/// `long` where the long form is asked for, else `short`.
+fn scaled(short: usize, long: usize) -> usize {
+    match std::env::var("COUNTERSIGN_TEST_ROUNDS").as_deref() {
+        Ok("full") => long,
+        Ok(other) => panic!("COUNTERSIGN_TEST_ROUNDS is `full` or not set, not {other:?}"),
+        Err(_) => short,
+    }
+}

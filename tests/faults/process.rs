@@ -1,0 +1,92 @@
+//! What the kernel tells of the running program.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use crate::support::{Proxy, within};
+
+/// The program as a process.
+pub struct Process(PathBuf);
+
+impl Process {
+    pub fn of(proxy: &Proxy) -> Self {
+        Self(format!("/proc/{}", proxy.pid().as_raw_nonzero()).into())
+    }
+
+    /// How many descriptors are open.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(self.0.join("fd")).unwrap().count()
+    }
+
+    /// Waits until there are no more descriptors than `at_most`.
+    #[track_caller]
+    pub fn falls_to(&self, at_most: usize) {
+        let limit = Duration::from_secs(60);
+        let start = Instant::now();
+        while self.descriptors() > at_most {
+            let open = self.descriptors();
+            assert!(
+                start.elapsed() < limit,
+                "{open} descriptors stay open, of which there were {at_most}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Processor time so far, in ticks of a hundredth of a second.
+    pub fn ticks(&self) -> u64 {
+        let stat = fs::read_to_string(self.0.join("stat")).unwrap();
+        let after_name = stat.rsplit_once(')').unwrap().1;
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// Processor time that the process uses while this thread looks on for `period`.
+    pub fn ticks_within(&self, period: Duration) -> u64 {
+        let before = self.ticks();
+        std::thread::sleep(period);
+        self.ticks() - before
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory(&self) -> usize {
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that was in use since [`Self::forget_peak`], in bytes.
+    pub fn peak_memory(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    /// Begins to measure the peak anew.
+    pub fn forget_peak(&self) {
+        fs::write(self.0.join("clear_refs"), "5").unwrap();
+    }
+
+    fn status(&self, name: &str) -> usize {
+        let status = fs::read_to_string(self.0.join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kibibytes = line.unwrap().split_whitespace().next().unwrap();
+        kibibytes.parse::<usize>().unwrap() * 1024
+    }
+}
+
+/// Waits until the proxy counts this many open connections of callers.
+#[track_caller]
+pub fn connections_become(proxy: &Proxy, count: f64) {
+    let what = format!("countersign_connections is {count}");
+    within(Duration::from_secs(60), &what, || {
+        (proxy.metric("countersign_connections") == count).then_some(())
+    });
+}
+
+/// Lets this process, which plays all the callers, have as many descriptors as it may.
+pub fn allow_many_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
