@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A public address that outlives a restart on another port.
-const FIXED: &str = "service.base_url = 'https://api.test'";
+const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
 
 #[test]
 fn under_load_no_request_that_was_written_is_lost() {

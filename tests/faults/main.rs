@@ -17,6 +17,7 @@
 #![allow(
     unreachable_pub,
     dead_code,
+    unused_imports,
     reason = "the harness is shared by path, and not every crate of tests uses all of it"
 )]
 
@@ -27,6 +28,8 @@ mod load;
 mod process;
 
 mod drain;
+mod kill;
+mod reload;
 
 /// `long` where the long form is asked for, else `short`.
 fn scaled(short: usize, long: usize) -> usize {

@@ -1,0 +1,203 @@
+//! `kill -9`: what was acknowledged holds.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::Scope,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    load::Target,
+    scaled,
+    support::{
+        Answer, Call, Connection, PATIENCE, Proxy, Token, Upstream, Visitor,
+        http::try_open,
+        legs::{asks, authorization, exchanges, query_value, token_of},
+        within,
+    },
+};
+
+/// A public address that outlives a restart on another port.
+const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
+
+const CALLBACK: &str = "https://shop.test/back";
+
+/// What a caller got an answer for.
+#[derive(Default)]
+struct Acknowledged {
+    requests: Vec<(String, Vec<u8>)>,
+    request_tokens: Vec<Token>,
+    access_tokens: Vec<Token>,
+}
+
+/// Sends a request on a connection of its own; `None`: no whole answer came.
+fn tries(target: &Target, method: &str, wire: &[u8]) -> Option<Answer> {
+    let mut connection = Connection::over(try_open(target.address).ok()?);
+    connection.try_send(wire).ok()?;
+    connection.try_answer(method).ok()?
+}
+
+/// Takes a step again and again, until it fails or it is over.
+fn repeat<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    over: &'scope AtomicBool,
+    mut step: impl FnMut() -> bool + Send + 'scope,
+) {
+    scope.spawn(move || while !over.load(Ordering::SeqCst) && step() {});
+}
+
+/// A number that nobody foresees.
+fn random() -> usize {
+    let hash = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
+    usize::try_from(hash % 1_000_000).unwrap()
+}
+
+#[test]
+fn at_random_loses_no_token_and_admits_no_request_twice() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    let callbacks = ["--callback", CALLBACK, "--callback", "oob"];
+    let (consumer, user) = (proxy.consumer_with("Shop", &callbacks), proxy.user("alice"));
+    let token = proxy.token(&consumer, &user);
+    let mut slowest = Duration::ZERO;
+    let mut all = Acknowledged::default();
+    for round in 0..scaled(3, 20) {
+        let target = Target::of(&proxy, &consumer, &token);
+        // The user has agreed to some, so that they can be exchanged while the end comes.
+        let agreed: Vec<(Token, String)> = {
+            let mut visitor = Visitor::to(&proxy);
+            let mut first = true;
+            (0..scaled(20, 40))
+                .map(|_| {
+                    let token = proxy.request_token(&consumer, CALLBACK);
+                    let mut page = visitor.open(&authorization(&token));
+                    if std::mem::take(&mut first) {
+                        page = visitor.log_in(&page, &user);
+                    }
+                    let redirect = visitor.decide(&page, "allow").redirect();
+                    (token, query_value(&redirect, "oauth_verifier").unwrap())
+                })
+                .collect()
+        };
+        let acknowledged = Mutex::new(Acknowledged::default());
+        let (count, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let pending = Mutex::new(agreed.iter());
+        std::thread::scope(|scope| {
+            let (acknowledged, count, over, target) = (&acknowledged, &count, &over, &target);
+            let pending = &pending;
+            let (proxy_ref, consumer) = (&proxy, &consumer);
+            // The wires of token calls are signed for the public origin, like all others.
+            let wire = move |call: &Call| proxy_ref.wire(call);
+            for number in 0..8 {
+                repeat(scope, over, move || {
+                    let call = if number % 2 == 0 {
+                        Call::get("/pay?amount=1")
+                    } else {
+                        Call::post("/pay").json("{\"amount\": 1}")
+                    };
+                    let (method, wire) = target.wire(call);
+                    let Some(answer) = tries(target, &method, &wire) else {
+                        return false;
+                    };
+                    answer.has_status(200);
+                    acknowledged.lock().unwrap().requests.push((method, wire));
+                    count.fetch_add(1, Ordering::SeqCst);
+                    true
+                });
+            }
+            for _ in 0..2 {
+                repeat(scope, over, move || {
+                    let wire = wire(&asks(consumer, "oob"));
+                    let Some(answer) = tries(target, "POST", &wire) else {
+                        return false;
+                    };
+                    let mut all = acknowledged.lock().unwrap();
+                    all.request_tokens.push(token_of(&answer));
+                    all.requests.push(("POST".to_owned(), wire));
+                    true
+                });
+                repeat(scope, over, move || {
+                    let Some((token, verifier)) = pending.lock().unwrap().next() else {
+                        return false;
+                    };
+                    let wire = wire(&exchanges(consumer, token, verifier));
+                    let Some(answer) = tries(target, "POST", &wire) else {
+                        return false;
+                    };
+                    let mut all = acknowledged.lock().unwrap();
+                    all.access_tokens.push(token_of(&answer));
+                    all.requests.push(("POST".to_owned(), wire));
+                    true
+                });
+            }
+            // At random: somewhere among the requests, and wherever the callers are by then.
+            let enough = 20 + random() % 200;
+            within(PATIENCE, "requests are served", || {
+                (count.load(Ordering::SeqCst) >= enough).then_some(())
+            });
+            rustix::process::kill_process(proxy_ref.pid(), rustix::process::Signal::KILL).unwrap();
+            over.store(true, Ordering::SeqCst);
+        });
+        proxy.kill();
+        let one = acknowledged.into_inner().unwrap();
+        let before = api.count();
+        assert!(before >= one.requests.len() - one.request_tokens.len() - one.access_tokens.len());
+
+        let begun = Instant::now();
+        proxy.start();
+        slowest = slowest.max(begun.elapsed());
+
+        let target = Target::of(&proxy, &consumer, &token);
+        for (method, wire) in &one.requests {
+            let answer = tries(&target, method, wire).expect("an answer");
+            answer.has_status(401);
+        }
+        assert_eq!(api.count(), before, "round {round}: nothing is admitted twice");
+        for token in &one.access_tokens {
+            proxy
+                .send(Call::get("/x").by(&consumer).with(token))
+                .has_status(200);
+        }
+        for token in &one.request_tokens {
+            // Known, and nobody has decided yet.
+            proxy
+                .send(exchanges(&consumer, token, "0"))
+                .is(401, "permission_unknown");
+        }
+        // What was not acknowledged happened or did not: it is exchanged once at most.
+        for (token, verifier) in &agreed {
+            let answer = proxy.send(exchanges(&consumer, token, verifier));
+            assert!(
+                answer.status == 200 || answer.problem().as_deref() == Some("token_used"),
+                "{answer:?}"
+            );
+            proxy
+                .send(exchanges(&consumer, token, verifier))
+                .is(401, "token_used");
+        }
+        all.requests.extend(one.requests);
+        all.request_tokens.extend(one.request_tokens);
+        all.access_tokens.extend(one.access_tokens);
+    }
+    eprintln!(
+        "kill -9: {} requests, {} request tokens and {} access tokens acknowledged; up again within {slowest:?}",
+        all.requests.len(),
+        all.request_tokens.len(),
+        all.access_tokens.len()
+    );
+    // What was acknowledged long ago holds as well.
+    let target = Target::of(&proxy, &consumer, &token);
+    let before = api.count();
+    for (method, wire) in &all.requests {
+        tries(&target, method, wire).expect("an answer").has_status(401);
+    }
+    assert_eq!(api.count(), before);
+    for token in &all.access_tokens {
+        proxy
+            .send(Call::get("/x").by(&consumer).with(token))
+            .has_status(200);
+    }
+}
