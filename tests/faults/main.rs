@@ -27,6 +27,7 @@ mod support;
 mod load;
 mod process;
 
+mod connections;
 mod drain;
 mod kill;
 mod reload;

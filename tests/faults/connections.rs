@@ -1,0 +1,278 @@
+//! Connections that break off, idle, or are too many.
+
+use std::{
+    io::Write,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::{
+    load::{Target, is_closed},
+    process::{Process, allow_many_descriptors, connections_become},
+    scaled,
+    support::{
+        Call, Connection, PATIENCE, Proxy, Reply, Upstream, http::try_open, tls::Certificate,
+        upstream::After, within,
+    },
+};
+
+/// Breaks off: every second time by a reset, as a crash or a firewall does it.
+fn break_off(stream: TcpStream, number: usize) {
+    if number.is_multiple_of(2) {
+        SockRef::from(&stream)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+    }
+    drop(stream);
+}
+
+#[test]
+fn that_break_off_in_any_state_leak_nothing() {
+    let large = vec![b'x'; 4 << 20];
+    let api = Upstream::handling(move |exchange| {
+        if exchange.seen.target == "/silent" {
+            exchange.whole_body()?;
+            exchange.peer_closed();
+            return Ok(After::Close);
+        }
+        exchange.whole_body()?;
+        if exchange.seen.target == "/large" {
+            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", large.len()))?;
+            exchange.write(&large)?;
+        } else {
+            exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        }
+        Ok(After::Keep)
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config("log.access = false\nlisten.workers = 2\nupstream.max_idle = 1")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let process = Process::of(&proxy);
+    let call = |path: &str| target.wire(Call::get(path)).1;
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+    connections_become(&proxy, 0.0);
+    // Each worker may keep one connection to the API.
+    let before = process.descriptors() + 2;
+
+    let begun = proxy.metric("countersign_connections");
+    for number in 0..scaled(600, 5_000) {
+        let mut stream = try_open(target.address).unwrap();
+        let written = match number % 10 {
+            0 => Vec::new(),
+            1 => b"GET / HT".to_vec(),
+            2 => {
+                let wire = call("/x");
+                wire[..wire.len() - 2].to_vec()
+            }
+            3 => {
+                let (_, wire) = target.wire(Call::post("/x").json("{\"never\": \"whole\"}"));
+                wire[..wire.len() - 3].to_vec()
+            }
+            4 => {
+                let (_, wire) = target.wire(Call::post("/x").form("never=whole"));
+                wire[..wire.len() - 3].to_vec()
+            }
+            5 => {
+                let (_, wire) = target.wire(Call::post("/x").chunked(&[b"never", b"whole"]));
+                wire[..wire.len() - 7].to_vec()
+            }
+            6 => call("/silent"),
+            7 => call("/large"),
+            8 => b"POST / HTTP/1.1\r\nHost: nobody\r\nContent-Length: 100000\r\n\r\n".to_vec(),
+            _ => call("/x"),
+        };
+        stream.write_all(&written).unwrap();
+        // Some wait for a part of what is to come, most do not.
+        if number % 10 == 7 && number % 3 == 0 {
+            let mut byte = [0; 1];
+            std::io::Read::read_exact(&mut stream, &mut byte).unwrap();
+        }
+        break_off(stream, number / 10);
+    }
+    connections_become(&proxy, begun);
+    process.falls_to(before);
+    // And it is not that nobody is let in any more.
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+}
+
+#[test]
+fn that_break_off_within_a_tls_handshake_leak_nothing() {
+    let api = Upstream::start();
+    let certificate = Certificate::for_names(&["localhost"]);
+    let builder = Proxy::in_front_of(&api);
+    let (chain, key) = certificate.write(builder.directory());
+    let proxy = builder
+        .config(&format!(
+            "service.base_url = 'https://localhost'\nlog.access = false\n\
+             [listen.tls]\ncertificate = '{}'\nkey = '{}'\n[limits]\nhandshake_timeout = '1s'\nhead_timeout = '1s'",
+            chain.display(),
+            key.display()
+        ))
+        .start();
+    let process = Process::of(&proxy);
+    connections_become(&proxy, 0.0);
+    let before = process.descriptors();
+    // The beginning of a ClientHello: a record of 512 bytes, of which a part comes.
+    let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
+    let mut silent = Vec::new();
+    for number in 0..scaled(300, 2_000) {
+        let mut stream = try_open(proxy.address()).unwrap();
+        match number % 4 {
+            0 => {}
+            1 => stream.write_all(&hello).unwrap(),
+            2 => stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap(),
+            _ if number < 200 => {
+                let name = "localhost";
+                drop(Connection::over_tls(proxy.address(), name, &certificate.certificate));
+            }
+            _ => {}
+        }
+        if number % 16 == 1 {
+            silent.push(stream);
+        } else {
+            break_off(stream, number / 4);
+        }
+    }
+    // Those that stay and say no more are put out.
+    for stream in silent {
+        assert!(Connection::over(stream).is_closed());
+    }
+    connections_become(&proxy, 0.0);
+    process.falls_to(before);
+}
+
+#[test]
+fn idle_ones_cost_nothing() {
+    allow_many_descriptors();
+    let count = scaled(1_500, 1_500);
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("log.access = false\nlimits.head_timeout = '10m'\nlimits.idle_timeout = '10m'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let process = Process::of(&proxy);
+    let mut connections = Vec::new();
+    let add = |connections: &mut Vec<Connection>| {
+        let mut connection = Connection::to(target.address);
+        // Half of them have never said anything.
+        if connections.len().is_multiple_of(2) {
+            let (method, wire) = target.wire(Call::get("/x"));
+            connection.send(&wire);
+            connection.answer(&method).has_status(200);
+        }
+        connections.push(connection);
+    };
+    for _ in 0..100 {
+        add(&mut connections);
+    }
+    let before = process.memory();
+    for _ in 0..count {
+        add(&mut connections);
+    }
+    within(PATIENCE, "all are accepted", || {
+        let open = proxy.metric("countersign_connections");
+        (open as usize == connections.len()).then_some(())
+    });
+    let each = process.memory().saturating_sub(before) / count;
+    let ticks = process.ticks_within(Duration::from_secs(3));
+    eprintln!("{count} idle connections: {each} bytes each, {ticks} ticks of 10 ms in 3 s");
+    assert!(each < 8 * 1024, "{each} bytes for an idle connection");
+    assert!(ticks < 30, "{ticks} ticks of 10 ms in 3 s");
+    // They are not merely forgotten.
+    for connection in connections.iter_mut().step_by(100) {
+        let (method, wire) = target.wire(Call::get("/x"));
+        connection.send(&wire);
+        connection.answer(&method).has_status(200);
+    }
+    drop(connections);
+    connections_become(&proxy, 0.0);
+}
+
+/// Connects from this address of this machine.
+fn from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket
+        .bind(&SocketAddr::new(IpAddr::V4(source), 0).into())
+        .unwrap();
+    socket.connect(&to.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn too_many_from_one_address_are_turned_away_and_others_are_not() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits.connections_per_address = 3")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let (greedy, modest) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let serves = |stream: &TcpStream| {
+        let mut connection = Connection::over(stream.try_clone().unwrap());
+        let (method, wire) = target.wire(Call::get("/x"));
+        // Who is turned away may be closed on before the request is written.
+        let _ = connection.try_send(&wire);
+        connection.try_answer(&method).ok().flatten()
+    };
+    for round in 0..3 {
+        let kept: Vec<TcpStream> = (0..3).map(|_| from(greedy, target.address)).collect();
+        for stream in &kept {
+            serves(stream).expect("an answer").has_status(200);
+        }
+        for _ in 0..20 {
+            let turned_away = from(greedy, target.address);
+            let mut connection = Connection::over(turned_away);
+            let answer = connection.answer("GET");
+            answer.has_status(503);
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert!(connection.is_closed());
+        }
+        serves(&from(modest, target.address))
+            .expect("an answer")
+            .has_status(200);
+        // The places are free again, whichever way they are left.
+        for (number, stream) in kept.into_iter().enumerate() {
+            assert!(!is_closed(&stream));
+            break_off(stream, number + round);
+        }
+        connections_become(&proxy, 0.0);
+    }
+}
+
+#[test]
+fn a_place_is_given_back_by_callers_that_are_too_slow() {
+    let api = Upstream::replying(|_| Reply::ok("ok"));
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nconnections = 2\nhead_timeout = '1s'\nidle_timeout = '1s'\nform_timeout = '1s'\nbody_timeout = '1s'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let (_, form) = target.wire(Call::post("/x").form("never=whole"));
+    let (_, json) = target.wire(Call::post("/x").json("{\"never\": \"whole\"}"));
+    for written in [&b""[..], b"GET / HT", &form[..form.len() - 1], &json[..json.len() - 1]] {
+        let mut taken: Vec<TcpStream> = (0..2).map(|_| try_open(target.address).unwrap()).collect();
+        for stream in &mut taken {
+            stream.write_all(written).unwrap();
+        }
+        within(PATIENCE, "there is room again", || {
+            let mut connection = Connection::over(try_open(target.address).ok()?);
+            let (method, wire) = target.wire(Call::get("/x"));
+            connection.try_send(&wire).ok()?;
+            let answer = connection.try_answer(&method).ok()??;
+            (answer.status == 200).then_some(())
+        });
+        connections_become(&proxy, 0.0);
+    }
+}
