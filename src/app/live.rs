@@ -255,6 +255,7 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         forward_authorization: identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
         response_timeout: upstream.response_timeout,
+        tunnel_timeout: config.limits.tunnel_timeout,
     }
 }
 

@@ -352,10 +352,6 @@ impl Rules<'_> {
         let operations = &self.config.operation;
         for (index, operation) in operations.iter().enumerate() {
             self.declared_permission(index, operation);
-            if !operation.upgrade.is_empty() {
-                let key = item_key("operation", index, "upgrade");
-                self.broken(&key, &[], "not yet available; leave it out".to_owned());
-            }
             let Some((first, method)) = first_overlap(&operations[..index], operation) else {
                 continue;
             };

@@ -305,6 +305,8 @@ section! {
         body_timeout: Duration = r#""30s""#, check between(MILLISECOND, DAY);
         /// How long a connection may wait between requests.
         idle_timeout: Duration = r#""60s""#, check between(MILLISECOND, DAY);
+        /// How long both sides of an upgraded connection may be silent. One of them that takes nothing has body_timeout.
+        tunnel_timeout: Duration = r#""10m""#, check between(MILLISECOND, DAY);
         /// For the TLS handshake.
         handshake_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
         /// Connections at once; 503 past it.

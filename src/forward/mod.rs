@@ -6,7 +6,9 @@ pub mod relay;
 pub mod request_head;
 pub mod response_head;
 pub mod tls;
+pub mod tunnel;
 pub mod upstream;
+pub mod websocket;
 
 use std::time::Duration;
 
@@ -34,6 +36,8 @@ pub struct Params {
     pub cookies: [&'static str; 2],
     /// How long the API may take for its answer's head.
     pub response_timeout: Duration,
+    /// How long both sides of an upgraded connection may be silent.
+    pub tunnel_timeout: Duration,
 }
 
 impl Params {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::upstream::UpstreamConnection;
+use super::{upstream::UpstreamConnection, websocket::Handshake};
 use crate::{
     http1::{
         body::{Body, BodyError},
@@ -119,7 +119,7 @@ impl Sending {
     }
 }
 
-/// Sends the request and reads the head of the answer.
+/// Sends the request and reads the head of the answer; 101 only where it answers `upgrade`.
 ///
 /// # Errors
 /// [`NoAnswer`]
@@ -129,6 +129,7 @@ pub async fn request(
     sending: &mut Sending,
     limits: &HeadLimits,
     response_timeout: Duration,
+    upgrade: Option<&Handshake>,
 ) -> Result<ResponseHead, NoAnswer> {
     let body_timeout = caller.limits.body_timeout;
     for _ in 0..MAX_INTERIM {
@@ -184,12 +185,16 @@ pub async fn request(
         .await?;
         let bytes = upstream.input.split(length);
         let head = ResponseHead::parse(bytes, limits).map_err(|error| broken(&error))?;
-        match head.status {
-            101 => {
+        match (head.status, upgrade) {
+            (101, Some(handshake)) => {
+                handshake.check(&head)?;
+                return Ok(head);
+            }
+            (101, None) => {
                 let reason = "101 (Switching Protocols) that nobody asked for".into();
                 return Err(Fault::BrokenAnswer(reason).into());
             }
-            100..=199 => {}
+            (100..=199, _) => {}
             _ => return Ok(head),
         }
     }

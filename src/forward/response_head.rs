@@ -92,6 +92,21 @@ pub fn write(
     out.extend_from_slice(b"\r\n");
 }
 
+/// Writes the head of an answer that switches to WebSocket.
+pub fn write_switching(out: &mut Vec<u8>, params: &Params, head: &ResponseHead) {
+    out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
+    for field in head.fields.iter() {
+        match field.known {
+            name if name.is_hop_by_hop() => continue,
+            _ if framing::is_named_by_connection(&head.fields, field.name) => continue,
+            Name::ContentLength => continue,
+            Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => continue,
+            _ => write::field(out, field.name, field.value),
+        }
+    }
+    out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+}
+
 /// The name of the cookie that a `Set-Cookie` sets.
 pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
     let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();

@@ -4,11 +4,13 @@ use std::time::Instant;
 
 use crate::{
     forward::{
-        self, credentials,
+        credentials,
         relay::{self, Delivered, NoAnswer, Sending},
         request_head, response_head,
         response_head::Delivery,
+        tunnel,
         upstream::{Upstream, UpstreamConnection},
+        websocket::Handshake,
     },
     http1::{
         framing::{self, Framing},
@@ -17,7 +19,10 @@ use crate::{
         pool::Buffer,
     },
     parse::{origin::PrefixMode, signed::Collected},
-    policy::permit::Permit,
+    policy::{
+        operations::{Found, Kind},
+        permit::Permit,
+    },
     refusal::{Failure, Fault},
     server::connection::{Connection, Handler},
     telemetry::metrics::Verdict,
@@ -53,6 +58,12 @@ impl Worker {
             None if connection.framing == Framing::UntilClose => Framing::Chunked,
             None => connection.framing,
         };
+        let upgrade = match way.found {
+            Found::Operation(operation) if operation.websocket => {
+                Handshake::begun_by(way.head, connection.framing)?
+            }
+            _ => None,
+        };
         let outline = request_head::Outline {
             head: way.head,
             path: way.call.path,
@@ -62,7 +73,7 @@ impl Worker {
             peer: connection.peer.address,
             framing,
             explicit_empty: body.is_some() || way.head.fields.has(Name::ContentLength),
-            websocket: false,
+            websocket: upgrade.is_some(),
         };
         let mut request = Buffer::take();
         request_head::write(&mut request, params, &outline, &permit);
@@ -85,12 +96,32 @@ impl Worker {
             connection,
             &request,
             streamed,
-            params,
+            upgrade.as_ref(),
         )
         .await?;
         let upstream_time = begun.elapsed();
         self.metrics()
             .upstream_nanoseconds(nanoseconds(upstream_time));
+
+        let verdict = match permit.kind() {
+            None => Verdict::Observed,
+            Some(Kind::Anonymous) => Verdict::Anonymous,
+            Some(_) => Verdict::Forwarded,
+        };
+        let outcome = Outcome {
+            verdict,
+            status: answer_head.status,
+            permit: Some(permit),
+            upstream: Some(upstream_time),
+        };
+        if answer_head.status == 101 {
+            connection.keep_alive = false;
+            response_head::write_switching(&mut connection.out.bytes, params, &answer_head);
+            drop(answer_head);
+            let ended = tunnel::run(connection, &mut upstream, params.tunnel_timeout).await;
+            connection.abort = ended == tunnel::Ended::Broken;
+            return Ok(outcome);
+        }
 
         let to_head = way.head.method() == b"HEAD";
         let answer_framing = framing::response(&answer_head, to_head)
@@ -119,17 +150,6 @@ impl Worker {
             delivery == Delivery::Chunked,
         )
         .await;
-        let verdict = match permit.kind() {
-            None => Verdict::Observed,
-            Some(crate::policy::operations::Kind::Anonymous) => Verdict::Anonymous,
-            Some(_) => Verdict::Forwarded,
-        };
-        let outcome = Outcome {
-            verdict,
-            status: answer_head.status,
-            permit: Some(permit),
-            upstream: Some(upstream_time),
-        };
         match delivered {
             Delivered::Whole => {
                 if relay::is_reusable(&answer_head, answer_framing, &upstream, sending) {
@@ -166,7 +186,7 @@ async fn exchange(
     connection: &mut Connection,
     request: &[u8],
     streamed: Framing,
-    params: &forward::Params,
+    upgrade: Option<&Handshake>,
 ) -> Result<
     (
         UpstreamConnection,
@@ -199,7 +219,8 @@ async fn exchange(
             &mut upstream,
             &mut sending,
             &limits,
-            params.response_timeout,
+            way.live.forward.response_timeout,
+            upgrade,
         )
         .await;
         match answer {

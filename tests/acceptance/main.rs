@@ -36,3 +36,4 @@ mod replay;
 mod restarts;
 mod sessions;
 mod token_calls;
+mod upgrades;

@@ -201,7 +201,8 @@ impl Wire {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    /// Reads so many bytes.
+    pub fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             if self.fill()? == 0 {
                 return Err(cut_short(&format!(

@@ -216,6 +216,11 @@ impl Exchange<'_> {
         Ok(())
     }
 
+    /// What comes next on the connection, whatever it is; `None` at its end.
+    pub fn raw_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        BodyReader::new(Framing::UntilClose).piece(self.wire)
+    }
+
     pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.wire.write(bytes.as_ref())
     }

@@ -97,7 +97,6 @@ fn example_file_shows_each_key_once() {
             "identity.assertion.header",
             "identity.assertion.key_file",
             "login.url",
-            "operation[1].upgrade",
             "upstream.tls.ca",
             "upstream.tls.certificate",
             "upstream.tls.key",

@@ -349,10 +349,6 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
-            "[[operation]]\npath = \"/a\"\nupgrade = [\"websocket\"]",
-            &["config.toml:4: operation[1].upgrade: not yet available; leave it out"],
-        ),
-        (
             "identity.user_header = \"X_Auth_Kind\"",
             &[
                 "config.toml: identity.kind_header: an API may take x-auth-kind for the header of identity.user_header; write names that differ in letters or digits",
