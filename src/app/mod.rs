@@ -143,7 +143,7 @@ impl App {
             .as_ref()
             .map(tls::server_config)
             .transpose()?;
-        raise_descriptor_limit();
+        let descriptors = raise_descriptor_limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
@@ -174,10 +174,16 @@ impl App {
             .limits
             .connections_per_address
             .map(std::num::NonZeroU32::get);
-        let bounds = Arc::new(Bounds::new(
-            config.limits.connections.get() as usize,
-            per_address,
-        ));
+        let connections = connections_within(descriptors, config.limits.connections.get() as usize);
+        if connections < config.limits.connections.get() as usize {
+            tracing::warn!(
+                connections,
+                descriptors,
+                "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
+                 (LimitNOFILE, ulimit -n)"
+            );
+        }
+        let bounds = Arc::new(Bounds::new(connections, per_address));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
@@ -412,12 +418,46 @@ fn certificate_times(config: &Config) -> Vec<Option<SystemTime>> {
         .collect()
 }
 
-/// Lets the process have as many descriptors as it may.
-fn raise_descriptor_limit() {
+/// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// How many callers' connections that many descriptors serve, at most `wanted`. Each may need one to the API as well. With
+/// more let in than that, callers who do nothing could take the descriptors by which the others are served, and the
+/// operator's too.
+fn connections_within(descriptors: Option<u64>, wanted: usize) -> usize {
+    let Some(descriptors) = descriptors else {
+        return wanted;
+    };
+    let served = descriptors.saturating_sub(OWN_DESCRIPTORS) / 2;
+    usize::try_from(served).map_or(wanted, |served| wanted.min(served.max(1)))
+}
+
+/// Lets the process have as many descriptors as it may; how many that are, if there is a limit.
+fn raise_descriptor_limit() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the descriptor limit stays as it is");
+    }
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_callers_are_let_in_than_descriptors_serve() {
+        for (descriptors, wanted, connections) in [
+            (None, 10_000, 10_000),
+            (Some(1_048_576), 10_000, 10_000),
+            (Some(20_064), 10_000, 10_000),
+            (Some(1_024), 10_000, 480),
+            (Some(1_024), 100, 100),
+            (Some(10), 100, 1),
+        ] {
+            assert_eq!(connections_within(descriptors, wanted), connections);
+        }
     }
 }

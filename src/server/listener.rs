@@ -208,6 +208,7 @@ pub async fn accept<H: Handler + 'static>(
     let _listening = Listening::new(&tcp.bounds);
     let mut stop = std::pin::pin!(stop);
     let mut stopped: Option<Instant> = None;
+    let mut pause = Pause::default();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -220,13 +221,35 @@ pub async fn accept<H: Handler + 'static>(
             () = sleep_until(stopped.unwrap_or_else(Instant::now)), if stopped.is_some() => return,
         };
         match accepted {
-            Ok((stream, address)) => serve(&tcp, stream, address, Rc::clone(&handler)),
+            Ok((stream, address)) => {
+                pause.end();
+                serve(&tcp, stream, address, Rc::clone(&handler));
+            }
             // A caller that left before it was accepted is nobody's fault.
             Err(error) if is_callers(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, "accepting pauses");
-                sleep(PAUSE).await;
-            }
+            Err(error) => pause.wait(&error).await,
+        }
+    }
+}
+
+/// What a listener does while the system gives it no connection: it waits, and tells the log once and not twenty times a
+/// second.
+#[derive(Default)]
+struct Pause {
+    told: bool,
+}
+
+impl Pause {
+    async fn wait(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.told, true) {
+            tracing::error!(%error, "accepting pauses");
+        }
+        sleep(PAUSE).await;
+    }
+
+    fn end(&mut self) {
+        if std::mem::take(&mut self.told) {
+            tracing::info!("accepting goes on");
         }
     }
 }
@@ -302,9 +325,11 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
 
 /// Accepts on a Unix socket until dropped.
 pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: Rc<H>) {
+    let mut pause = Pause::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                pause.end();
                 let handler = Rc::clone(&handler);
                 spawn_local(async move {
                     let peer = Peer {
@@ -317,10 +342,7 @@ pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: 
                         .await;
                 });
             }
-            Err(error) => {
-                tracing::warn!(%error, "accepting pauses");
-                sleep(PAUSE).await;
-            }
+            Err(error) => pause.wait(&error).await,
         }
     }
 }
