@@ -39,7 +39,10 @@ fn that_break_off_in_any_state_leak_nothing() {
         }
         exchange.whole_body()?;
         if exchange.seen.target == "/large" {
-            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", large.len()))?;
+            exchange.write(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+                large.len()
+            ))?;
             exchange.write(&large)?;
         } else {
             exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
@@ -131,7 +134,11 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
             2 => stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap(),
             _ if number < 200 => {
                 let name = "localhost";
-                drop(Connection::over_tls(proxy.address(), name, &certificate.certificate));
+                drop(Connection::over_tls(
+                    proxy.address(),
+                    name,
+                    &certificate.certificate,
+                ));
             }
             _ => {}
         }
@@ -261,7 +268,12 @@ fn a_place_is_given_back_by_callers_that_are_too_slow() {
     let target = Target::of(&proxy, &consumer, &token);
     let (_, form) = target.wire(Call::post("/x").form("never=whole"));
     let (_, json) = target.wire(Call::post("/x").json("{\"never\": \"whole\"}"));
-    for written in [&b""[..], b"GET / HT", &form[..form.len() - 1], &json[..json.len() - 1]] {
+    for written in [
+        &b""[..],
+        b"GET / HT",
+        &form[..form.len() - 1],
+        &json[..json.len() - 1],
+    ] {
         let mut taken: Vec<TcpStream> = (0..2).map(|_| try_open(target.address).unwrap()).collect();
         for stream in &mut taken {
             stream.write_all(written).unwrap();

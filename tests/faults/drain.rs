@@ -89,7 +89,12 @@ fn connections_without_a_request_do_not_hold_the_end_up() {
         .start();
     let (consumer, _, token) = proxy.somebody();
     let mut connections = Vec::new();
-    for written in [&b""[..], b"GET / HT", b"\r", b"GET / HTTP/1.1\r\nHost: x\r\n"] {
+    for written in [
+        &b""[..],
+        b"GET / HT",
+        b"\r",
+        b"GET / HTTP/1.1\r\nHost: x\r\n",
+    ] {
         let mut connection = proxy.connect();
         connection.send(written);
         connections.push(connection);

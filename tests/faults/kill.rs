@@ -200,7 +200,9 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
     // What was acknowledged long ago holds as well.
     let target = Target::of(&proxy, &consumer, &token);
     for (method, wire) in &all.requests {
-        tries(&target, method, wire).expect("an answer").has_status(401);
+        tries(&target, method, wire)
+            .expect("an answer")
+            .has_status(401);
     }
     no_order_came_twice(&api);
     for token in &all.access_tokens {

@@ -28,6 +28,7 @@ mod load;
 mod process;
 
 mod connections;
+mod descriptors;
 mod drain;
 mod kill;
 mod reload;

@@ -69,7 +69,11 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             let (broken, named) = match round / 5 % 3 {
                 0 => (format!("{good}\n[limits\n"), "config.toml"),
                 1 => (good.replace("unlisted", "unlistd"), "unlistd"),
-                _ => (good.replace("'user'", "'usr'").replace("\"user\"", "\"usr\""), "usr"),
+                _ => (
+                    good.replace("'user'", "'usr'")
+                        .replace("\"user\"", "\"usr\""),
+                    "usr",
+                ),
             };
             assert_ne!(good, broken);
             std::fs::write(proxy.directory().join("config.toml"), broken).unwrap();
@@ -107,7 +111,11 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
     load.goes_on_for(100);
     let tally = load.end();
     assert_eq!(tally.failures, [""; 0]);
-    assert_eq!((tally.told_to_close, tally.found_closed), (0, 0), "no connection was dropped");
+    assert_eq!(
+        (tally.told_to_close, tally.found_closed),
+        (0, 0),
+        "no connection was dropped"
+    );
 
     sends(&before).is(401, "nonce_used");
     let cookies: Vec<String> = cookies

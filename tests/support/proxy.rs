@@ -47,6 +47,7 @@ pub struct Builder {
     directory: TempDir,
     table: toml::Table,
     environment: Vec<(String, String)>,
+    descriptors: Option<u32>,
 }
 
 impl Builder {
@@ -62,6 +63,7 @@ impl Builder {
             directory,
             table,
             environment: Vec::new(),
+            descriptors: None,
         };
         builder.set("upstream.api_url", url.into());
         builder.set("store.url", store.display().to_string().into());
@@ -93,6 +95,12 @@ impl Builder {
     /// An environment variable of the program.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// How many descriptors `serve` may have.
+    pub fn descriptors(mut self, limit: u32) -> Self {
+        self.descriptors = Some(limit);
         self
     }
 
@@ -145,6 +153,28 @@ impl Builder {
         std::fs::write(self.config_path(), self.table.to_string()).unwrap();
     }
 
+    /// A command under the limits of this builder.
+    fn limited(&self, arguments: &[&str]) -> Command {
+        let command = self.command(arguments);
+        let Some(descriptors) = self.descriptors else {
+            return command;
+        };
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "ulimit -n \"$0\" && exec \"$@\""])
+            .arg(descriptors.to_string())
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(self.directory.path());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program();
         command
@@ -193,7 +223,7 @@ impl Proxy {
         self.home.write();
         let mut process = self
             .home
-            .command(&["serve"])
+            .limited(&["serve"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

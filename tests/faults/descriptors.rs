@@ -1,0 +1,108 @@
+//! No descriptors left.
+
+use std::{net::TcpStream, time::Duration};
+
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
+use crate::{
+    load::{Target, is_closed},
+    process::{Process, connections_become},
+    support::{Answer, Call, Connection, PATIENCE, Proxy, Upstream, http::try_open, within},
+};
+
+fn call(target: &Target, stream: &TcpStream) -> Option<Answer> {
+    let mut connection = Connection::over(stream.try_clone().ok()?);
+    let (method, wire) = target.wire(Call::get("/x"));
+    connection.try_send(&wire).ok()?;
+    connection.try_answer(&method).ok()?
+}
+
+#[test]
+fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
+    let api = Upstream::start();
+    // 100 less the 64 that are the program's own: 18 callers, each with a connection to the API.
+    let mut proxy = Proxy::in_front_of(&api).descriptors(100).start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let told = proxy.log().lines().into_iter();
+    let told = told.filter(|line| line.contains("limits.connections") && line.contains("18"));
+    assert_eq!(told.count(), 1, "the operator is told");
+
+    let mut connections: Vec<TcpStream> = Vec::new();
+    let mut turned_away = 0;
+    for _ in 0..200 {
+        let stream = try_open(target.address).unwrap();
+        if connections.len() < 18 {
+            connections.push(stream);
+        } else {
+            let answer = Connection::over(stream).answer("GET");
+            answer.has_status(503);
+            turned_away += 1;
+        }
+    }
+    assert_eq!(turned_away, 182);
+    connections_become(&proxy, 18.0);
+    // Every one of them is served, and so is the operator.
+    for stream in &connections {
+        call(&target, stream).expect("an answer").has_status(200);
+    }
+    proxy.ask_admin("/readyz").has_status(200);
+    drop(connections);
+    connections_become(&proxy, 0.0);
+    let stream = try_open(target.address).unwrap();
+    call(&target, &stream).expect("an answer").has_status(200);
+    drop(stream);
+    assert!(proxy.stop().success());
+}
+
+#[test]
+fn running_out_neither_spins_nor_kills_and_is_over_when_there_are_some_again() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let process = Process::of(&proxy);
+    let kept = try_open(target.address).unwrap();
+    call(&target, &kept).expect("an answer").has_status(200);
+    connections_become(&proxy, 1.0);
+
+    // The system takes them away: the limit is behind the program's back, as a full file table is.
+    let few = (process.descriptors() + 4) as u64;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = |current| {
+        let limit = Rlimit {
+            current: Some(current),
+            maximum,
+        };
+        prlimit(Some(proxy.pid()), Resource::Nofile, limit).unwrap()
+    };
+    let before = limit(few);
+    let waiting: Vec<TcpStream> = (0..100)
+        .map(|_| try_open(target.address).unwrap())
+        .collect();
+    within(PATIENCE, "it is out of descriptors", || {
+        let told = proxy.log().lines();
+        told.iter()
+            .any(|line| line.contains("accepting pauses"))
+            .then_some(())
+    });
+    let ticks = process.ticks_within(Duration::from_secs(3));
+    eprintln!("out of descriptors: {ticks} ticks of 10 ms in 3 s");
+    assert!(ticks < 60, "{ticks} ticks of 10 ms in 3 s");
+    let lines = proxy.log().lines().into_iter();
+    let lines = lines.filter(|line| line.contains("accepting pauses"));
+    assert!(lines.count() <= 4, "each listener says so once");
+    // Who is in is served: the connection to the API is there already.
+    call(&target, &kept).expect("an answer").has_status(200);
+
+    limit(before.current.unwrap());
+    for stream in &waiting {
+        assert!(!is_closed(stream), "who waited is not lost");
+        call(&target, stream).expect("an answer").has_status(200);
+    }
+    drop(waiting);
+    connections_become(&proxy, 1.0);
+    call(&target, &kept).expect("an answer").has_status(200);
+    drop(kept);
+    assert!(proxy.stop().success());
+}
