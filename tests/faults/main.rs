@@ -32,6 +32,8 @@ mod descriptors;
 mod drain;
 mod kill;
 mod reload;
+mod slow;
+mod streams;
 
 /// `long` where the long form is asked for, else `short`.
 fn scaled(short: usize, long: usize) -> usize {

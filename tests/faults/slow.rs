@@ -1,0 +1,423 @@
+//! Everybody who takes too long, and too little at a time: each deadline, met by somebody who misbehaves.
+
+use std::{
+    io::Write,
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use socket2::{Domain, Socket, Type};
+
+use crate::{
+    load::{Target, is_closed},
+    process::connections_become,
+    support::{
+        Call, Connection, PATIENCE, Proxy, Token, Upstream,
+        http::try_open,
+        proxy::{Builder, Consumer},
+        signer::body_hash,
+        tls::Certificate,
+        upstream::After,
+        within,
+    },
+};
+
+/// Between two bytes of somebody who dribbles: a dozen of them fit into the deadlines below.
+const DRIBBLE: Duration = Duration::from_millis(40);
+
+const SHORT: &str = "[limits]\nhead_timeout = '500ms'\nform_timeout = '500ms'\nbody_timeout = '500ms'\n\
+                     idle_timeout = '500ms'\nhandshake_timeout = '500ms'\n\
+                     [upstream]\nconnect_timeout = '500ms'\nresponse_timeout = '500ms'\nidle_timeout = '500ms'";
+
+fn with_short_deadlines(api: &Upstream) -> (Proxy, Consumer, Token, Target) {
+    let proxy = Proxy::in_front_of(api).config(SHORT).start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    (proxy, consumer, token, target)
+}
+
+/// Writes one byte after the other, until all are written or the peer has answered or closed; how many were written.
+fn dribble(stream: &mut TcpStream, bytes: &[u8]) -> usize {
+    let mut byte = [0; 1];
+    for (written, one) in bytes.chunks(1).enumerate() {
+        stream.set_read_timeout(Some(DRIBBLE)).unwrap();
+        let answered = !matches!(stream.peek(&mut byte), Err(error) if is_timeout(&error));
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        if answered || stream.write_all(one).is_err() {
+            return written;
+        }
+    }
+    bytes.len()
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), TimedOut | WouldBlock)
+}
+
+/// Dribbles what comes after the first `at_once` bytes: it must be cut short, and told why.
+#[track_caller]
+fn is_cut_short(what: &str, stream: &mut TcpStream, wire: &[u8], at_once: usize) {
+    stream.write_all(&wire[..at_once]).unwrap();
+    let written = at_once + dribble(stream, &wire[at_once..]);
+    assert!(
+        written < wire.len(),
+        "{what}: dribbling draws the deadline out"
+    );
+    let mut connection = Connection::over(stream.try_clone().unwrap());
+    connection.answer("POST").has_status(408);
+    assert!(connection.is_closed(), "{what}");
+}
+
+#[test]
+fn a_head_that_comes_byte_by_byte() {
+    let api = Upstream::start();
+    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let (_, wire) = target.wire(Call::get("/x"));
+    let mut new = try_open(target.address).unwrap();
+    is_cut_short("a new connection", &mut new, &wire, 0);
+    api.saw_nothing();
+
+    let mut kept = try_open(target.address).unwrap();
+    let (method, first) = target.wire(Call::get("/first"));
+    kept.write_all(&first).unwrap();
+    Connection::over(kept.try_clone().unwrap())
+        .answer(&method)
+        .has_status(200);
+    is_cut_short("a kept connection", &mut kept, &wire, 1);
+
+    // Nor is what may precede a head without end.
+    let mut empty = try_open(target.address).unwrap();
+    let written = dribble(&mut empty, &b"\r\n".repeat(100));
+    assert!(written < 200, "{written} bytes of empty lines");
+    drop((new, kept, empty));
+    connections_become(&proxy, 0.0);
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn a_form_that_comes_byte_by_byte() {
+    let api = Upstream::start();
+    let (proxy, consumer, token, target) = with_short_deadlines(&api);
+    let form = format!("a={}", "x".repeat(200));
+    let kind = "application/x-www-form-urlencoded";
+    let json = format!("\"{}\"", "x".repeat(200));
+    let hashed = Call::post("/x").json(&json).by(&consumer).with(&token);
+    let hashed = hashed.parameter("oauth_body_hash", &body_hash::<sha1::Sha1>(json.as_bytes()));
+    for (what, wire) in [
+        ("with a length", target.wire(Call::post("/x").form(&form)).1),
+        (
+            "in chunks",
+            target
+                .wire(
+                    Call::post("/x")
+                        .header("Content-Type", kind)
+                        .chunked(&[form.as_bytes()]),
+                )
+                .1,
+        ),
+        ("under a hash", proxy.wire(&hashed)),
+    ] {
+        let mut stream = try_open(target.address).unwrap();
+        is_cut_short(what, &mut stream, &wire, wire.len() - 190);
+    }
+    api.saw_nothing();
+    connections_become(&proxy, 0.0);
+}
+
+#[test]
+fn a_body_that_goes_on_has_time_and_one_that_stands_still_has_none() {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let api = Upstream::handling(move |exchange| {
+        let whole = exchange.whole_body();
+        tell.lock().unwrap().send(whole.is_ok()).unwrap();
+        whole?;
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Keep)
+    });
+    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let json = format!("\"{}\"", "x".repeat(40));
+    let mut stream = try_open(target.address).unwrap();
+    let (_, wire) = target.wire(Call::post("/x").json(&json));
+    let (at_once, rest) = wire.split_at(wire.len() - 30);
+    stream.write_all(at_once).unwrap();
+    assert_eq!(
+        dribble(&mut stream, rest),
+        30,
+        "three times the deadline, but never still"
+    );
+    Connection::over(stream).answer("POST").has_status(200);
+    assert!(told.recv_timeout(PATIENCE).unwrap());
+
+    let chunks = Call::post("/x").chunked(&[b"never", b"whole"]);
+    for (_, wire) in [
+        target.wire(Call::post("/x").json(&json)),
+        target.wire(chunks),
+    ] {
+        let mut stream = try_open(target.address).unwrap();
+        stream.write_all(&wire[..wire.len() - 8]).unwrap();
+        let mut connection = Connection::over(stream);
+        connection.answer("POST").has_status(408);
+        assert!(connection.is_closed());
+        let whole = told.recv_timeout(PATIENCE).unwrap();
+        assert!(!whole, "the API must see that the body broke off");
+    }
+    connections_become(&proxy, 0.0);
+}
+
+#[test]
+fn a_reader_that_reads_nothing() {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let api = Upstream::handling(move |exchange| {
+        let body = vec![b'x'; 64 << 20];
+        exchange.write(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ))?;
+        tell.lock()
+            .unwrap()
+            .send(exchange.write(&body).is_err())
+            .unwrap();
+        Ok(After::Close)
+    });
+    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let mut stream = try_open(target.address).unwrap();
+    let (_, wire) = target.wire(Call::get("/x"));
+    stream.write_all(&wire).unwrap();
+    assert!(told.recv_timeout(PATIENCE).unwrap(), "the API is let go");
+    connections_become(&proxy, 0.0);
+    // Whoever reads on later must not take it for whole.
+    let answer = Connection::over(stream).try_answer("GET");
+    assert!(answer.is_err(), "a part is not the whole");
+}
+
+#[test]
+fn a_refused_body_without_end() {
+    let api = Upstream::start();
+    let (proxy, ..) = with_short_deadlines(&api);
+    let head = format!(
+        "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: OAuth oauth_token=\"x\"\r\nContent-Length: 1000000000\r\n\r\n",
+        proxy.host()
+    );
+    // Fast: so much is not read that nobody asked for.
+    let mut stream = try_open(proxy.address()).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let piece = vec![b'x'; 64 * 1024];
+    let mut written = 0;
+    while written < 1_000_000_000 && stream.write_all(&piece).is_ok() {
+        written += piece.len();
+    }
+    assert!(
+        written < 64 << 20,
+        "{written} bytes are taken of a refused body"
+    );
+    // Slow: nor is it waited for.
+    let mut stream = try_open(proxy.address()).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut connection = Connection::over(stream.try_clone().unwrap());
+    let answer = connection.answer("POST");
+    assert!((400..500).contains(&answer.status), "{answer:?}");
+    within(Duration::from_secs(20), "the caller is hung up on", || {
+        std::thread::sleep(DRIBBLE);
+        stream.write_all(b"x").is_err().then_some(())
+    });
+    connections_become(&proxy, 0.0);
+    api.saw_nothing();
+}
+
+#[test]
+fn a_kept_connection_that_says_nothing_more() {
+    let api = Upstream::start();
+    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let serves = |stream: &mut TcpStream| {
+        let (method, wire) = target.wire(Call::get("/x"));
+        stream.write_all(&wire).unwrap();
+        Connection::over(stream.try_clone().unwrap())
+            .answer(&method)
+            .has_status(200);
+    };
+    let mut silent = try_open(target.address).unwrap();
+    serves(&mut silent);
+    assert!(Connection::over(silent).is_closed());
+    // Empty lines are no request, and do not count as one.
+    for filler in ["\r\n", "\r"] {
+        let mut filling = try_open(target.address).unwrap();
+        serves(&mut filling);
+        let written = dribble(&mut filling, &filler.repeat(200).into_bytes());
+        assert!(written < 100, "{filler:?}: {written} bytes");
+    }
+    connections_become(&proxy, 0.0);
+}
+
+#[test]
+fn a_tls_handshake_that_does_not_go_on() {
+    let api = Upstream::start();
+    let certificate = Certificate::for_names(&["localhost"]);
+    let builder = Proxy::in_front_of(&api);
+    let (chain, key) = certificate.write(builder.directory());
+    let tls = format!(
+        "service.base_url = 'https://localhost'\n[listen.tls]\ncertificate = '{}'\nkey = '{}'",
+        chain.display(),
+        key.display()
+    );
+    let proxy = builder.config(SHORT).config(&tls).start();
+    let mut silent = Connection::to(proxy.address());
+    assert!(silent.is_closed());
+    // A record of 512 bytes is announced, and comes byte by byte.
+    let mut hello = vec![22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
+    hello.resize(300, 7);
+    let mut stream = try_open(proxy.address()).unwrap();
+    let written = dribble(&mut stream, &hello);
+    assert!(written < hello.len(), "dribbling draws the handshake out");
+    let mut done = Connection::over_tls(proxy.address(), "localhost", &certificate.certificate);
+    assert!(done.is_closed(), "a silent connection after the handshake");
+    connections_become(&proxy, 0.0);
+}
+
+/// A listener that lets nobody in: its queue is full.
+fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&loopback.into()).unwrap();
+    socket.listen(0).unwrap();
+    let listener = TcpListener::from(socket);
+    let address = listener.local_addr().unwrap();
+    let mut filling = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
+        filling.push(stream);
+        assert!(filling.len() < 100, "a queue has an end");
+    }
+    (listener, filling)
+}
+
+#[test]
+fn an_api_that_lets_nobody_in() {
+    let (listener, filling) = full_listener();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(504);
+    drop(filling);
+
+    // One that lets everybody in and does not shake hands.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}", mute.local_addr().unwrap().port());
+    let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(504);
+}
+
+#[test]
+fn an_api_that_answers_byte_by_byte_or_not_at_all() {
+    let api = Upstream::handling(|exchange| {
+        let target = exchange.seen.target.clone();
+        if target == "/unread" {
+            // The body is never read; what is written of it fills the sockets.
+            std::thread::sleep(PATIENCE);
+            return Ok(After::Close);
+        }
+        exchange.whole_body()?;
+        match target.as_str() {
+            "/silent" => {
+                exchange.peer_closed();
+            }
+            "/dribbled" => {
+                let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(500));
+                for byte in head.bytes() {
+                    std::thread::sleep(DRIBBLE);
+                    exchange.write([byte])?;
+                }
+            }
+            "/interim" => loop {
+                std::thread::sleep(DRIBBLE);
+                exchange.write("HTTP/1.1 102 Processing\r\n\r\n")?;
+            },
+            "/length" => {
+                exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\na part")?;
+                exchange.peer_closed();
+            }
+            "/chunks" => {
+                exchange.write(
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n",
+                )?;
+                exchange.peer_closed();
+            }
+            _ => exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?,
+        }
+        Ok(After::Close)
+    });
+    let (proxy, consumer, token, target) = with_short_deadlines(&api);
+    for (path, status) in [("/silent", 504), ("/dribbled", 504), ("/interim", 502)] {
+        let answer = proxy.send(Call::get(path).by(&consumer).with(&token));
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
+    for path in ["/length", "/chunks"] {
+        let mut connection = proxy.connect();
+        let (method, wire) = target.wire(Call::get(path));
+        connection.send(&wire);
+        let answer = connection.try_answer(&method);
+        assert!(
+            answer.is_err(),
+            "{path}: a part is not the whole: {answer:?}"
+        );
+    }
+    let large = "x".repeat(64 << 20);
+    let (_, wire) = target.wire(Call::post("/unread").json(&large));
+    let mut connection = proxy.connect();
+    // The answer comes before all is written.
+    let _ = connection.try_send(&wire);
+    if let Ok(Some(answer)) = connection.try_answer("POST") {
+        answer.has_status(504);
+    }
+    let answers = proxy.metric("countersign_requests_total{verdict=\"gateway_timeout\"}");
+    assert_eq!(answers, 3.0, "{}", proxy.ask_admin("/metrics").text());
+    proxy
+        .send(Call::get("/fine").by(&consumer).with(&token))
+        .has_status(200);
+    connections_become(&proxy, 0.0);
+}
+
+#[test]
+fn an_unused_connection_to_the_api_is_let_go() {
+    let (tell, told) = mpsc::channel();
+    let tell = Arc::new(Mutex::new(tell));
+    let api = Upstream::handling(move |exchange| {
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        let closed = exchange.peer_closed();
+        tell.lock().unwrap().send(closed).unwrap();
+        Ok(After::Close)
+    });
+    let (proxy, consumer, token, _) = with_short_deadlines(&api);
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+    assert!(told.recv_timeout(PATIENCE).unwrap());
+}
+
+#[test]
+fn who_waits_for_a_slow_api_may_leave_and_the_api_is_told() {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let api = Upstream::handling(move |exchange| {
+        let closed = exchange.peer_closed();
+        tell.lock().unwrap().send(closed).unwrap();
+        Ok(After::Close)
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    let mut stream = try_open(target.address).unwrap();
+    stream.write_all(&target.wire(Call::get("/x")).1).unwrap();
+    api.wait_for(1);
+    assert!(!is_closed(&stream));
+    drop(stream);
+    assert!(told.recv_timeout(PATIENCE).unwrap());
+    connections_become(&proxy, 0.0);
+}
