@@ -1,4 +1,5 @@
-//! The signals that mean something: SIGHUP reads the configuration anew, SIGTERM and SIGINT end the process.
+//! The signals that mean something: SIGHUP reads the configuration anew, SIGTERM and SIGINT end the process. One that
+//! would kill it, and need not, is heard and let pass.
 
 use std::io;
 
@@ -17,6 +18,8 @@ pub(super) struct Signals {
     hangup: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    /// Heard so that it does not kill: a write past the file size limit is an error then, like one to a full disk.
+    _file_too_large: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -26,6 +29,7 @@ impl Signals {
             hangup: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            _file_too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 
