@@ -75,15 +75,15 @@ pub(super) async fn answer(
         ],
         Verdict::RequestTokenIssued,
     );
-    tracing::info!(
-        target: "audit", event = "request_token_issued", consumer = %token.consumer,
-        token = %RedactedToken(&token.token),
-    );
+    let issued = token.token.clone();
     endpoints
         .verifier
         .credentials()
         .store()
         .issue_request_token(token)
         .await?;
+    tracing::info!(
+        target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
+    );
     Ok(answer)
 }
