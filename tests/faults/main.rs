@@ -29,6 +29,7 @@ mod process;
 
 mod connections;
 mod descriptors;
+mod disk;
 mod drain;
 mod kill;
 mod reload;
