@@ -32,6 +32,7 @@ mod descriptors;
 mod disk;
 mod drain;
 mod kill;
+mod logins;
 mod reload;
 mod slow;
 mod streams;

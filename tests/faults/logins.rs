@@ -1,0 +1,149 @@
+//! A flood of logins: hashing passwords is dear, and nobody else may pay for it.
+
+use std::{net::TcpStream, time::Instant};
+
+use crate::{
+    load::Target,
+    process::Process,
+    support::{
+        Answer, Call, Connection, Proxy, Upstream, Visitor, call::form, http::try_open,
+        upstream::After,
+    },
+};
+
+const LOGINS: usize = 200;
+
+/// Two hashes at a time have 38 MiB, and the rest is for 200 connections; 200 hashes would have 3,800.
+const MAY_ADD: usize = 72 << 20;
+
+#[test]
+fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
+    let api = Upstream::handling(|exchange| {
+        exchange.whole_body()?;
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Keep)
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config("login.max_failures = '1000 per 15m'")
+        .start();
+    let (consumer, user, token) = proxy.somebody();
+    let target = Target::of(&proxy, &consumer, &token);
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+
+    // One page serves all: its form is bound to the browser, and so is each login that is sent.
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open("/service.oauth?mode=login");
+    let cookies: Vec<String> = visitor
+        .cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let login = |name: &str, password: &str| {
+        let filled = page
+            .form_with("password")
+            .set("username", name)
+            .set("password", password);
+        let call = Call::post("/service.oauth?mode=login")
+            .header("Origin", &proxy.origin())
+            .header("Sec-Fetch-Site", "same-origin")
+            .header("Cookie", &cookies.join("; "))
+            .header("Accept", "text/html");
+        proxy.wire(&call.form(&form(&filled.fields)))
+    };
+    let process = Process::of(&proxy);
+    let before = process.memory();
+    process.forget_peak();
+    let mut flood: Vec<(TcpStream, Vec<u8>)> = (0..LOGINS)
+        .map(|number| {
+            let wire = login(&format!("somebody-{number}"), "a guess");
+            (try_open(target.address).unwrap(), wire)
+        })
+        .collect();
+    // All are there but for a byte, and then all are there at once.
+    for (stream, wire) in &mut flood {
+        std::io::Write::write_all(stream, &wire[..wire.len() - 1]).unwrap();
+    }
+    for (stream, wire) in &mut flood {
+        std::io::Write::write_all(stream, &wire[wire.len() - 1..]).unwrap();
+    }
+    let begun = Instant::now();
+    let mut kept = proxy.connect();
+    let mut slowest = std::time::Duration::ZERO;
+    for _ in 0..100 {
+        let asked = Instant::now();
+        proxy
+            .send_on(&mut kept, Call::get("/x").by(&consumer).with(&token))
+            .has_status(200);
+        slowest = slowest.max(asked.elapsed());
+    }
+    let calls = begun.elapsed();
+    let answers: Vec<Answer> = flood
+        .into_iter()
+        .map(|(stream, _)| Connection::over(stream).answer("POST"))
+        .collect();
+    let logins = begun.elapsed();
+    let turned_away: Vec<&Answer> = answers
+        .iter()
+        .filter(|answer| answer.status == 503)
+        .collect();
+    eprintln!(
+        "{LOGINS} logins at once: {} turned away, all answered within {logins:?}; 100 protected calls meanwhile in {calls:?}, the slowest {slowest:?}",
+        turned_away.len()
+    );
+    for answer in &turned_away {
+        let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!(seconds > 0);
+    }
+    // The pool is short; on a machine with all the time in the world it still is not 200 long.
+    assert!(!turned_away.is_empty(), "the queue has a bound");
+    let checked = answers.len() - turned_away.len();
+    assert!(checked >= 16, "{checked} were checked");
+    for answer in &answers {
+        assert!([200, 401, 403, 503].contains(&answer.status), "{answer:?}");
+        assert!(
+            answer.fields.get("location").is_none(),
+            "nobody got in: {answer:?}"
+        );
+    }
+    let added = process.peak_memory().saturating_sub(before);
+    eprintln!("{} KiB more at most", added / 1024);
+    assert!(added < MAY_ADD, "{added} bytes");
+
+    // Who was turned away is not counted as having failed, and who knows the password gets in.
+    let page = visitor.open("/service.oauth?mode=login");
+    let after = visitor.log_in(&page, &user);
+    assert!(after.answer.status < 400, "{after:?}");
+}
+
+#[test]
+fn guesses_beyond_the_allowed_ones_cost_nothing() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("login.max_failures = '3 per 15m'")
+        .start();
+    let user = proxy.user("alice");
+    let mut visitor = Visitor::to(&proxy);
+    let mut statuses = Vec::new();
+    let process = Process::of(&proxy);
+    let mut wrong = user.clone();
+    wrong.password = "a guess".to_owned();
+    let mut ticks = process.ticks();
+    for guess in 0..40 {
+        if guess == 4 {
+            ticks = process.ticks();
+        }
+        let page = visitor.open("/service.oauth?mode=login");
+        let answer = visitor.log_in(&page, &wrong).answer;
+        if answer.status == 429 {
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
+        }
+        statuses.push(answer.status);
+    }
+    let throttled = statuses.iter().filter(|&&status| status == 429).count();
+    assert_eq!(throttled, 37, "{statuses:?}");
+    // 36 hashes would be 100 ticks and more.
+    let ticks = process.ticks() - ticks;
+    eprintln!("36 throttled logins: {ticks} ticks of 10 ms");
+}
