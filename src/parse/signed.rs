@@ -10,12 +10,7 @@ use std::{
 
 use super::{origin::PublicUrl, target::Target};
 use crate::{
-    http1::{
-        framing::Framing,
-        head::RequestHead,
-        name::Name,
-        token::{list, trim},
-    },
+    http1::{framing::Framing, head::RequestHead, name::Name, token::list},
     oauth::{Credentials, MethodSet, Parameters, Protocol, is_oauth_scheme},
     refusal::{Failure, Refusal},
     server::connection::Connection,
@@ -122,17 +117,20 @@ impl Collected {
 }
 
 /// Whether any Content-Type says that the body is a form (RFC 5849 §3.4.1.3.1), in whatever spelling an API may take
-/// for one.
+/// for one: there are frameworks that cut the type at a space, compare its beginning alone, or look for the one word.
+/// What none of them takes for a form is not read here either; what only one does has to be signed as one.
 ///
 /// # Errors
 /// A second Content-Type line, and a form with a Content-Encoding.
 pub fn is_form(head: &RequestHead) -> Result<bool, Refusal> {
-    let media_type = |value: &[u8]| {
-        let essence = value.split(|&byte| byte == b';').next().unwrap_or_default();
-        trim(essence).eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+    const WORD: &[u8] = b"urlencoded";
+    let says_form = |value: &[u8]| {
+        value
+            .windows(WORD.len())
+            .any(|part| part.eq_ignore_ascii_case(WORD))
     };
     let types = || head.fields.all(Name::ContentType);
-    if !types().flat_map(list).any(media_type) {
+    if !types().any(says_form) {
         return Ok(false);
     }
     if types().nth(1).is_some() {

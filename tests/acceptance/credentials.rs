@@ -139,6 +139,39 @@ fn a_form_signed_in_the_header_goes_on_byte_for_byte() {
     assert_eq!(api.count(), 1);
 }
 
+/// Each of these is a form to some framework: to those that cut the type at a space or a comma, that compare its
+/// beginning, or that look for one word in it.
+#[test]
+fn a_form_under_any_spelling_of_its_type_has_to_be_signed() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    for content_type in [
+        "application/x-www-form-urlencoded",
+        "Application/X-WWW-Form-URLEncoded;charset=utf-8",
+        "application/x-www-form-urlencoded charset=utf-8",
+        "application/x-www-form-urlencoded\tx",
+        "application/x-www-form-urlencoded,text/plain",
+        "text/plain, application/x-www-form-urlencoded",
+        "application/x-www-form-urlencodedx",
+        "text/x-www-form-urlencoded",
+        "text/plain; a=urlencoded",
+    ] {
+        let call = Call::post("/members")
+            .body(content_type, b"amount=1000")
+            .by(&consumer)
+            .with(&token);
+        let before = api.count();
+        let unsigned = call.clone().signs_body("");
+        proxy.send(unsigned).is(401, "signature_invalid");
+        assert_eq!(api.count(), before, "{content_type}");
+        let signed = call.signs_body("amount=1000");
+        proxy.send(signed).has_status(200);
+    }
+    let json = Call::post("/members").json("{}").by(&consumer).with(&token);
+    proxy.send(json).has_status(200);
+}
+
 #[test]
 fn forwarded_credentials_are_untouched_when_the_operator_wants_it() {
     let api = Upstream::start();
