@@ -303,7 +303,8 @@ impl ConsumerLine {
             self.previous_secret_base64,
         )?;
         let previous_secret = match (previous, self.previous_secret_until) {
-            (Some(secret), Some(Time(until))) => Some((secret, until)),
+            (Some(secret), Some(Time(until))) if !secret.is_empty() => Some((secret, until)),
+            (Some(_), Some(_)) => return Err(Problem::SecretMissing("previous_secret")),
             (None, None) => None,
             _ => return Err(Problem::HalfPreviousSecret),
         };

@@ -137,6 +137,12 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
             r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
         ),
         (
+            &consumer(
+                r#","secret":"s","previous_secret":"","previous_secret_until":"2026-01-01T00:00:00Z""#,
+            ),
+            r#"3: consumer "k": previous_secret is missing or empty"#,
+        ),
+        (
             &consumer(r#","secret":"s","previous_secret_until":"2026-01-01T00:00:00Z""#),
             r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
         ),
