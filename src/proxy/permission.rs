@@ -59,10 +59,13 @@ impl Worker {
         }
         match self.permit_enforced(way, collected, connection).await {
             Err(Failure::CallerGone) => Err(Failure::CallerGone),
-            // Limits of HTTP hold whether or not signatures are enforced.
-            Err(Failure::Refusal(refusal @ (Refusal::BodyTooLarge | Refusal::TooSlow))) => {
-                Err(refusal.into())
-            }
+            // The rules of HTTP and the limits hold whether or not signatures are enforced.
+            Err(Failure::Refusal(
+                refusal @ (Refusal::Malformed(_)
+                | Refusal::BodyTooLarge
+                | Refusal::TooSlow
+                | Refusal::TooManyRequests { .. }),
+            )) => Err(refusal.into()),
             Err(failure) if self.is_always_enforced(collected).await => Err(failure),
             outcome => {
                 if let Err(failure) = outcome {

@@ -144,6 +144,33 @@ fn a_consumer_over_its_rate_is_429() {
 }
 
 #[test]
+fn observation_covers_neither_limits_nor_the_rules_of_http() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("signature.enforcement = 'observe'\nlimits.requests_per_consumer = '3 per 60s'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = || Call::get("/x").by(&consumer).with(&token);
+    for _ in 0..3 {
+        proxy.send(call()).has_status(200);
+    }
+    proxy.send(call()).has_status(429);
+    assert_eq!(api.count(), 3);
+    // A body that is held back for its hash, and breaks off in the middle.
+    let hashed = Call::post("/x")
+        .by(&consumer)
+        .with(&token)
+        .parameter("oauth_body_hash", "2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
+        .chunked(&[b"first"]);
+    let wire = proxy.wire(&hashed);
+    let broken = wire.strip_suffix(b"0\r\n\r\n").unwrap();
+    let mut connection = proxy.connect();
+    connection.send(&[broken, b"zz\r\n"].concat());
+    connection.answer("POST").has_status(400);
+    assert_eq!(api.count(), 3);
+}
+
+#[test]
 fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
