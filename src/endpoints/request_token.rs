@@ -37,7 +37,10 @@ pub(super) async fn answer(
         )
     })?;
     // What the signature does not cover is anybody's word.
-    let covered = |place| place != Place::Query || verified.selection == Selection::Rfc5849;
+    let covered = |place| match verified.selection {
+        Selection::Rfc5849 => true,
+        Selection::Description => place == Place::Body,
+    };
     let mut scopes = request
         .parameters
         .find("scope")

@@ -148,6 +148,16 @@ fn scope_narrows_the_permissions_of_the_token() {
         Some("read write")
     );
 
+    // A scope that the signature does not cover is anybody's word, wherever it stands.
+    for call in [
+        asks(&consumer, CALLBACK).spoiled("scope", "unknown"),
+        Call::post(&format!("{REQUEST_TOKEN}&scope=unknown"))
+            .by(&consumer)
+            .parameter("oauth_callback", CALLBACK),
+    ] {
+        token_of(&proxy.send(call.signed_as_described()));
+    }
+
     for scope in ["admin", "unknown", "read%20admin"] {
         let refused = Call::post(&format!("{REQUEST_TOKEN}&scope={scope}")).by(&consumer);
         proxy
