@@ -72,7 +72,7 @@ pub enum HostMode {
 
 /// Names that a CGI-like framework reads like fields of HTTP itself or like forwarded fields: in any other spelling
 /// than their own they are dropped.
-pub const LOOKALIKES: [&str; 12] = [
+pub const LOOKALIKES: [&str; 13] = [
     "Authorization",
     "Connection",
     "Content-Encoding",
@@ -84,6 +84,7 @@ pub const LOOKALIKES: [&str; 12] = [
     "Transfer-Encoding",
     "X-Forwarded-For",
     "X-Forwarded-Host",
+    "X-Forwarded-Prefix",
     "X-Forwarded-Proto",
 ];
 

@@ -86,6 +86,8 @@ fn forwarded_fields_are_ours_and_never_the_callers() {
             .header("X-Forwarded-Host", "evil.example")
             .header("X-Forwarded-Prefix", "/evil")
             .header("Forwarded", "for=6.6.6.6")
+            .header("X_Forwarded_For", "6.6.6.6")
+            .header("X_Forwarded-Prefix", "/evil")
     };
     proxy
         .send(forged(Call::get("/").by(&consumer).with(&token)))
@@ -95,6 +97,8 @@ fn forwarded_fields_are_ours_and_never_the_callers() {
     assert_eq!(seen.fields.all("x-forwarded-proto"), ["http"]);
     assert_eq!(seen.fields.all("x-forwarded-host"), [proxy.host()]);
     assert!(!seen.fields.has("forwarded") && !seen.fields.has("x-forwarded-prefix"));
+    let forged_value = |(_, value): &(String, String)| value == "6.6.6.6" || value == "/evil";
+    assert!(!seen.fields.0.iter().any(forged_value), "{seen:?}");
 
     let quiet = Proxy::in_front_of(&api)
         .config("upstream.forwarded = false")
