@@ -255,11 +255,12 @@ impl Origins {
         if head.fields.has(Name::XForwardedFor) {
             hops.extend(head.fields.all(Name::XForwardedFor).flat_map(list));
         } else {
+            // An element that names nobody is a hop all the same: what stands to its left is no trusted proxy's word.
             hops.extend(
                 head.fields
                     .all(Name::Forwarded)
                     .flat_map(list)
-                    .filter_map(forwarded_for),
+                    .map(|element| forwarded_for(element).unwrap_or_default()),
             );
         }
         for hop in hops.into_iter().rev() {

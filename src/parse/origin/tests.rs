@@ -109,6 +109,13 @@ fn forwarded_fields_count_from_trusted_proxies_alone() {
         received(text, "10.2.2.2").map(|got| got.2),
         Ok("2001:db8::7".to_owned())
     );
+    let text =
+        "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=203.0.113.9, proto=https;by=10.2.2.2\r\n\r\n";
+    assert_eq!(
+        received(text, "10.2.2.2").map(|got| got.2),
+        Ok("10.2.2.2".to_owned()),
+        "the trusted proxy names nobody, and the caller's own word is not taken for its"
+    );
     for bad in ["X-Forwarded-Proto: gopher", "X-Forwarded-Host: a/b"] {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{bad}\r\n\r\n");
         assert_eq!(
