@@ -107,8 +107,10 @@ pub fn write_switching(out: &mut Vec<u8>, params: &Params, head: &ResponseHead) 
     out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
 }
 
-/// The name of the cookie that a `Set-Cookie` sets.
+/// The name of the cookie that a `Set-Cookie` sets, as it will come back: of one without a name, browsers return the
+/// value alone, and that may read like a name and a value.
 pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
-    let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    let pair = trim(value.split(|&byte| byte == b';').next().unwrap_or_default());
+    let pair = pair.strip_prefix(b"=").unwrap_or(pair);
     trim(pair.split(|&byte| byte == b'=').next().unwrap_or_default())
 }

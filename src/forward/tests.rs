@@ -80,6 +80,8 @@ fn our_own_cookies_stay_here() {
     for (set, ours) in [
         ("__Host-countersign=x; Path=/", true),
         (" __Host-countersign-login = x", true),
+        ("=__Host-countersign=x", true),
+        ("= __Host-countersign=x", true),
         ("session=__Host-countersign", false),
         ("__Host-countersignx=1", false),
     ] {
