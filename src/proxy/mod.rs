@@ -243,11 +243,8 @@ impl Worker {
         }
         let permit = outcome.permit.as_ref();
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-        let target = head.target();
-        let path = target
-            .split(|&byte| byte == b'?')
-            .next()
-            .unwrap_or_default();
+        // The path alone: an absolute target may have a name and a password in it.
+        let path = Target::parse(head.target()).map_or(&b"-"[..], |target| target.path);
         tracing::info!(
             target: "access",
             method = %String::from_utf8_lossy(head.method()),

@@ -102,6 +102,15 @@ fn an_access_log_line_a_request_and_no_secret_in_any_line() {
     proxy
         .send(Call::get("/basic").header("Authorization", "Basic aGlkZGVu"))
         .has_status(401);
+    let host = proxy.host();
+    for target in [
+        format!("http://hidden:hidden@{host}/absolute-path"),
+        format!("http://{host}?hidden=query"),
+        "hidden:hidden@host:443".to_owned(),
+    ] {
+        let answer = proxy.send(Call::get(&target));
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+    }
     let request_token = proxy.request_token(&consumer, "oob");
     let mut visitor = Visitor::to(&proxy);
     let login = visitor.open(&authorization(&request_token));
