@@ -96,7 +96,7 @@ fn is_base64_of(sent: &[u8], digest: &[u8]) -> bool {
 }
 
 /// Compares in time that depends on the lengths only.
-fn equal(left: &[u8], right: &[u8]) -> bool {
+pub(super) fn equal(left: &[u8], right: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(left, right).is_ok()
 }
 
