@@ -37,8 +37,12 @@ pub(super) struct Known<'a> {
 /// So many requests are diagnosed in a second.
 const MAX_IN_A_SECOND: u64 = 50;
 
-/// A request with a larger body is not diagnosed.
-const MAX_BODY_BYTES: usize = 16 * 1024;
+/// A request with more in its path, query, parameters and body together is not diagnosed: each mistake is made of all
+/// of it, so this and the next bound what one diagnosis takes to a few milliseconds.
+const MAX_BYTES: usize = 4 * 1024;
+
+/// A request with more parameters is not diagnosed: some mistakes are looked for in each pair of them.
+const MAX_PARAMETERS: usize = 64;
 
 /// What is said where no known mistake matches, or none was looked for.
 const GENERAL: &str = "compare the base string by `countersign explain`, and both secrets with those that were issued";
@@ -63,7 +67,7 @@ impl Adviser {
         if params.advice == Advice::Off {
             return None;
         }
-        let small = request.body.is_none_or(|body| body.len() <= MAX_BODY_BYTES);
+        let small = is_small(request);
         let mistake = if small && self.may_diagnose(now) {
             diagnosed(request, &known)
         } else {
@@ -95,6 +99,21 @@ impl Adviser {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted)
             .is_ok()
     }
+}
+
+fn is_small(request: &SignedRequest<'_>) -> bool {
+    let sent = request.path.len() + request.query.len() + request.body.map_or(0, <[u8]>::len);
+    if sent > MAX_BYTES {
+        return false;
+    }
+    let first = request.parameters.iter().take(MAX_PARAMETERS + 1);
+    let (count, bytes) = first.fold((0, sent), |(count, bytes), parameter| {
+        (
+            count + 1,
+            bytes + parameter.name.len() + parameter.value.len(),
+        )
+    });
+    count <= MAX_PARAMETERS && bytes <= MAX_BYTES
 }
 
 fn diagnosed(request: &SignedRequest<'_>, known: &Known<'_>) -> Option<&'static str> {

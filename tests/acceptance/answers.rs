@@ -496,6 +496,36 @@ fn a_wrong_signature_is_advised_on_as_configured() {
     }
 }
 
+/// A diagnosis makes every known mistake of all that was sent: what is large would keep a worker busy for seconds.
+#[test]
+fn only_small_requests_are_diagnosed() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("signature.advice = 'full'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let many: Vec<String> = (0..100).map(|number| format!("p{number}")).collect();
+    let few = many[..20].join("&");
+    for (query, form, told) in [
+        (few.clone(), few, true),
+        (many.join("&"), String::new(), false),
+        ("a".to_owned(), many.join("&"), false),
+        (format!("a={}", "x".repeat(5_000)), String::new(), false),
+        ("a".to_owned(), format!("a={}", "x".repeat(5_000)), false),
+    ] {
+        let call = Call::post(&format!("/x?{query}"))
+            .form(&form)
+            .by(&consumer)
+            .with(&token)
+            .key(&format!("{}&", consumer.secret));
+        let answer = proxy.send(call);
+        answer.is(401, "signature_invalid");
+        let advice = answer.form("oauth_problem_advice").unwrap();
+        assert_eq!(advice.contains("put the token secret"), told, "{advice}");
+        assert_eq!(advice.contains("POST&"), told, "{advice}");
+    }
+}
+
 #[test]
 fn plaintext_is_on_only_by_name_and_only_over_tls() {
     let api = Upstream::start();
