@@ -24,6 +24,9 @@ pub enum InvalidText {
     /// A line break or another control character, which no page and no terminal should get.
     #[error("it has a control character in it")]
     Control,
+    /// A character that is not seen and changes how what stands around it is shown or compared.
+    #[error("it has an invisible character in it that changes how text is shown")]
+    Invisible,
     /// White space that nobody sees and everybody would have to type.
     #[error("it begins or ends with white space")]
     Edge,
@@ -91,11 +94,27 @@ fn readable(text: &str) -> Result<(), InvalidText> {
         Err(InvalidText::Empty)
     } else if text.chars().any(char::is_control) {
         Err(InvalidText::Control)
+    } else if text.chars().any(is_invisible) {
+        Err(InvalidText::Invisible)
     } else if text.trim() != text {
         Err(InvalidText::Edge)
     } else {
         Ok(())
     }
+}
+
+/// Characters by which one name passes for another on a consent page: they turn the direction of what follows, break
+/// lines, or take no room. Those that scripts need to be written (joiners, the marks of direction) are not among them.
+const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{200b}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+    )
 }
 
 #[cfg(test)]
@@ -111,6 +130,12 @@ mod tests {
             ("alice ", Err(InvalidText::Edge)),
             ("a\nb", Err(InvalidText::Control)),
             ("\u{1b}[31m", Err(InvalidText::Control)),
+            ("می\u{200c}خواهم", Ok(())),
+            ("\u{202e}elppA", Err(InvalidText::Invisible)),
+            ("Bank\u{200b}", Err(InvalidText::Invisible)),
+            ("a\u{2066}b\u{2069}", Err(InvalidText::Invisible)),
+            ("a\u{2028}b", Err(InvalidText::Invisible)),
+            ("\u{feff}Shop", Err(InvalidText::Invisible)),
         ] {
             assert_eq!(shown_name(text), expected, "{text:?}");
             assert_eq!(login_name(text), expected, "{text:?}");
