@@ -188,7 +188,7 @@ impl Verifier {
                 Take::Rfc5849
             }
         };
-        let signer = match request.credentials.token {
+        let mut signer = match request.credentials.token {
             Some(token) => {
                 let access = self.credentials.access(token).await?;
                 let access = access.filter(|access| is_of(&access.consumer, key));
@@ -228,8 +228,11 @@ impl Verifier {
             }
         };
         self.record_nonce(request, now)?;
-        match &signer {
+        match &mut signer {
             Signer::Access(access) => {
+                if states::is_idle(params, access, now) {
+                    *access = self.again(access).await?;
+                }
                 states::check_consumer(&access.consumer)?;
                 states::check_access(params, access, now)?;
                 self.credentials.touch(access, now);
@@ -331,6 +334,18 @@ impl Verifier {
         self.record_nonce(request, now)?;
         states::check_consumer(&consumer)?;
         Ok(VerifiedRequestToken { consumer, token })
+    }
+
+    /// A token as the store knows it now: it may have been used at another process.
+    async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Failure> {
+        let token = access.token.token.as_bytes();
+        let found = self.credentials.access_anew(token).await?;
+        let same = |found: &Arc<AccessCredentials>| {
+            found.consumer.consumer.key == access.consumer.consumer.key
+        };
+        found
+            .filter(same)
+            .ok_or_else(|| Refusal::TokenUnknown.into())
     }
 
     /// Does for an unknown consumer or token what a wrong signature of a usual one costs: `keys` keys with each base string
@@ -485,3 +500,6 @@ impl From<nonces::NotRecorded> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,17 +34,22 @@ pub fn check_access(
 ) -> Result<(), Refusal> {
     let token = &access.token;
     let expired = token.expires_at.is_some_and(|at| now >= at);
-    let last_used = access.last_used().unwrap_or(token.issued_at);
-    let idle = params
-        .access_idle
-        .is_some_and(|idle| now >= last_used.after(idle));
-    if expired || idle {
+    if expired || is_idle(params, access, now) {
         return Err(Refusal::TokenExpired);
     }
     if token.revoked_at.is_some() {
         return Err(Refusal::TokenRevoked);
     }
     Ok(())
+}
+
+/// Whether the access token has not been used for too long, as far as is known here.
+#[must_use]
+pub fn is_idle(params: &Params, access: &AccessCredentials, now: UnixTime) -> bool {
+    let last_used = access.last_used().unwrap_or(access.token.issued_at);
+    params
+        .access_idle
+        .is_some_and(|idle| now >= last_used.after(idle))
 }
 
 /// The secrets that verify now: the current one, and the one before while its grace lasts.

@@ -1,0 +1,353 @@
+//! The order of verification and what must not pass for something else, with a clock that stands still.
+
+use super::*;
+use crate::{
+    login::double::{MemoryStore, user},
+    nonce::{self, Gap, LocalWindow},
+    oauth::{BaseString, Parameters},
+    parse::origin::PublicUrl,
+    store::{
+        cached,
+        record::{AccessToken, Consumer},
+    },
+};
+
+const NOW: UnixTime = UnixTime(1_800_000_000);
+const WINDOW: Duration = Duration::from_secs(300);
+const IDLE: Duration = Duration::from_secs(3600);
+
+struct Setup {
+    store: Arc<MemoryStore>,
+    clock: Clock,
+    verifier: Verifier,
+    params: Params,
+    url: PublicUrl,
+}
+
+fn consumer(key: &str) -> Consumer {
+    Consumer {
+        key: key.parse().unwrap(),
+        secret: Secret::from(format!("secret of {key}")),
+        previous_secret: None,
+        rsa_public_key: None,
+        name: key.to_owned(),
+        callbacks: Vec::new(),
+        permissions: Vec::new(),
+        dialect: None,
+        enforce: false,
+        enabled: true,
+        created_at: NOW,
+    }
+}
+
+fn token(name: &str, consumer: &str) -> AccessToken {
+    AccessToken {
+        token: name.to_owned(),
+        secret: Secret::from(format!("secret of {name}")),
+        consumer: consumer.parse().unwrap(),
+        user: user("ada").id,
+        permissions: Vec::new(),
+        issued_at: NOW,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+    }
+}
+
+/// A request to sign: its protocol parameters, and the key.
+struct Call<'a> {
+    consumer: &'a str,
+    token: Option<&'a str>,
+    nonce: &'a str,
+    secrets: [&'a str; 2],
+}
+
+impl Setup {
+    fn new() -> Self {
+        let store = Arc::new(MemoryStore::default());
+        {
+            let mut records = store.records();
+            for key in ["shop", "other"] {
+                records
+                    .consumers
+                    .insert(key.parse().unwrap(), consumer(key));
+            }
+            for (name, key) in [("t", "shop"), ("o", "other")] {
+                records
+                    .access_tokens
+                    .insert(name.to_owned(), token(name, key));
+            }
+        }
+        let clock = Clock::manual(NOW);
+        let cache = cached::Params {
+            max_entries: 100,
+            ttl: Duration::from_secs(1_000_000),
+            negative_ttl: Duration::from_secs(5),
+            stale_if_error: Duration::ZERO,
+        };
+        let cached = Cached::new(Arc::clone(&store) as _, &cache, clock.clone());
+        let window = nonce::Params {
+            path: None,
+            window: WINDOW,
+            max_entries: 1_000,
+        };
+        let window = LocalWindow::open(&window, NOW).unwrap();
+        let nonces = Nonces::new(window.start(Gap::None).unwrap(), WINDOW);
+        nonces.marked(UnixTime(u64::MAX));
+        Self {
+            verifier: Verifier::new(Arc::new(cached), Arc::new(nonces), clock.clone()),
+            store,
+            clock,
+            params: Params {
+                methods: MethodSet::ALL,
+                window: WINDOW,
+                default_dialect: Dialect::Rfc5849,
+                accept_description: true,
+                access_idle: Some(IDLE),
+                advice: Advice::Off,
+            },
+            url: PublicUrl::new(true, "api.example", None, ""),
+        }
+    }
+
+    /// Verifies a protected call that is signed so, now.
+    async fn protected(&self, call: &Call<'_>) -> Result<Verified, Failure> {
+        let mut header = format!(
+            "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
+            call.consumer,
+            self.clock.now().0,
+            call.nonce,
+        );
+        if let Some(token) = call.token {
+            header.push_str(&format!(",oauth_token=\"{token}\""));
+        }
+        let [consumer_secret, token_secret] = call.secrets.map(Secret::from);
+        let mut parameters = Parameters::new();
+        parameters.read_header(header.as_bytes()).unwrap();
+        let base = BaseString {
+            method: b"GET",
+            origin: &self.url.encoded,
+            path: b"/",
+            parameters: &parameters,
+            selection: Selection::Rfc5849,
+        };
+        let key = SigningKey::new(&consumer_secret, &token_secret);
+        let signature = signature::sign(SignatureMethod::HmacSha1, &key, &base).unwrap();
+        let signature = crate::oauth::percent::encode(signature.as_bytes());
+        header.push_str(&format!(",oauth_signature=\"{signature}\""));
+        let mut parameters = Parameters::new();
+        parameters.read_header(header.as_bytes()).unwrap();
+        let credentials = parameters
+            .protocol(self.params.methods)
+            .unwrap()
+            .demand(&[])
+            .unwrap();
+        let request = SignedRequest {
+            method: b"GET",
+            url: &self.url,
+            path: b"/",
+            query: b"",
+            parameters: &parameters,
+            credentials,
+            body: None,
+            secure: true,
+        };
+        self.verifier.protected(&self.params, &request).await
+    }
+
+    fn change(&self, change: impl FnOnce(&mut AccessToken)) {
+        change(self.store.records().access_tokens.get_mut("t").unwrap());
+    }
+}
+
+const RIGHT: Call<'_> = Call {
+    consumer: "shop",
+    token: Some("t"),
+    nonce: "n",
+    secrets: ["secret of shop", "secret of t"],
+};
+
+fn refusal(outcome: Result<Verified, Failure>) -> Option<Refusal> {
+    match outcome {
+        Ok(_) => None,
+        Err(Failure::Refusal(refusal)) => Some(refusal),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+const WRONG: Refusal = Refusal::SignatureWrong { advice: None };
+
+#[tokio::test]
+async fn a_token_opens_nothing_to_another_consumer() {
+    let setup = Setup::new();
+    for (consumer, token, secrets, expected) in [
+        ("shop", "t", ["secret of shop", "secret of t"], None),
+        // Rightly signed with everything that the other consumer can know.
+        (
+            "shop",
+            "o",
+            ["secret of shop", "secret of o"],
+            Some(Refusal::TokenUnknown),
+        ),
+        (
+            "other",
+            "t",
+            ["secret of other", "secret of t"],
+            Some(Refusal::TokenUnknown),
+        ),
+        (
+            "other",
+            "t",
+            ["secret of shop", "secret of t"],
+            Some(Refusal::TokenUnknown),
+        ),
+        (
+            "none",
+            "t",
+            ["secret of shop", "secret of t"],
+            Some(Refusal::ConsumerUnknown),
+        ),
+        (
+            "Shop",
+            "t",
+            ["secret of shop", "secret of t"],
+            Some(Refusal::ConsumerUnknown),
+        ),
+        (
+            "shop",
+            "T",
+            ["secret of shop", "secret of t"],
+            Some(Refusal::TokenUnknown),
+        ),
+        // A key with a part left out, swapped or shifted over the `&`.
+        ("shop", "t", ["secret of shop", ""], Some(WRONG)),
+        ("shop", "t", ["", "secret of t"], Some(WRONG)),
+        ("shop", "t", ["secret of t", "secret of shop"], Some(WRONG)),
+        ("shop", "t", ["", ""], Some(WRONG)),
+    ] {
+        let call = Call {
+            consumer,
+            token: Some(token),
+            nonce: "n",
+            secrets,
+        };
+        assert_eq!(
+            refusal(setup.protected(&call).await),
+            expected,
+            "{consumer} {token} {secrets:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
+    let setup = Setup::new();
+    {
+        let mut records = setup.store.records();
+        for key in ["a", "ab"] {
+            records
+                .consumers
+                .insert(key.parse().unwrap(), consumer(key));
+        }
+        for (name, key) in [("bc", "a"), ("c", "ab")] {
+            records
+                .access_tokens
+                .insert(name.to_owned(), token(name, key));
+        }
+    }
+    let call = |consumer, token, nonce, secrets| Call {
+        consumer,
+        token: Some(token),
+        nonce,
+        secrets,
+    };
+    for (again, expected) in [(false, None), (true, Some(Refusal::NonceUsed))] {
+        for call in [
+            call("a", "bc", "d", ["secret of a", "secret of bc"]),
+            call("ab", "c", "d", ["secret of ab", "secret of c"]),
+            call("a", "bc", "cd", ["secret of a", "secret of bc"]),
+        ] {
+            assert_eq!(
+                refusal(setup.protected(&call).await),
+                expected,
+                "{again} {}",
+                call.nonce
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_idle_token_is_asked_for_anew_before_it_is_refused() {
+    let setup = Setup::new();
+    let call = |nonce| Call { nonce, ..RIGHT };
+    assert_eq!(refusal(setup.protected(&call("1")).await), None);
+    setup.clock.advance(IDLE);
+    assert_eq!(
+        refusal(setup.protected(&call("2")).await),
+        Some(Refusal::TokenExpired)
+    );
+    // Another process has noted a use of its own.
+    let used = setup.clock.now();
+    setup.change(|token| token.last_used_at = Some(used));
+    assert_eq!(refusal(setup.protected(&call("3")).await), None);
+    // And what the store says then counts in all of it.
+    setup.clock.advance(IDLE);
+    let used = setup.clock.now();
+    setup.change(|token| {
+        token.last_used_at = Some(used);
+        token.revoked_at = Some(used);
+    });
+    assert_eq!(
+        refusal(setup.protected(&call("4")).await),
+        Some(Refusal::TokenRevoked)
+    );
+    setup.clock.advance(IDLE);
+    setup.store.records().access_tokens.remove("t");
+    assert_eq!(
+        refusal(setup.protected(&call("5")).await),
+        Some(Refusal::TokenUnknown)
+    );
+}
+
+#[tokio::test]
+async fn states_are_told_only_under_a_right_signature() {
+    let setup = Setup::new();
+    setup.change(|token| token.revoked_at = Some(NOW));
+    let wrong = Call {
+        secrets: ["secret of shop", "guess"],
+        ..RIGHT
+    };
+    assert_eq!(refusal(setup.protected(&wrong).await), Some(WRONG));
+    assert_eq!(
+        refusal(setup.protected(&RIGHT).await),
+        Some(Refusal::TokenRevoked)
+    );
+}
+
+#[tokio::test]
+async fn a_replaced_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
+    let setup = Setup::new();
+    {
+        let mut records = setup.store.records();
+        let shop = records.consumers.get_mut(&"shop".parse().unwrap()).unwrap();
+        let old = std::mem::replace(&mut shop.secret, Secret::from("new"));
+        shop.previous_secret = Some((old, NOW.after(Duration::from_secs(10))));
+    }
+    let old = |nonce| Call { nonce, ..RIGHT };
+    let new = |nonce| Call {
+        nonce,
+        secrets: ["new", "secret of t"],
+        ..RIGHT
+    };
+    assert_eq!(refusal(setup.protected(&old("1")).await), None);
+    assert_eq!(refusal(setup.protected(&new("2")).await), None);
+    // A nonce is the consumer's, whichever secret it is signed with.
+    assert_eq!(
+        refusal(setup.protected(&new("1")).await),
+        Some(Refusal::NonceUsed)
+    );
+    setup.clock.advance(Duration::from_secs(10));
+    assert_eq!(refusal(setup.protected(&old("3")).await), Some(WRONG));
+    assert_eq!(refusal(setup.protected(&new("4")).await), None);
+}
