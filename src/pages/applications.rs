@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 use super::{
     LoggedIn, Page, PageRequest, Pages,
     csrf::{self, Purpose},
-    displayed, excerpt,
+    displayed,
     fields::{self, Form},
     guard::{Act, act},
     login::Place,
@@ -19,6 +19,7 @@ use crate::{
     issue::callback::ESCAPED,
     names::ConsumerKey,
     store::{port::TokenFilter, record::AccessToken},
+    telemetry::redact::RedactedToken,
 };
 
 /// Applications on one page.
@@ -80,7 +81,7 @@ impl Pages {
             event = "token_revoked",
             consumer = %token.consumer,
             user = %caller.user.id,
-            token = excerpt(&token.token),
+            token = %RedactedToken(&token.token),
             address = %request.peer,
         );
         Ok(Page::see_other(format!("{here}&revoked=1")))

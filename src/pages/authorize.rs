@@ -10,7 +10,7 @@ use percent_encoding::utf8_percent_encode;
 use super::{
     AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, PermissionText,
     csrf::{self, Purpose},
-    displayed, excerpt,
+    displayed,
     fields::{self, Form},
     guard::{Act, act},
     login::Place,
@@ -27,6 +27,7 @@ use crate::{
         port::{Decided, Decision},
         record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState},
     },
+    telemetry::redact::RedactedToken,
 };
 
 /// A longer one was never issued.
@@ -327,7 +328,7 @@ fn audit_decision(
         event,
         consumer = %asked.consumer.key,
         user = %caller.user.id,
-        token = excerpt(&asked.token.token),
+        token = %RedactedToken(&asked.token.token),
         permissions = permissions.join(" "),
         address = %request.peer,
     );

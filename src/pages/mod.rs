@@ -204,10 +204,5 @@ fn displayed(user: &User) -> String {
     }
 }
 
-/// As much of a token as a log may hold.
-fn excerpt(token: &str) -> &str {
-    token.get(..8).unwrap_or("")
-}
-
 #[cfg(test)]
 mod tests;

@@ -78,7 +78,7 @@ async fn each_event_is_one_line_without_secrets() {
     assert_eq!(of("consent_granted").len(), 1);
     assert!(
         of("consent_granted")[0]
-            .contains("consumer=printer user=id-ada token=\"request-\" permissions=\"read print\"")
+            .contains("consumer=printer user=id-ada token=request… permissions=\"read print\"")
     );
     assert_eq!(of("consent_denied").len(), 1);
     assert_eq!(of("token_revoked").len(), 1);
