@@ -20,6 +20,7 @@ mod bodies;
 mod callbacks;
 mod clients;
 mod commands;
+mod confusion;
 mod credentials;
 mod faults;
 mod flow;

@@ -1,0 +1,162 @@
+//! What is right for one thing must not pass for another: tokens of one kind for the other, keys of one method for
+//! another's, and a request that was changed on the way for the one that was signed.
+
+use crate::support::{
+    Call, Proxy, Token, Upstream,
+    legs::{asks, exchanges},
+    signer,
+};
+
+const CALLBACK: &str = "https://shop.example/ready";
+
+#[test]
+fn a_request_token_is_no_access_token_and_the_other_way_round() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let user = proxy.user("alice");
+    let access_token = proxy.token(&consumer, &user);
+    let request_token = proxy.request_token(&consumer, CALLBACK);
+    let verifier = proxy.verifier(&request_token, &user);
+    let protected = |token: &Token| Call::get("/a").by(&consumer).with(token);
+    let revoking = |token: &Token| {
+        Call::post("/service.oauth?mode=revoke_token")
+            .by(&consumer)
+            .with(token)
+    };
+    for call in [
+        protected(&request_token),
+        revoking(&request_token),
+        exchanges(&consumer, &access_token, &verifier),
+        // The secret of the one does not serve the other.
+        protected(&Token {
+            secret: request_token.secret.clone(),
+            token: "t".to_owned(),
+        }),
+    ] {
+        proxy.send(call).is(401, "token_rejected");
+    }
+    let mixed = Token {
+        secret: request_token.secret.clone(),
+        ..access_token.clone()
+    };
+    proxy.send(protected(&mixed)).is(401, "signature_invalid");
+    api.saw_nothing();
+    // Nothing of that has used anything up.
+    proxy
+        .send(exchanges(&consumer, &request_token, &verifier))
+        .has_status(200);
+    proxy.send(protected(&access_token)).has_status(200);
+}
+
+#[test]
+fn what_is_public_of_a_consumer_is_no_key() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (private, public) = signer::rsa_key_pair(proxy.directory());
+    let pem = std::fs::read_to_string(&public).unwrap();
+    let key_file = public.display().to_string();
+    let with_key = proxy.consumer_with("Robot", &["--rsa-public-key", &key_file]);
+    let (without_key, user, _) = proxy.somebody();
+    let token = proxy.token(&with_key, &user);
+    let other_token = proxy.token(&without_key, &user);
+    let call = || Call::get("/a").by(&with_key).with(&token);
+    let mut forged = Vec::new();
+    for public in [&pem, pem.trim_end(), &with_key.key, ""] {
+        for key in [
+            format!(
+                "{}&{}",
+                signer::encode(public),
+                signer::encode(&token.secret)
+            ),
+            format!("{}&", signer::encode(public)),
+            public.to_owned(),
+        ] {
+            for method in ["HMAC-SHA1", "HMAC-SHA256"] {
+                forged.push(call().method(method).key(&key));
+            }
+        }
+    }
+    // The right key under the name of another kind of method, and a method without its key.
+    let hmac = call()
+        .method("HMAC-SHA1")
+        .spoiled("oauth_signature_method", "RSA-SHA1");
+    forged.push(hmac);
+    let rsa = call()
+        .rsa("RSA-SHA1", &private)
+        .spoiled("oauth_signature_method", "HMAC-SHA1");
+    forged.push(rsa);
+    let foreign = Call::get("/a").by(&without_key).with(&other_token);
+    forged.push(foreign.rsa("RSA-SHA1", &private));
+    for call in forged {
+        proxy.send(call).is(401, "signature_invalid");
+    }
+    // Nor does it ask for a request token, where the description's key is taken too.
+    for key in [&pem, &with_key.key, "", "&"] {
+        proxy
+            .send(asks(&with_key, "oob").key(key))
+            .is(401, "signature_invalid");
+    }
+    api.saw_nothing();
+    proxy.send(call().rsa("RSA-SHA1", &private)).has_status(200);
+}
+
+#[test]
+fn a_request_that_was_changed_on_the_way_is_refused() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let signed = "/members/1?a=b%20c&d=%3Be%3Df&g=h";
+    let send = |method: &str, target: &str| {
+        proxy.send(
+            Call::new(method, target)
+                .by(&consumer)
+                .with(&token)
+                .signs_method("GET")
+                .signs_target(signed),
+        )
+    };
+    for target in [
+        "/members/2?a=b%20c&d=%3Be%3Df&g=h",
+        "/Members/1?a=b%20c&d=%3Be%3Df&g=h",
+        "/members/%31?a=b%20c&d=%3Be%3Df&g=h",
+        "/members/1/?a=b%20c&d=%3Be%3Df&g=h",
+        "//members/1?a=b%20c&d=%3Be%3Df&g=h",
+        "/./members/1?a=b%20c&d=%3Be%3Df&g=h",
+        "/members/1;x?a=b%20c&d=%3Be%3Df&g=h",
+        "/members/1%3Fa=b%20c&d=%3Be%3Df&g=h",
+        "/members/1",
+        "/members/1?a=b%20c&d=%3Be%3Df",
+        "/members/1?a=b%20c&d=%3Be%3Df&g=h&g=h",
+        "/members/1?a=b%20c&d=%3Be%3Df&g=h&x",
+        "/members/1?a=b%20c&d=%3Be%3Df&g=i",
+        "/members/1?a=b%20c&d=%3Be%3Df&G=h",
+        "/members/1?a=b%2Bc&d=%3Be%3Df&g=h",
+        "/members/1?a=b%2520c&d=%3Be%3Df&g=h",
+        "/members/1?a=b%20c%00&d=%3Be%3Df&g=h",
+        "/members/1?a=b%C2%A0c&d=%3Be%3Df&g=h",
+        "/members/1?a=b%A0c&d=%3Be%3Df&g=h",
+        "/members/1?a=b%20c&d=&e=f&g=h",
+        "/members/1?a=b%20c;d=%3Be%3Df&g=h",
+        "/members/1?a=b%20c&d=%3Be%3Df%26g=h",
+        "/members/1?a=b%20c&amp;d=%3Be%3Df&g=h",
+        "/members/1?a=b%20c&d=%3Be%3Df&g=h?",
+    ] {
+        send("GET", target).is(401, "signature_invalid");
+    }
+    for method in ["POST", "HEAD", "DELETE", "GETX", "OPTIONS"] {
+        let answer = send(method, signed);
+        assert_eq!(answer.status, 401, "{method}: {answer:?}");
+    }
+    api.saw_nothing();
+    // What RFC 5849 section 3.4.1.3.2 takes for the same, and no more than that.
+    for same in [
+        signed,
+        "/members/1?g=h&d=%3Be%3Df&a=b%20c",
+        "/members/1?a=b+c&d=%3be%3df&g=h",
+        "/members/1?&a=b%20c&&d=%3B%65%3Df&g=%68&",
+    ] {
+        send("GET", same).has_status(200);
+        assert_eq!(api.last_request().target, same, "goes on as it came");
+    }
+}
