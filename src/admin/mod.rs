@@ -160,7 +160,7 @@ impl Handler for Admin {
         connection.keep_alive &= connection.body.is_done();
         let to_head = head.method() == b"HEAD";
         answer.write(
-            &mut connection.out.bytes,
+            connection.out.buffer(),
             to_head,
             connection.keep_alive,
             connection.version,
@@ -170,7 +170,7 @@ impl Handler for Admin {
 
     async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
         let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Form, "");
-        answer.write(&mut connection.out.bytes, false, false, connection.version);
+        answer.write(connection.out.buffer(), false, false, connection.version);
         let _ = connection.flush().await;
     }
 }

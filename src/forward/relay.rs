@@ -16,7 +16,6 @@ use crate::{
         body::{Body, BodyError},
         framing::{self, Framing},
         head::{HeadEnd, HeadLimits, ResponseHead},
-        pool::Buffer,
         write,
     },
     refusal::{Failure, Fault, Refusal},
@@ -104,12 +103,12 @@ impl Sending {
             if !self.streaming {
                 return Poll::Ready(Ok(()));
             }
-            match caller.poll_body(context, &mut upstream.out.bytes, self.chunked) {
+            match caller.poll_body(context, upstream.out.buffer(), self.chunked) {
                 Poll::Ready(Ok(true)) => *progress = true,
                 Poll::Ready(Ok(false)) => {
                     self.streaming = false;
                     if self.chunked {
-                        upstream.out.bytes.extend_from_slice(write::LAST_CHUNK);
+                        upstream.out.buffer().extend_from_slice(write::LAST_CHUNK);
                     }
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -250,8 +249,8 @@ pub async fn answer(
         }
         loop {
             let mut arrived_nothing = false;
-            while !body.is_done() && caller.out.bytes.len() < GATHER_BYTES {
-                match take_piece(&mut body, upstream, &mut caller.out.bytes, chunked) {
+            while !body.is_done() && caller.out.len() < GATHER_BYTES {
+                match take_piece(&mut body, upstream, caller.out.buffer(), chunked) {
                     Ok(true) => continue,
                     Ok(false) => {}
                     Err(_) => return Poll::Ready(Delivered::Broken),
@@ -275,7 +274,7 @@ pub async fn answer(
                 }
             }
             if body.is_done() && last_chunk_due {
-                caller.out.bytes.extend_from_slice(write::LAST_CHUNK);
+                caller.out.buffer().extend_from_slice(write::LAST_CHUNK);
                 last_chunk_due = false;
             }
             let before = caller.out.written();
@@ -308,7 +307,7 @@ pub async fn answer(
 fn take_piece(
     body: &mut Body,
     upstream: &mut UpstreamConnection,
-    out: &mut Buffer,
+    out: &mut Vec<u8>,
     chunked: bool,
 ) -> Result<bool, BodyError> {
     let piece = body.next(upstream.input.unread())?;

@@ -1,7 +1,5 @@
 //! The head of the request that the API sees.
 
-use std::io::Write as _;
-
 use super::{HostMode, Params};
 use crate::{
     http1::{
@@ -45,9 +43,7 @@ pub fn write(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: 
         HostMode::Public => {
             out.extend_from_slice(b"Host: ");
             out.extend_from_slice(outline.received.authority.host);
-            if let Some(port) = outline.received.authority.port {
-                let _ = write!(out, ":{port}");
-            }
+            port(out, outline);
             out.extend_from_slice(b"\r\n");
         }
         HostMode::Fixed(host) => write::field(out, b"Host", host.as_bytes()),
@@ -57,7 +53,9 @@ pub fn write(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: 
         Framing::None if outline.explicit_empty => out.extend_from_slice(b"Content-Length: 0\r\n"),
         Framing::None | Framing::UntilClose => {}
         Framing::Length(length) => {
-            let _ = write!(out, "Content-Length: {length}\r\n");
+            out.extend_from_slice(b"Content-Length: ");
+            write::decimal(out, length);
+            out.extend_from_slice(b"\r\n");
         }
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
@@ -135,7 +133,8 @@ fn forwarded(out: &mut Vec<u8>, outline: &Outline<'_>) {
                 out.extend_from_slice(b", ");
             }
         }
-        let _ = write!(out, "{}\r\n", peer.to_canonical());
+        write::address(out, peer);
+        out.extend_from_slice(b"\r\n");
     }
     let proto: &[u8] = if outline.received.secure {
         b"https"
@@ -145,10 +144,15 @@ fn forwarded(out: &mut Vec<u8>, outline: &Outline<'_>) {
     write::field(out, b"X-Forwarded-Proto", proto);
     out.extend_from_slice(b"X-Forwarded-Host: ");
     out.extend_from_slice(outline.received.authority.host);
-    if let Some(port) = outline.received.authority.port {
-        let _ = write!(out, ":{port}");
-    }
+    port(out, outline);
     out.extend_from_slice(b"\r\n");
+}
+
+fn port(out: &mut Vec<u8>, outline: &Outline<'_>) {
+    if let Some(port) = outline.received.authority.port {
+        out.push(b':');
+        write::decimal(out, port.into());
+    }
 }
 
 /// The identity headers, last, and only ours: callers' copies in any spelling have not passed.

@@ -1,7 +1,5 @@
 //! The head of the answer that the caller sees.
 
-use std::io::Write as _;
-
 use super::{Params, location};
 use crate::{
     http1::{
@@ -58,7 +56,9 @@ pub fn write(
     head: &ResponseHead,
     delivery: Delivery,
 ) {
-    let _ = write!(out, "HTTP/1.1 {} ", head.status);
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write::decimal(out, head.status.into());
+    out.push(b' ');
     out.extend_from_slice(head.reason());
     out.extend_from_slice(b"\r\n");
     let named = head.fields.has(Name::Connection);

@@ -59,7 +59,7 @@ impl Direction {
     ) -> io::Result<Waits> {
         loop {
             if !input.unread().is_empty() {
-                out.bytes.extend_from_slice(input.unread());
+                out.buffer().extend_from_slice(input.unread());
                 input.consume(input.unread().len());
                 input.release();
             }

@@ -75,11 +75,15 @@ impl Worker {
             explicit_empty: body.is_some() || way.head.fields.has(Name::ContentLength),
             websocket: upgrade.is_some(),
         };
-        let mut request = Buffer::take();
-        request_head::write(&mut request, params, &outline, &permit);
-        if let Some(body) = &body {
-            request.extend_from_slice(body);
-        }
+        let compose = || {
+            let mut request = Buffer::take();
+            request_head::write(&mut request, params, &outline, &permit);
+            if let Some(body) = &body {
+                request.extend_from_slice(body);
+            }
+            request
+        };
+        let mut request = compose();
         let mut streamed = if body.is_some() {
             Framing::None
         } else {
@@ -94,9 +98,12 @@ impl Worker {
             &current.upstream,
             way,
             connection,
-            &request,
-            streamed,
-            upgrade.as_ref(),
+            Request {
+                first: request,
+                again: &compose,
+                streamed,
+                upgrade: upgrade.as_ref(),
+            },
         )
         .await?;
         let upstream_time = begun.elapsed();
@@ -116,7 +123,7 @@ impl Worker {
         };
         if answer_head.status == 101 {
             connection.keep_alive = false;
-            response_head::write_switching(&mut connection.out.bytes, params, &answer_head);
+            response_head::write_switching(connection.out.buffer(), params, &answer_head);
             drop(answer_head);
             let ended = tunnel::run(connection, &mut upstream, params.tunnel_timeout).await;
             connection.abort = ended == tunnel::Ended::Broken;
@@ -136,7 +143,7 @@ impl Worker {
             keep_alive: connection.keep_alive,
         };
         response_head::write(
-            &mut connection.out.bytes,
+            connection.out.buffer(),
             params,
             &outline,
             &answer_head,
@@ -178,15 +185,25 @@ impl Worker {
     }
 }
 
+/// A request to the API.
+struct Request<'r, C: Fn() -> Buffer> {
+    /// Its head, and what there is of its body.
+    first: Buffer,
+    /// Makes the same again, where it has no other body.
+    again: &'r C,
+    /// How the rest of its body goes on.
+    streamed: Framing,
+    /// The handshake that it begins.
+    upgrade: Option<&'r Handshake>,
+}
+
 /// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the answer
 /// and a second sending can do no harm.
-async fn exchange(
+async fn exchange<C: Fn() -> Buffer>(
     pool: &Upstream,
     way: &Way<'_>,
     connection: &mut Connection,
-    request: &[u8],
-    streamed: Framing,
-    upgrade: Option<&Handshake>,
+    request: Request<'_, C>,
 ) -> Result<
     (
         UpstreamConnection,
@@ -195,20 +212,22 @@ async fn exchange(
     ),
     Failure,
 > {
-    let repeatable = streamed == Framing::None
+    let repeatable = request.streamed == Framing::None
         && connection.framing == Framing::None
         && matches!(
             way.head.method(),
             b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE"
         );
     let mut kept = pool.reuse();
+    let mut first = Some(request.first);
     loop {
         let mut upstream = match kept.take() {
             Some(upstream) => upstream,
-            None => pool.connect().await?,
+            None => Box::pin(pool.connect()).await?,
         };
-        upstream.out.bytes.extend_from_slice(request);
-        let mut sending = Sending::new(streamed);
+        let bytes = first.take().unwrap_or_else(request.again);
+        upstream.out.set(bytes);
+        let mut sending = Sending::new(request.streamed);
         let limits = &way.live.limits.head;
         let limits = HeadLimits {
             head_bytes: limits.head_bytes.max(ANSWER_HEAD_BYTES),
@@ -220,7 +239,7 @@ async fn exchange(
             &mut sending,
             &limits,
             way.live.forward.response_timeout,
-            upgrade,
+            request.upgrade,
         )
         .await;
         match answer {

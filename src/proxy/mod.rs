@@ -181,7 +181,8 @@ impl Worker {
                     target: &target,
                     received: &received,
                 };
-                let answer = live.endpoints.answer(endpoint, &call, connection).await?;
+                // Boxed: calls to the API need not carry the room that pages take.
+                let answer = Box::pin(live.endpoints.answer(endpoint, &call, connection)).await?;
                 self.send(connection, head, &answer).await
             }
             Route::Api(call) => {
@@ -213,7 +214,7 @@ impl Worker {
         connection.keep_alive &= connection.body.is_done() && !self.is_draining();
         let to_head = head.method() == b"HEAD";
         answer.write(
-            &mut connection.out.bytes,
+            connection.out.buffer(),
             to_head,
             connection.keep_alive,
             connection.version,
@@ -338,7 +339,7 @@ impl Handler for Worker {
         let current = self.current();
         let failure = Failure::Refusal(refusal);
         let answer = respond::failure(&failure, &current.live.realm, Format::Form, "");
-        answer.write(&mut connection.out.bytes, false, false, connection.version);
+        answer.write(connection.out.buffer(), false, false, connection.version);
         let _ = connection.flush().await;
         self.metrics().request(answer.verdict);
         if current.live.access_log {

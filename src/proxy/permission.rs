@@ -54,10 +54,11 @@ impl Worker {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod { .. } | Found::Unlisted(_) => None,
         };
+        let outcome = self.permit_enforced(way, collected, connection).await;
         if enforced.unwrap_or(way.live.enforce) {
-            return self.permit_enforced(way, collected, connection).await;
+            return outcome;
         }
-        match self.permit_enforced(way, collected, connection).await {
+        match outcome {
             Err(Failure::CallerGone) => Err(Failure::CallerGone),
             // The rules of HTTP and the limits hold whether or not signatures are enforced.
             Err(Failure::Refusal(

@@ -381,7 +381,7 @@ impl Connection {
             if self.awaits_continue {
                 self.awaits_continue = false;
                 self.out
-                    .bytes
+                    .buffer()
                     .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
             if !self.out.is_empty() {

@@ -13,6 +13,7 @@ use tokio::{
 use tokio_rustls::TlsStream;
 
 use super::http2::Http2Stream;
+use crate::http1::pool::Buffer;
 
 /// A connection to a caller or to the API.
 #[derive(Debug)]
@@ -99,12 +100,32 @@ pub fn poll_drain(
 /// Bytes on their way out.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    /// What is to be written; append here.
-    pub bytes: crate::http1::pool::Buffer,
+    bytes: Buffer,
     position: usize,
 }
 
 impl Outgoing {
+    /// Where to append what is to be written.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.bytes.capacity() == 0 {
+            self.bytes = Buffer::take();
+        }
+        &mut self.bytes
+    }
+
+    /// How many bytes there are, written or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes `bytes` to be written in place of those that have been.
+    pub fn set(&mut self, bytes: Buffer) {
+        debug_assert!(self.is_empty());
+        self.bytes = bytes;
+        self.position = 0;
+    }
+
     /// Whether everything has been written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -120,7 +141,7 @@ impl Outgoing {
     /// Gives the buffer back to the pool, if everything has been written.
     pub fn release(&mut self) {
         if self.is_empty() {
-            self.bytes = crate::http1::pool::Buffer::none();
+            self.bytes = Buffer::none();
             self.position = 0;
         }
     }

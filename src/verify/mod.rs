@@ -231,7 +231,7 @@ impl Verifier {
         match &mut signer {
             Signer::Access(access) => {
                 if states::is_idle(params, access, now) {
-                    *access = self.again(access).await?;
+                    *access = Box::pin(self.again(access)).await?;
                 }
                 states::check_consumer(&access.consumer)?;
                 states::check_access(params, access, now)?;

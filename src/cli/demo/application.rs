@@ -247,7 +247,7 @@ impl Handler for Application {
 
     async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
         let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Form, "");
-        answer.write(&mut connection.out.bytes, false, false, connection.version);
+        answer.write(connection.out.buffer(), false, false, connection.version);
         let _ = connection.flush().await;
     }
 }

@@ -80,7 +80,7 @@ impl Handler for Echo {
 
     async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
         let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Json, "");
-        answer.write(&mut connection.out.bytes, false, false, connection.version);
+        answer.write(connection.out.buffer(), false, false, connection.version);
         let _ = connection.flush().await;
     }
 }
@@ -90,7 +90,7 @@ pub(super) async fn reply(connection: &mut Connection, head: &RequestHead, answe
     connection.keep_alive &= connection.body.is_done();
     let to_head = head.method() == b"HEAD";
     answer.write(
-        &mut connection.out.bytes,
+        connection.out.buffer(),
         to_head,
         connection.keep_alive,
         connection.version,

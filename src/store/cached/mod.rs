@@ -128,9 +128,8 @@ impl Cached {
             let found = self.store.consumer(name).await?;
             Ok(found.map(|consumer| ConsumerCredentials::new(consumer, stamp)))
         };
-        self.consumers
-            .find(key, now, |_| true, |_| true, read)
-            .await
+        // Boxed, here and below: a hit, which is what nearly every call is, need not carry the room that a read takes.
+        Box::pin(self.consumers.find(key, now, |_| true, |_| true, read)).await
     }
 
     /// Finds an access token as sent, with its consumer. Whether that is the consumer who signed is for the caller to see.
@@ -148,7 +147,7 @@ impl Cached {
                 return Ok(Some(found));
             }
             // The same one, read again or borne while the store fails, or else the token's entry is out of date too.
-            let consumer = self.consumer(key_of(&found)).await?;
+            let consumer = Box::pin(self.consumer(key_of(&found))).await?;
             if consumer.is_some_and(|consumer| Arc::ptr_eq(&consumer, &found.consumer)) {
                 count(&self.access.counts.hits);
                 return Ok(Some(found));
@@ -166,7 +165,7 @@ impl Cached {
         };
         let holds = |found: &AccessCredentials| self.consumers.is_current(&found.consumer);
         let bears = |found: &AccessCredentials| self.consumers.is_bearable(&found.consumer, now);
-        self.access.find(token, now, holds, bears, read).await
+        Box::pin(self.access.find(token, now, holds, bears, read)).await
     }
 
     /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and
