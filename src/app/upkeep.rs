@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{services, services::Services};
-use crate::nonce::MARK_EVERY;
+use crate::{clock::UnixTime, nonce::MARK_EVERY};
 
 /// How soon a change that another process made in the store is noticed.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
@@ -39,6 +39,19 @@ pub(super) fn start(services: &Arc<Services>, window: Duration) {
         services.nonces.window().expire(services.clock.now());
         Ok(())
     });
+    every(
+        EXPIRE_EVERY,
+        services,
+        "accept what the clock calls now",
+        async |services| {
+            let now = services.clock.now();
+            let until = services.nonces.window().floor();
+            if until < now {
+                return Ok(());
+            }
+            Err(ClockSetBack { until }.into())
+        },
+    );
     every(FLUSH_EVERY, services, "write last uses", async |services| {
         services.credentials.flush_uses().await.map_err(Into::into)
     });
@@ -62,7 +75,7 @@ pub(super) fn start(services: &Arc<Services>, window: Duration) {
                 due = 0;
                 return Ok(());
             }
-            if due == 0 {
+            if due == 0 || !services.nonces.is_marked(now) {
                 services::mark(&services.nonces, &*services.store, &services.clock, window).await?;
                 due = checks;
             }
@@ -70,6 +83,16 @@ pub(super) fn start(services: &Arc<Services>, window: Duration) {
             Ok(())
         },
     );
+}
+
+/// Nonces were used, and dropped, at times that now lie ahead.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "nonces of times up to {until} were used and dropped, and the clock is not there yet: requests are refused until then; \
+     if it is the clock that was wrong, stop, remove the file of nonce.path, and start with nonce.on_lost = \"accept\""
+)]
+struct ClockSetBack {
+    until: UnixTime,
 }
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;

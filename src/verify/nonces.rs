@@ -63,6 +63,13 @@ impl Nonces {
         self.mark.fetch_max(mark.0, Ordering::Relaxed);
     }
 
+    /// Whether the mark covers what is accepted at `now`; after the clock has jumped ahead it does not.
+    #[must_use]
+    pub fn is_marked(&self, now: UnixTime) -> bool {
+        let mark = UnixTime(self.mark.load(Ordering::Relaxed));
+        nonce::mark_covers(mark, now, self.length)
+    }
+
     /// Records a nonce that was not used before: one atomic step.
     ///
     /// # Errors
@@ -80,8 +87,7 @@ impl Nonces {
         {
             return Err(lost(until, now));
         }
-        let mark = UnixTime(self.mark.load(Ordering::Relaxed));
-        if !nonce::mark_covers(mark, now, self.length) {
+        if !self.is_marked(now) {
             return Err(NotRecorded::Unmarked);
         }
         match self.window.insert(now, timestamp, consumer, token, nonce) {
