@@ -27,6 +27,7 @@ mod support;
 mod load;
 mod process;
 
+mod clock;
 mod connections;
 mod descriptors;
 mod disk;

@@ -1,0 +1,225 @@
+//! Clocks that jump, stay wrong, or are wrong from the start: no request passes twice, and right ones pass again.
+//!
+//! The program's clock is moved by libfaketime, which stands between it and the C library; the clock by which it waits
+//! is left alone, as a jump of the wall clock leaves it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    scaled,
+    support::{Answer, Call, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, within},
+};
+
+/// As short as can be waited for.
+const WINDOW: u64 = 3;
+const HOUR: i64 = 3_600;
+const YEARS: i64 = 4 * 365 * 24 * HOUR;
+
+/// Where Debian puts the library that the package `faketime` brings.
+fn library() -> PathBuf {
+    let directories = std::fs::read_dir("/usr/lib").unwrap().flatten();
+    let found = directories
+        .map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|path| path.exists());
+    found.expect("faketime is installed (tests/run does it)")
+}
+
+/// A proxy whose clock is told to be wrong.
+struct Clockwork {
+    proxy: Proxy,
+    api: Upstream,
+    offset: PathBuf,
+    consumer: Consumer,
+    token: Token,
+    /// Requests that were let through.
+    passed: Vec<Vec<u8>>,
+}
+
+impl Clockwork {
+    fn start() -> Self {
+        let api = Upstream::start();
+        let builder = Proxy::in_front_of(&api);
+        let offset = builder.directory().join("offset");
+        set(&offset, 0);
+        let proxy = builder
+            .config(&format!(
+                "service.base_url = 'https://api.test'\nsignature.timestamp_window = '{WINDOW}s'"
+            ))
+            .environment("LD_PRELOAD", &library().display().to_string())
+            .environment("FAKETIME_TIMESTAMP_FILE", &offset.display().to_string())
+            .environment("FAKETIME_NO_CACHE", "1")
+            .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .environment("NO_FAKE_STAT", "1")
+            .start();
+        let (consumer, _, token) = proxy.somebody();
+        Self {
+            proxy,
+            api,
+            offset,
+            consumer,
+            token,
+            passed: Vec::new(),
+        }
+    }
+
+    /// Puts the proxy's clock off by so many seconds.
+    fn off_by(&self, seconds: i64) {
+        set(&self.offset, seconds);
+    }
+
+    fn send(&self, wire: &[u8]) -> Answer {
+        let mut connection: Connection = self.proxy.connect();
+        connection.send(wire);
+        connection.answer("GET")
+    }
+
+    /// A call of a consumer whose clock is off by so many seconds.
+    fn call(&mut self, seconds: i64) -> Answer {
+        let timestamp = now().checked_add_signed(seconds).unwrap().to_string();
+        let call = Call::get("/pay").by(&self.consumer).with(&self.token);
+        let wire = self
+            .proxy
+            .wire(&call.parameter("oauth_timestamp", &timestamp));
+        let answer = self.send(&wire);
+        if answer.status == 200 {
+            self.passed.push(wire);
+        }
+        answer
+    }
+
+    /// Lets through requests of all the timestamps that a clock off by so much accepts. After a jump ahead requests are
+    /// refused until the store knows how far they are accepted now; not for long, and with nothing else.
+    #[track_caller]
+    fn passes(&mut self, seconds: i64) {
+        for ahead in [-1, 0, 2] {
+            let answer = within(Duration::from_secs(5), "requests pass", || {
+                let answer = self.call(seconds + ahead);
+                (answer.status != 503).then_some(answer)
+            });
+            answer.has_status(200);
+        }
+    }
+
+    /// Not one request that passed passes again.
+    #[track_caller]
+    fn nothing_passes_twice(&self) {
+        let before = self.api.count();
+        for wire in &self.passed {
+            let answer = self.send(wire);
+            assert!(
+                answer.status == 401 || answer.status == 503,
+                "let through twice: {answer:?}"
+            );
+        }
+        assert_eq!(self.api.count(), before);
+    }
+
+    /// Looks for a replay that passes for as long as any could, by the proxy's clock as it stands.
+    #[track_caller]
+    fn nothing_passes_twice_for_a_window(&self) {
+        let until = now() + 2 * WINDOW + 2;
+        while now() < until {
+            self.nothing_passes_twice();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn set(file: &Path, seconds: i64) {
+    // At once: the proxy may be reading.
+    let new = file.with_extension("new");
+    std::fs::write(&new, format!("{seconds:+}\n")).unwrap();
+    std::fs::rename(new, file).unwrap();
+}
+
+#[test]
+fn that_jumps_and_is_put_right_costs_nothing_and_admits_nothing() {
+    for &jump in &[HOUR, -HOUR, YEARS][..scaled(1, 3)] {
+        let mut clock = Clockwork::start();
+        clock.passes(0);
+        clock.off_by(jump);
+        clock.call(0).is(401, "timestamp_refused");
+        clock.passes(jump);
+        clock.nothing_passes_twice();
+        clock.off_by(0);
+        clock.call(jump).is(401, "timestamp_refused");
+        clock.passes(0);
+        clock.nothing_passes_twice_for_a_window();
+        clock.passes(0);
+        // And there again.
+        clock.off_by(jump);
+        clock.nothing_passes_twice_for_a_window();
+    }
+}
+
+#[test]
+fn that_jumps_between_two_runs_admits_nothing() {
+    for &jump in &[HOUR, -HOUR][..scaled(1, 2)] {
+        let mut clock = Clockwork::start();
+        clock.passes(0);
+        clock.proxy.kill();
+        clock.off_by(jump);
+        clock.proxy.start();
+        clock.nothing_passes_twice();
+        clock.passes(jump);
+        clock.off_by(0);
+        clock.nothing_passes_twice();
+        clock.passes(0);
+        assert!(clock.proxy.stop().success());
+        clock.proxy.start();
+        clock.passes(0);
+        clock.nothing_passes_twice_for_a_window();
+        clock.off_by(jump);
+        clock.nothing_passes_twice_for_a_window();
+    }
+}
+
+#[test]
+fn that_was_wrong_for_longer_than_a_window_admits_nothing() {
+    let mut clock = Clockwork::start();
+    clock.passes(0);
+    clock.off_by(-HOUR);
+    clock.passes(-HOUR);
+    clock.nothing_passes_twice_for_a_window();
+    clock.off_by(0);
+    clock.nothing_passes_twice();
+    within(PATIENCE, "the right time is accepted again", || {
+        (clock.call(0).status == 200).then_some(())
+    });
+    clock.passes(0);
+    clock.off_by(-HOUR);
+    clock.nothing_passes_twice_for_a_window();
+}
+
+#[test]
+fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
+    let mut clock = Clockwork::start();
+    clock.off_by(YEARS);
+    clock.passes(YEARS);
+    clock.nothing_passes_twice_for_a_window();
+    clock.off_by(0);
+    // What was used then is dropped, so nothing up to there can be told from a replay.
+    within(PATIENCE, "the floor lies ahead", || {
+        let lines = clock.proxy.log().lines();
+        let told = |line: &String| line.contains("ERROR") && line.contains("nonce.on_lost");
+        lines.iter().any(told).then_some(())
+    });
+    clock.call(0).is(401, "timestamp_refused");
+    clock.nothing_passes_twice();
+    // The mend that the log names.
+    assert!(clock.proxy.stop().success());
+    let files = std::fs::read_dir(clock.proxy.directory())
+        .unwrap()
+        .flatten();
+    let window = files
+        .map(|entry| entry.path())
+        .find(|path| path.display().to_string().contains("nonce"));
+    std::fs::remove_file(window.expect("the file of nonce.path")).unwrap();
+    clock.proxy.reconfigure("nonce.on_lost = 'accept'");
+    clock.proxy.start();
+    clock.passes(0);
+    clock.nothing_passes_twice_for_a_window();
+}
