@@ -33,6 +33,8 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
     for _ in 0..200 {
         let stream = try_open(target.address).unwrap();
         if connections.len() < 18 {
+            // Each worker accepts on its own: who came first is in only when it is served.
+            call(&target, &stream).expect("an answer").has_status(200);
             connections.push(stream);
         } else {
             let answer = Connection::over(stream).answer("GET");
