@@ -391,6 +391,7 @@ impl Connection {
     }
 
     /// Speaks on a stream that is connected already.
+    #[allow(dead_code, reason = "not every crate of tests has streams of its own")]
     pub fn over(stream: TcpStream) -> Self {
         Self(Wire::new(Box::new(stream)))
     }

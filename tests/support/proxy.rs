@@ -99,6 +99,7 @@ impl Builder {
     }
 
     /// How many descriptors `serve` may have.
+    #[allow(dead_code, reason = "not every crate of tests limits the program")]
     pub fn descriptors(mut self, limit: u32) -> Self {
         self.descriptors = Some(limit);
         self
