@@ -109,6 +109,45 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn every_name_costs_a_turn_on_the_pool() {
+        let store = Arc::new(MemoryStore::default());
+        let mut disabled = with_password("disabled", "enchantress");
+        disabled.enabled = false;
+        store.put_user(disabled);
+        store.put_user(with_password("ada", "enchantress"));
+        store.put_user(user("outside"));
+        let pool = Arc::new(Pool::start(1, 1).unwrap());
+        let backend = LocalLogin::new(Arc::clone(&store) as _, Arc::clone(&pool));
+        // The one thread is held and the one place in the queue is taken: whoever needs a turn is told so.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let holder = Arc::clone(&pool);
+        let running = tokio::spawn(async move {
+            let job = move || {
+                let _ = begin.send(());
+                let _ = held.recv();
+            };
+            holder.run(job).await
+        });
+        begun.await.unwrap();
+        let waiting = tokio::spawn(async move { pool.run(|| ()).await });
+        tokio::task::yield_now().await;
+        for name in ["ada", "unknown", "disabled", "outside"] {
+            for password in ["enchantress", "wrong"] {
+                let outcome = backend.login(name, Secret::from(password)).await;
+                assert!(matches!(outcome, LoginOutcome::Busy), "{name} {password}");
+            }
+        }
+        release.send(()).unwrap();
+        assert_eq!(
+            (running.await.unwrap(), waiting.await.unwrap()),
+            (Ok(()), Ok(()))
+        );
+        let outcome = backend.login("unknown", Secret::from("enchantress")).await;
+        assert!(matches!(outcome, LoginOutcome::Refused { account: None }));
+    }
+
+    #[tokio::test]
     async fn refuses_impossible_lengths_before_asking_anybody() {
         let store = Arc::new(MemoryStore::default());
         store.fail(true);
