@@ -384,3 +384,110 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
     let after = visitor.log_in(&page, &other);
     assert!(after.answer.status < 400, "{after:?}");
 }
+
+/// A failed login of this name that says where it comes from.
+fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16 {
+    let page = visitor.open("/service.oauth?mode=login");
+    let form = page
+        .form_with("password")
+        .set("username", name)
+        .set("password", "wrong");
+    let call = Call::post("/service.oauth?mode=login")
+        .header("Sec-Fetch-Site", "same-origin")
+        .header("X-Forwarded-For", forwarded_for)
+        .form(&crate::support::call::form(&form.fields));
+    visitor.send(call).status
+}
+
+#[test]
+fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
+    let api = Upstream::start();
+    let behind = with_user_operations(&api)
+        .config("login.max_failures = '2 per 15m'\nlisten.trusted_proxies = ['127.0.0.0/8', '10.0.0.0/8']")
+        .start();
+    let mut visitor = Visitor::to(&behind);
+    // Whatever the caller writes in front of the address that the proxy adds, it is one address.
+    for forwarded in ["203.0.113.9", "198.51.100.1, 203.0.113.9"] {
+        assert_eq!(fails_from(&mut visitor, "alice", forwarded), 403);
+    }
+    for forwarded in [
+        "203.0.113.9",
+        "10.9.9.9, 203.0.113.9, 10.1.1.1",
+        "garbage, 203.0.113.9",
+        "198.51.100.7, 127.0.0.1, 203.0.113.9:4711",
+        "::ffff:203.0.113.9",
+        "198.51.100.8, [::ffff:203.0.113.9]:80",
+    ] {
+        assert_eq!(
+            fails_from(&mut visitor, "alice", forwarded),
+            429,
+            "{forwarded}"
+        );
+    }
+    // Somebody else there is not locked out by it, and neither is alice herself elsewhere.
+    assert_eq!(
+        fails_from(&mut visitor, "alice", "203.0.113.9, 203.0.113.10"),
+        403
+    );
+    // One host of IPv6 has a whole /64.
+    for forwarded in ["2001:db8:1:2::1", "[2001:db8:1:2:ffff::2]:99"] {
+        assert_eq!(fails_from(&mut visitor, "bob", forwarded), 403);
+    }
+    assert_eq!(fails_from(&mut visitor, "bob", "2001:db8:1:2:3:4:5:6"), 429);
+    assert_eq!(fails_from(&mut visitor, "bob", "2001:db8:1:3::1"), 403);
+
+    let alone = with_user_operations(&api)
+        .config("login.max_failures = '2 per 15m'")
+        .start();
+    let mut visitor = Visitor::to(&alone);
+    let statuses: Vec<u16> = (1..=3)
+        .map(|host| fails_from(&mut visitor, "alice", &format!("203.0.113.{host}")))
+        .collect();
+    assert_eq!(
+        statuses,
+        [403, 403, 429],
+        "nobody else's word moves a caller"
+    );
+}
+
+#[test]
+fn a_flood_of_logins_does_not_keep_signed_calls_waiting() {
+    const LOGINS: usize = 60;
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("login.max_failures = '1000 per 15m'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open("/service.oauth?mode=login");
+    let form = page.form_with("password").set("password", "wrong");
+    let cookies: Vec<String> = visitor
+        .cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut connections: Vec<_> = (0..LOGINS)
+        .map(|number| {
+            let form = form.clone().set("username", &format!("user-{number}"));
+            let call = Call::post("/service.oauth?mode=login")
+                .header("Cookie", &cookies.join("; "))
+                .form(&crate::support::call::form(&form.fields));
+            let mut connection = proxy.connect();
+            connection.send(&proxy.wire(&call));
+            connection
+        })
+        .collect();
+    for _ in 0..10 {
+        proxy
+            .send(Call::get("/x").by(&consumer).with(&token))
+            .has_status(200);
+    }
+    let statuses: Vec<u16> = connections
+        .iter_mut()
+        .map(|connection| connection.answer("POST").status)
+        .collect();
+    // Those that find no place in the queue are turned away rather than kept.
+    let of = |wanted| statuses.iter().filter(|&&status| status == wanted).count();
+    assert_eq!(of(403) + of(503), LOGINS, "{statuses:?}");
+    assert!(of(403) > 0 && of(503) > 0, "{statuses:?}");
+}
