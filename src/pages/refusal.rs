@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{answer::Page, view::RefusalPage};
-use crate::{issue::random::NoRandomness, store::StoreError};
+use crate::{
+    issue::random::{self, NoRandomness},
+    store::StoreError,
+};
 
 /// How long a browser is told to wait for a store that is away.
 const STORE_RETRY: Duration = Duration::from_secs(5);
@@ -56,7 +59,7 @@ impl From<NoRandomness> for Refusal {
 impl Refusal {
     /// The page that tells it. Of a fault it tells nothing; the log has it whole.
     pub(super) fn page(self, realm: &str) -> Page {
-        self.log();
+        let request_id = self.log();
         let (status, title, text) = match &self {
             Self::Method(_) => (405, "Not like this", "This page cannot be called that way."),
             Self::Malformed(what) => (400, "This link is broken", *what),
@@ -127,6 +130,7 @@ impl Refusal {
             title,
             text,
             again,
+            request_id: request_id.as_deref(),
         };
         let mut page = Page::html(status, &template).unwrap_or_else(|_| Page::empty(500));
         if let Some(problem) = self.problem() {
@@ -155,23 +159,25 @@ impl Refusal {
         }
     }
 
-    fn log(&self) {
-        match self {
-            Self::Store(error) => {
-                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
+    /// Logs what an operator should know of; returns the id by which a fault is found in the log.
+    fn log(&self) -> Option<String> {
+        let error: &dyn std::error::Error = match self {
+            Self::Store(error) => error,
+            Self::NoRandomness(error) => error,
+            Self::Template(error) => error,
+            Self::ForgedForm => {
+                tracing::info!(reason = "forged_form", "page refused");
+                return None;
             }
-            Self::NoRandomness(error) => {
-                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
-            }
-            Self::Template(error) => {
-                tracing::error!(error = error as &dyn std::error::Error, "a page failed")
-            }
-            Self::ForgedForm => tracing::info!(reason = "forged_form", "page refused"),
             Self::SeveralSessionCookies => {
-                tracing::info!(reason = "several_session_cookies", "page refused")
+                tracing::info!(reason = "several_session_cookies", "page refused");
+                return None;
             }
-            _ => {}
-        }
+            _ => return None,
+        };
+        let request_id = random::identifier().unwrap_or_default();
+        tracing::error!(%request_id, error, "a page failed");
+        Some(request_id)
     }
 }
 

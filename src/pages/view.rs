@@ -102,4 +102,5 @@ pub(super) struct RefusalPage<'a> {
     pub(super) title: &'a str,
     pub(super) text: &'a str,
     pub(super) again: Option<&'a str>,
+    pub(super) request_id: Option<&'a str>,
 }

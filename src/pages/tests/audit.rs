@@ -18,16 +18,50 @@ impl io::Write for Lines {
     }
 }
 
+impl Lines {
+    /// Takes everything that is logged until the guard is dropped.
+    fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .with_max_level(tracing::Level::TRACE)
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_fault_is_found_by_the_id_on_its_page() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let site = site();
+    site.store.fail(true);
+    let page = browser().get(&site, AUTHORIZE).await;
+    let (_, rest) = page.body.split_once("id=\"request-id\">").unwrap();
+    let (id, _) = rest.split_once('<').unwrap();
+    assert!(id.len() > 16, "{id}");
+    let text = lines.text();
+    assert!(
+        text.contains(&format!("request_id={id}")) && text.contains("switched off"),
+        "{text}"
+    );
+    // What is the caller's doing has none.
+    site.store.fail(false);
+    let refused = browser()
+        .get(&site, &AUTHORIZE.replace("token-1", "token-9"))
+        .await;
+    assert!(refused.status == 401 && !refused.body.contains("request-id"));
+}
+
 #[tokio::test]
 async fn each_event_is_one_line_without_secrets() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .with_max_level(tracing::Level::TRACE)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = lines.listen();
 
     let site = site();
     site.put_access_token("access-token-1", "ada", |_| {});
@@ -59,7 +93,7 @@ async fn each_event_is_one_line_without_secrets() {
         guesser.log_in(&site, LOGIN, "bob", "wrong-password").await;
     }
 
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.text();
     let of = |event: &str| {
         let event = format!("event=\"{event}\"");
         text.lines()
