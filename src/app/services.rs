@@ -59,11 +59,12 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
 }
 
-/// Opens the store that the configuration names; creates or migrates it.
+/// Opens the store that the configuration names; creates or migrates it. `serves`: and seals it, if there is a key and
+/// it was plain; a command beside a running process leaves that to its next start.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub fn open_store(config: &Config) -> Result<SqliteStore, ServiceError> {
+pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceError> {
     let key = config
         .store
         .encryption_key_file
@@ -73,6 +74,7 @@ pub fn open_store(config: &Config) -> Result<SqliteStore, ServiceError> {
     Ok(SqliteStore::open(sqlite::Params {
         path: config.store.url.sqlite_path(),
         key,
+        seals_plain: serves,
     })?)
 }
 
@@ -85,7 +87,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
     let opened = LocalWindow::open(&params, clock.now())?;
-    let store = open_store(config).inspect_err(|_| {
+    let store = open_store(config, true).inspect_err(|_| {
         // A start that failed leaves nothing behind.
         if let Some(path) = &made {
             let _ = std::fs::remove_file(path);

@@ -101,7 +101,7 @@ fn store(config: &Config) -> Outcome {
             path.display()
         ));
     }
-    let store = services::open_store(config).map_err(|error| (1, error.to_string()))?;
+    let store = services::open_store(config, false).map_err(|error| (1, error.to_string()))?;
     block_on(async {
         store
             .ping()

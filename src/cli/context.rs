@@ -213,7 +213,7 @@ impl Context {
         if let Some(store) = self.store.get() {
             return Ok(&**store);
         }
-        let opened = services::open_store(&self.config);
+        let opened = services::open_store(&self.config, false);
         let store = opened.map_err(|source| CommandError::Service {
             path: self.path.clone(),
             source,

@@ -98,10 +98,16 @@ fn an_export_is_whole_and_its_owners_alone() {
 #[test]
 fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
     let place = full();
-    let exported = export(&place);
-    place.at_file("store.key", [7; 32]);
-    place.configure("store.encryption_key_file = 'store.key'");
-    assert_eq!(export(&place), exported);
+    place.run(&["export", "file"]).done();
+    let sealed = Place::new();
+    sealed.at_file("store.key", [7; 32]);
+    sealed.configure("store.encryption_key_file = 'store.key'");
+    let file = place.path("file");
+    sealed.run(&["import", file.to_str().unwrap()]).done();
+    assert_eq!(export(&sealed), export(&place));
+    sealed.configure("");
+    let line = sealed.run(&["export", "-"]).failed(1);
+    assert!(line.contains("is encrypted"), "{line}");
 }
 
 #[test]

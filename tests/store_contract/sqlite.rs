@@ -39,6 +39,7 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
             SqliteStore::open(Params {
                 path: self.path(),
                 key,
+                seals_plain: true,
             })
             .unwrap(),
         )

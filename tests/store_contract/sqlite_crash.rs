@@ -29,6 +29,7 @@ fn open(path: &Path) -> Arc<dyn Store> {
         SqliteStore::open(Params {
             path: path.to_owned(),
             key: None,
+            seals_plain: false,
         })
         .unwrap(),
     )

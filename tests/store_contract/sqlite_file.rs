@@ -32,6 +32,7 @@ fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> 
     let params = Params {
         path: path.to_owned(),
         key,
+        seals_plain: true,
     };
     Ok(Arc::new(SqliteStore::open(params)?))
 }
@@ -300,6 +301,41 @@ async fn a_plain_file_is_sealed_when_it_is_opened_with_a_key() {
     assert!(matches!(refusal(&path, key(2)), OpenError::WrongKey(_)));
     let store = open(&path, key(1)).unwrap();
     assert_eq!(store.export().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_command_with_a_key_leaves_a_plain_file_to_those_that_serve_from_it() {
+    let (directory, path) = place();
+    let command = || {
+        let params = Params {
+            path: path.clone(),
+            key: key(1),
+            seals_plain: false,
+        };
+        SqliteStore::open(params).unwrap()
+    };
+    let serving = open(&path, None).unwrap();
+    populate(&serving).await;
+    command().add_consumer(consumer("d")).await.unwrap();
+    serving.add_consumer(consumer("e")).await.unwrap();
+    let before = serving.export().await.unwrap();
+    drop(serving);
+    // The next to serve has the key as well.
+    let serving = open(&path, key(1)).unwrap();
+    assert!(!contains(&content(&directory), "secret of "));
+    command().add_consumer(consumer("f")).await.unwrap();
+    assert_eq!(serving.export().await.unwrap().len(), before.len() + 1);
+    drop(serving);
+    // A file that a command begins is sealed from the first secret on.
+    let (directory, path) = place();
+    let params = Params {
+        path,
+        key: key(1),
+        seals_plain: false,
+    };
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(params).unwrap());
+    populate(&store).await;
+    assert!(!contains(&content(&directory), "secret of "));
 }
 
 #[tokio::test]

@@ -45,8 +45,11 @@ use threads::{LONG_PATIENCE, PATIENCE, Threads};
 pub struct Params {
     /// The file.
     pub path: PathBuf,
-    /// Seals secrets. A file that was plain before is sealed when it is opened with a key.
+    /// Seals secrets.
     pub key: Option<SealKey>,
+    /// Whether a plain file that has secrets in it is sealed when it is opened with a key. Otherwise it stays as it is,
+    /// for whoever serves from it without the key could not go on.
+    pub seals_plain: bool,
 }
 
 /// A store in an SQLite file.

@@ -224,10 +224,12 @@ fn prepare(path: &Path, params: &Params, sql: &Connection) -> Result<(Seal, bool
     let prepared = refuse_newer(path, sql)
         .and_then(|()| schema::migrate(sql).map_err(step))
         .and_then(|()| {
-            sealing::settle(sql, params.key.as_ref()).map_err(|mismatch| match mismatch {
-                Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
-                Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),
-                Mismatch::Store(error) => failed(path, error),
+            sealing::settle(sql, params.key.as_ref(), params.seals_plain).map_err(|mismatch| {
+                match mismatch {
+                    Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
+                    Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),
+                    Mismatch::Store(error) => failed(path, error),
+                }
             })
         })
         .and_then(|settled| sql.execute_batch("COMMIT").map_err(step).map(|()| settled));

@@ -51,8 +51,12 @@ const WORD: &str = "countersign";
 const WORD_FIELD: &str = "meta.sealed";
 
 /// Finds how the secrets of the file are kept, and seals those of a plain file when there is a key, in the transaction
-/// that is open. `true`: it has just sealed some.
-pub(super) fn settle(sql: &Connection, key: Option<&SealKey>) -> Result<(Seal, bool), Mismatch> {
+/// that is open; unless `seals_plain`, only a file without any. `true`: it has just sealed some.
+pub(super) fn settle(
+    sql: &Connection,
+    key: Option<&SealKey>,
+    seals_plain: bool,
+) -> Result<(Seal, bool), Mismatch> {
     let seal = key.map_or_else(|| Ok(Seal::plain()), Seal::sealed)?;
     match (stamp(sql)?.sealed, key) {
         (None, None) => Ok((seal, false)),
@@ -63,6 +67,9 @@ pub(super) fn settle(sql: &Connection, key: Option<&SealKey>) -> Result<(Seal, b
         },
         (None, Some(_)) => {
             let tx = Tx { sql, seal: &seal };
+            if !seals_plain && has_secrets(&tx)? {
+                return Ok((Seal::plain(), false));
+            }
             let mut any = false;
             for column in SECRETS {
                 any |= seal_column(&tx, column)?;
@@ -133,6 +140,16 @@ const SECRETS: &[Column] = &[
         field: field::VERIFIER,
     },
 ];
+
+fn has_secrets(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    for Column { table, name, .. } in SECRETS {
+        let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL");
+        if tx.exists(&any, [])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
 /// Rows that are read before they are written anew.
 const BATCH: usize = 1_000;

@@ -269,6 +269,7 @@ mod tests {
         let params = Params {
             path: path.to_owned(),
             key: None,
+            seals_plain: false,
         };
         Threads::start(open::open(&params).unwrap()).unwrap()
     }
