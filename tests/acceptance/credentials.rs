@@ -139,6 +139,25 @@ fn a_form_signed_in_the_header_goes_on_byte_for_byte() {
     assert_eq!(api.count(), 1);
 }
 
+#[test]
+fn a_signed_form_stays_one_whatever_connection_names() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = Call::post("/members")
+        .form("dry-run=1")
+        .header("Connection", "content-type, x-hop")
+        .header("X-Hop", "1")
+        .by(&consumer)
+        .with(&token);
+    proxy.send(call).has_status(200);
+    let seen = api.only_request();
+    assert_eq!(
+        (seen.header("content-type"), seen.header("x-hop")),
+        (Some("application/x-www-form-urlencoded"), None)
+    );
+}
+
 /// Each of these is a form to some framework: to those that cut the type at a space or a comma, that compare its
 /// beginning, or that look for one word in it.
 #[test]
