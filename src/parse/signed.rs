@@ -11,7 +11,7 @@ use std::{
 use super::{origin::PublicUrl, target::Target};
 use crate::{
     http1::{framing::Framing, head::RequestHead, name::Name, token::list},
-    oauth::{Credentials, MethodSet, Parameters, Protocol, is_oauth_scheme},
+    oauth::{Credentials, MethodSet, Parameters, Protocol, is_form_content_type, is_oauth_scheme},
     refusal::{Failure, Refusal},
     server::connection::Connection,
 };
@@ -117,20 +117,13 @@ impl Collected {
 }
 
 /// Whether any Content-Type says that the body is a form (RFC 5849 §3.4.1.3.1), in whatever spelling an API may take
-/// for one: there are frameworks that cut the type at a space, compare its beginning alone, or look for the one word.
-/// What none of them takes for a form is not read here either; what only one does has to be signed as one.
+/// for one ([`is_form_content_type`]).
 ///
 /// # Errors
 /// A second Content-Type line, and a form with a Content-Encoding.
 pub fn is_form(head: &RequestHead) -> Result<bool, Refusal> {
-    const WORD: &[u8] = b"urlencoded";
-    let says_form = |value: &[u8]| {
-        value
-            .windows(WORD.len())
-            .any(|part| part.eq_ignore_ascii_case(WORD))
-    };
     let types = || head.fields.all(Name::ContentType);
-    if !types().any(says_form) {
+    if !types().any(is_form_content_type) {
         return Ok(false);
     }
     if types().nth(1).is_some() {

@@ -26,16 +26,15 @@ pub fn is_oauth_scheme(field_value: &[u8]) -> bool {
     split_scheme(field_value).is_some()
 }
 
-/// Whether a body with that Content-Type is a form whose parameters are signed (§3.4.1.3.1).
+/// Whether a body with that Content-Type is a form whose parameters are signed (§3.4.1.3.1), in whatever spelling an API
+/// may take for one: there are frameworks that cut the type at a space, compare its beginning alone, or look for the one
+/// word. What only one of them takes for a form has to be signed as one.
 #[must_use]
 pub fn is_form_content_type(content_type: &[u8]) -> bool {
-    let media_type = content_type
-        .split(|&byte| byte == b';')
-        .next()
-        .unwrap_or_default();
-    media_type
-        .trim_ascii()
-        .eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+    const WORD: &[u8] = b"urlencoded";
+    content_type
+        .windows(WORD.len())
+        .any(|part| part.eq_ignore_ascii_case(WORD))
 }
 
 /// What stands behind the scheme `OAuth`.
