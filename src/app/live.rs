@@ -12,7 +12,7 @@ use crate::{
     endpoints::{Endpoints, Lifetimes},
     forward::{self, HostMode, IdentityNames, LOOKALIKES, tls, upstream},
     http1::{head::HeadLimits, name::FoldedNames},
-    oauth::{MethodSet, SignatureMethod},
+    oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PrefixMode, PublicUrl},
     policy::{
@@ -130,12 +130,7 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
 }
 
 fn verify_params(config: &Config) -> verify::Params {
-    let methods: MethodSet = config
-        .signature
-        .methods
-        .iter()
-        .filter_map(|method| SignatureMethod::from_wire(method.as_str().as_bytes()))
-        .collect();
+    let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
         window: config.signature.timestamp_window,

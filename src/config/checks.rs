@@ -113,7 +113,7 @@ shown! {
     super::method::MethodName, |method| method.as_str().to_owned();
     super::words::CallerKind, |kind| kind.as_str().to_owned();
     super::words::UpgradeProtocol, |protocol| protocol.as_str().to_owned();
-    super::words::SignatureMethod, |method| method.as_str().to_owned();
+    crate::oauth::SignatureMethod, |method| method.as_str().to_owned();
 }
 
 /// What can stand between quotes in a header, quotes and backslashes escaped.

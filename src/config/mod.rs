@@ -55,7 +55,7 @@ pub use self::{
     warnings::Warning,
     words::{
         Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, SignatureMethod, StoreBackend, Unlisted, UpgradeProtocol,
+        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
 use self::{

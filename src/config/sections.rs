@@ -23,10 +23,12 @@ use super::{
     url::HttpUrl,
     words::{
         Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, SignatureMethod, StoreBackend, Unlisted, UpgradeProtocol,
+        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
-use crate::{names::Permission, store::record::Dialect, telemetry::log::LogLevel};
+use crate::{
+    names::Permission, oauth::SignatureMethod, store::record::Dialect, telemetry::log::LogLevel,
+};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 

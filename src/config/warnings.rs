@@ -4,10 +4,9 @@ use std::fmt;
 
 use super::{
     ApiUrl, BaseUrl, CallerKind, Config, Enforcement, ListenAddress, NonceScope, OnLost, Operation,
-    Origin, Scheme, SignatureMethod, StoreBackend, Unlisted, UpgradeProtocol, available,
-    url::is_loopback,
+    Origin, Scheme, StoreBackend, Unlisted, UpgradeProtocol, available, url::is_loopback,
 };
-use crate::store::record::Dialect;
+use crate::{oauth::SignatureMethod, store::record::Dialect};
 
 /// A setting that a careful operator would look at again. Prints as one line that names the key and the mend.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ fn defaults_are_those_of_the_contract() {
         !config
             .signature
             .methods
-            .contains(&SignatureMethod::Plaintext)
+            .contains(&crate::oauth::SignatureMethod::Plaintext)
     );
     assert_eq!(config.upstream.drop_headers.len(), 5);
 }
