@@ -3,7 +3,7 @@
 use crate::{
     parse::{
         origin::{OriginError, Origins, PrefixMode, PublicUrl, Received},
-        target::Target,
+        target::{self, Target},
     },
     refusal::Refusal,
 };
@@ -81,7 +81,14 @@ pub fn route<'r>(
     }
     let url = origins.choose(received, target.path)?;
     let (path, restored_prefix) = match origins.prefix_mode {
-        PrefixMode::Keep => (target.path, ""),
+        PrefixMode::Keep => {
+            if !url.prefix.is_empty() && target::climbs(&target.path[url.prefix.len()..]) {
+                return Err(Refusal::Malformed(
+                    "the path leads out of what is public".into(),
+                ));
+            }
+            (target.path, "")
+        }
         PrefixMode::Restore => (target.path, url.prefix.as_str()),
         PrefixMode::Strip => match &target.path[url.prefix.len()..] {
             [] => (&b"/"[..], ""),

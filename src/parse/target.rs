@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::oauth::percent;
+
 /// Why a target is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TargetError {
@@ -86,6 +88,32 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Whether an API could read `path` as one above where it begins, however it writes dots and slashes: by escapes, with
+/// `\` for a slash, with parameters behind `;`, with several slashes taken for one.
+#[must_use]
+pub fn climbs(path: &[u8]) -> bool {
+    // Nearly every path is done with here.
+    if memchr::memmem::find(path, b"..").is_none() && !path.contains(&b'%') {
+        return false;
+    }
+    let Ok(decoded) = percent::decode(path) else {
+        // Nobody knows what the API makes of it.
+        return true;
+    };
+    let mut depth = 0_usize;
+    for segment in decoded.split(|&byte| matches!(byte, b'/' | b'\\')) {
+        match segment.split(|&byte| byte == b';').next() {
+            None | Some(b"" | b".") => {}
+            Some(b"..") => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+            Some(_) => depth += 1,
+        }
+    }
+    false
+}
+
 fn strip_scheme<'a>(target: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
     let (front, rest) = target.split_at_checked(scheme.len())?;
     front.eq_ignore_ascii_case(scheme).then_some(rest)
@@ -113,6 +141,40 @@ mod tests {
             })
         );
         assert_eq!((target.path, target.query), (&b"/"[..], Some(&b"x"[..])));
+    }
+
+    #[test]
+    fn tells_what_an_api_could_read_as_a_path_above() {
+        for path in [
+            "/..",
+            "/../x",
+            "/a/../../x",
+            "/./../x",
+            "//../x",
+            "/a//../../x",
+            "/%2e%2E/x",
+            "/a%2f..%2f../x",
+            "/..%5cx",
+            "/a/..\\..\\x",
+            "/..;a=b/x",
+            "/%zz",
+        ] {
+            assert!(climbs(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "/a/..",
+            "/a/../b",
+            "/a/b/../../c",
+            "/...",
+            "/..a",
+            "/a..b/c",
+            "/%41",
+            "/a%2fb",
+        ] {
+            assert!(!climbs(path.as_bytes()), "{path}");
+        }
     }
 
     #[test]

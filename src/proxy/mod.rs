@@ -26,7 +26,7 @@ use crate::{
     http1::head::RequestHead,
     parse::{
         signed::{self},
-        target::Target,
+        target::{self, Target},
     },
     policy::{conventions, permit::Permit},
     refusal::{Failure, Refusal},
@@ -186,6 +186,11 @@ impl Worker {
                 self.send(connection, head, &answer).await
             }
             Route::Api(call) => {
+                if !live.forward.api_path.is_empty() && target::climbs(call.path) {
+                    return Err(
+                        Refusal::Malformed("the path leads out of what is public".into()).into(),
+                    );
+                }
                 check_conventions(live, call.path)?;
                 let found = live.operations.find(call.path, head.method())?;
                 let mut collected = signed::collect(head, &target, connection).await?;

@@ -262,6 +262,40 @@ fn a_path_of_the_api_url_goes_in_front() {
 }
 
 #[test]
+fn no_path_leads_out_of_what_is_public() {
+    let api = Upstream::start();
+    let based =
+        crate::support::proxy::Builder::in_front_of_url(&format!("{}/base", api.url())).start();
+    let kept = Proxy::in_front_of(&api)
+        .config(
+            "service.base_url = 'https://api.test'\nservice.public_api_urls = ['https://api.test/v1']\nservice.prefix = 'keep'",
+        )
+        .start();
+    for (proxy, prefix) in [(&based, ""), (&kept, "/v1")] {
+        let (consumer, _, token) = proxy.somebody();
+        let send = |path: &str| {
+            let call = Call::get(&format!("{prefix}{path}"));
+            proxy.send(call.by(&consumer).with(&token))
+        };
+        let before = api.count();
+        for path in [
+            "/../x",
+            "/a/../../x",
+            "/%2e%2e/x",
+            "/..%2fx",
+            "/..;/x",
+            "//../x",
+        ] {
+            send(path).is(400, "parameter_rejected");
+        }
+        assert_eq!(api.count(), before);
+        // What stays inside goes on byte for byte.
+        send("/a/../b").has_status(200);
+        assert!(api.last_request().target.ends_with("/a/../b"));
+    }
+}
+
+#[test]
 fn an_api_on_a_unix_socket() {
     let api = Upstream::on_unix_socket();
     let proxy = Proxy::in_front_of(&api).start();
