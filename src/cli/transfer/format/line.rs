@@ -394,9 +394,17 @@ pub(super) fn version(text: &[u8]) -> Option<u32> {
     (head.kind == "export" && head.version != super::VERSION).then_some(head.version)
 }
 
-/// What serde says; the line that it counts is always the first, so only the column is told.
+/// What serde says, on one line whatever it quotes; the line that it counts is always the first, so only the column is
+/// told.
 pub(super) fn explain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
+    let mut text = String::new();
+    for character in error.to_string().chars() {
+        if character.is_control() {
+            text.extend(character.escape_default());
+        } else {
+            text.push(character);
+        }
+    }
     let place = format!(" at line {} column {}", error.line(), error.column());
     match text.strip_suffix(&place) {
         Some(text) if error.column() > 0 => format!("{text}, column {}", error.column()),

@@ -214,6 +214,19 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
 }
 
 #[test]
+fn an_error_is_one_line_whatever_the_file_has_in_it() {
+    for line in [
+        r#"{"kind":"a\nb"}"#,
+        r#"{"kind":"user","id":"u","name":"n","a\u001b[2J\r\n":1}"#,
+        r#"{"kind":"user","id":"a\nb","name":"n"}"#,
+        r#"{"kind":"consumer","key":"k","secret":"s","name":"n","callbacks":["a\nb"]}"#,
+    ] {
+        let error = records(&[line]).unwrap_err();
+        assert!(!error.chars().any(char::is_control), "{error:?}");
+    }
+}
+
+#[test]
 fn the_first_line_tells_version_and_count() {
     const USER: &str = r#"{"kind":"user","id":"u","name":"u"}"#;
     for (text, expected) in [
