@@ -1,4 +1,6 @@
-//! RFC 5849 in the obvious way, slow and plain: what the fuzz targets compare the core with.
+//! RFC 5849 and HTTP/1.1 in the obvious way, slow and plain: what the fuzz targets compare the program with.
+
+pub mod http;
 
 /// A name and a value.
 pub type Pair = (Vec<u8>, Vec<u8>);

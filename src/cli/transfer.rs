@@ -3,6 +3,8 @@
 
 mod file;
 mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 
 use std::{
     collections::BTreeSet,

@@ -15,6 +15,8 @@
 
 mod boot;
 mod fingerprint;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gap;
 mod header;
 mod local;

@@ -29,6 +29,8 @@ mod authorize;
 mod cookies;
 mod csrf;
 mod fields;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod login;
 mod refusal;

@@ -1,0 +1,185 @@
+//! Targets, Host and forwarded fields: nobody but a trusted proxy is believed, and `url` reads the same host.
+
+#![no_main]
+
+use std::{net::IpAddr, sync::LazyLock};
+
+use countersign::{
+    http1::{
+        head::{HeadLimits, RequestHead},
+        pool::Buffer,
+    },
+    parse::{
+        origin::{Authority, OriginError, Origins, PrefixMode, PublicUrl, Received},
+        target::Target,
+    },
+    transport::peer::Peer,
+};
+use libfuzzer_sys::fuzz_target;
+
+const LIMITS: HeadLimits = HeadLimits {
+    head_bytes: 4096,
+    head_fields: 20,
+    target_bytes: 1024,
+};
+
+static ORIGINS: LazyLock<Origins> = LazyLock::new(|| Origins {
+    base: PublicUrl::new(true, "auth.test", None, ""),
+    public: vec![
+        PublicUrl::new(true, "a.test", None, ""),
+        PublicUrl::new(true, "a.test", None, "/v1"),
+        PublicUrl::new(false, "A.test", Some(8080), ""),
+        PublicUrl::new(true, "[::1]", Some(443), "/p/"),
+        PublicUrl::new(false, "127.0.0.1", None, ""),
+    ],
+    prefix_mode: PrefixMode::Strip,
+    trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network"), "fd00::/8".parse().expect("a network")],
+});
+
+fuzz_target!(|input: &[u8]| {
+    // A byte of flags, then the target, a line end, and field lines.
+    let Some((&flags, rest)) = input.split_first() else {
+        return;
+    };
+    let trusted: IpAddr = [10, 0, 0, 1].into();
+    let stranger: IpAddr = [192, 0, 2, 1].into();
+    let peer = Peer {
+        address: [Some(trusted), Some(stranger), None][usize::from(flags % 3)],
+        secure: flags & 0x80 != 0,
+    };
+    let Some(head) = head(rest, |_| true) else {
+        return;
+    };
+    let target = match Target::parse(head.target()) {
+        Ok(target) => target,
+        Err(_) => {
+            assert!(!head.target().starts_with(b"/"));
+            return;
+        }
+    };
+    whole(&target, head.target());
+    let received = ORIGINS.receive(&head, &target, peer);
+
+    if peer.address != Some(trusted) {
+        // What a stranger says with forwarded fields is as if it were not said.
+        let without = head_without_forwarded(rest);
+        let same = Target::parse(without.target()).expect("the same target");
+        let expected = ORIGINS.receive(&without, &same, peer);
+        assert_eq!(plain(&received), plain(&expected));
+        if let Ok(received) = &received {
+            assert!(!received.trusted && received.secure == peer.secure && received.address == peer.address);
+        }
+    }
+    let Ok(received) = received else {
+        return;
+    };
+    assert_eq!(Some(received.authority.host), Authority::parse(received.authority.host).map(|again| again.host));
+    assert_ne!(received.authority.port, Some(0));
+    if received.trusted {
+        vouched_for(&head, &received, trusted);
+    }
+    match ORIGINS.choose(&received, target.path) {
+        Ok(url) => {
+            assert!(target.path.starts_with(url.prefix.as_bytes()));
+            let host = std::str::from_utf8(received.authority.host).expect("ASCII");
+            assert!(url.host.eq_ignore_ascii_case(host));
+            if let (Some(absolute), false) = (target.absolute, received.trusted) {
+                let text = std::str::from_utf8(head.target()).expect("ASCII");
+                let other = url::Url::parse(text).expect("a URL there as well");
+                assert_eq!(other.host_str(), Some(&*url.host));
+                assert!(other.username().is_empty() && other.password().is_none());
+                if absolute.secure == url.secure {
+                    assert_eq!(other.port_or_known_default(), Some(url.port));
+                }
+            }
+        }
+        Err(error) => assert_eq!(error, OriginError::Misdirected),
+    }
+});
+
+fn head(rest: &[u8], keep: impl Fn(&[u8]) -> bool) -> Option<RequestHead> {
+    let mut lines = rest.split(|&byte| byte == b'\n');
+    let mut buffer = Buffer::take();
+    buffer.extend_from_slice(&[b"GET ", lines.next()?, b" HTTP/1.1\r\n"].concat());
+    for line in lines.filter(|line| !line.is_empty() && keep(line)) {
+        buffer.extend_from_slice(&[line, b"\r\n"].concat());
+    }
+    buffer.extend_from_slice(b"\r\n");
+    RequestHead::parse(buffer, &LIMITS).ok()
+}
+
+fn head_without_forwarded(rest: &[u8]) -> RequestHead {
+    let others = |line: &[u8]| {
+        let line = line.to_ascii_lowercase();
+        !line.starts_with(b"x-forwarded-") && !line.starts_with(b"forwarded:")
+    };
+    head(rest, others).expect("fewer lines are no worse")
+}
+
+fn plain<'a>(
+    received: &Result<Received<'a>, OriginError>,
+) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), OriginError> {
+    received.map(|received| (received.authority, received.secure, received.address, received.trusted))
+}
+
+/// The parts of a target are all of it.
+fn whole(target: &Target<'_>, text: &[u8]) {
+    let mut again = Vec::new();
+    if let Some(absolute) = target.absolute {
+        again.extend_from_slice(if absolute.secure { b"https://" } else { b"http://" });
+        again.extend_from_slice(absolute.authority);
+        assert!(!absolute.authority.iter().any(|byte| b"/?".contains(byte)));
+    }
+    let path_begins = again.len();
+    again.extend_from_slice(target.path);
+    if let Some(query) = target.query {
+        again.extend([b"?", query].concat());
+    }
+    assert!(target.path.starts_with(b"/") && !target.path.contains(&b'?'));
+    let mut text = text.to_vec();
+    text[..path_begins.min(8)].make_ascii_lowercase();
+    let scheme = path_begins.min(8).min(again.len());
+    again[..scheme].make_ascii_lowercase();
+    // An absolute target without a path has the path `/`.
+    if again != text {
+        again.remove(path_begins);
+    }
+    assert_eq!(again, text);
+}
+
+/// The address is the peer's or one that stands in a field, and everything to the right of it is trusted.
+fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
+    let is_trusted = |address: IpAddr| {
+        let address = address.to_canonical();
+        ORIGINS.trusted_proxies.iter().any(|network| network.contains(&address))
+    };
+    let address = received.address.expect("the peer has one");
+    if address == peer {
+        return;
+    }
+    let text: Vec<u8> = head
+        .fields
+        .iter()
+        .filter(|field| field.name.to_ascii_lowercase().ends_with(b"for") || field.name.eq_ignore_ascii_case(b"forwarded"))
+        .flat_map(|field| [field.value, b","].concat())
+        .collect();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let is_end = |character: char| !character.is_ascii_hexdigit() && character != ':' && character != '.';
+    let mut untrusted_behind = false;
+    let mut found = false;
+    for word in text.split(is_end).rev() {
+        let read = word.parse::<IpAddr>().ok().or_else(|| word.rsplit_once(':')?.0.parse().ok());
+        let Some(read) = read.map(|read| read.to_canonical()) else {
+            continue;
+        };
+        if read == address.to_canonical() {
+            found = true;
+            break;
+        }
+        untrusted_behind |= !is_trusted(read);
+    }
+    assert!(found, "{address} stands in {text:?}");
+    // Only a plain list can be judged so simply; `Forwarded` has other parameters that may hold addresses.
+    let plain_list = text.bytes().all(|byte| byte.is_ascii_hexdigit() || b":., ".contains(&byte));
+    assert!(!(plain_list && untrusted_behind), "{address} is vouched for by strangers in {text:?}");
+}

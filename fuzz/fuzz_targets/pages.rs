@@ -1,0 +1,74 @@
+//! What browsers send to the pages: forms and queries are read as `url` reads them, cookies as a plain search does,
+//! and after a login nobody is led elsewhere.
+
+#![no_main]
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use countersign::pages::fuzzing;
+use libfuzzer_sys::fuzz_target;
+use url::{Url, form_urlencoded};
+
+const ORIGIN: &str = "https://service.test";
+
+fuzz_target!(|input: &[u8]| {
+    form(input);
+    cookie(input);
+    if let Ok(wanted) = std::str::from_utf8(input) {
+        return_to(wanted);
+    }
+});
+
+fn form(body: &[u8]) {
+    let expected: Vec<(Cow<'_, str>, Cow<'_, str>)> = form_urlencoded::parse(body).collect();
+    let names: BTreeMap<&str, &str> = expected.iter().map(|(name, value)| (&**name, &**value)).collect();
+    // `url` replaces what is no UTF-8, and so cannot tell it from a replacement character that was sent.
+    let replaced = expected.iter().any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
+    match fuzzing::form(body, names.keys().copied()) {
+        Some(values) => {
+            assert!(values.len() == expected.len() && expected.len() <= 32);
+            if !replaced {
+                assert_eq!(values, names.values().map(|value| Some((*value).to_owned())).collect::<Vec<_>>());
+            }
+        }
+        None => assert!(replaced || names.len() < expected.len() || expected.len() > 32),
+    }
+    if let Some((name, _)) = expected.first().filter(|_| !replaced) {
+        let same = expected.iter().filter(|(other, _)| other == name).count();
+        let read = fuzzing::parameter(body, name);
+        assert_eq!(read, (same == 1).then(|| Some(expected[0].1.clone().into_owned())));
+    }
+}
+
+fn cookie(field: &[u8]) {
+    let name = b"countersign";
+    let (front, back) = field.split_at(field.len() / 2);
+    for fields in [&[field][..], &[front, back]] {
+        let values: Vec<&[u8]> = fields
+            .iter()
+            .flat_map(|field| field.split(|&byte| byte == b';'))
+            .filter_map(|pair| {
+                let pair = pair.trim_ascii();
+                let end = pair.iter().position(|&byte| byte == b'=').unwrap_or(pair.len());
+                (pair[..end].trim_ascii_end() == name).then(|| pair.get(end + 1..).unwrap_or_default())
+            })
+            .collect();
+        let good = |value: &&[u8]| value.len() == 43 && value.iter().all(u8::is_ascii_alphanumeric);
+        let expected = match values[..] {
+            [only] => Some(only).filter(good),
+            _ => None,
+        };
+        assert_eq!(fuzzing::cookie(fields, "countersign").as_deref(), expected);
+    }
+}
+
+fn return_to(wanted: &str) {
+    let Some(path) = fuzzing::local_path(wanted, ORIGIN) else {
+        return;
+    };
+    assert!(path.starts_with('/') && !path.starts_with("//") && path.bytes().all(|byte| byte.is_ascii_graphic()), "{path:?}");
+    let base = Url::parse(ORIGIN).expect("a URL");
+    let target = base.join(&path).expect("a path");
+    assert_eq!(target.origin(), base.origin());
+    assert_eq!(fuzzing::local_path(&path, ORIGIN).as_deref(), Some(&*path), "it is its own");
+}
