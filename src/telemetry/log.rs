@@ -54,8 +54,15 @@ impl LogLevel {
     }
 
     fn targets(&self) -> Targets {
+        // What the TLS library warns of is what peers did, as often as they like: that is for whoever looks for more.
+        let of_tls = if self.default > LevelFilter::INFO {
+            self.default
+        } else {
+            self.default.min(LevelFilter::ERROR)
+        };
         Targets::new()
             .with_default(self.default)
+            .with_target("rustls", of_tls)
             .with_targets(self.targets.iter().cloned())
     }
 }
@@ -220,6 +227,18 @@ mod tests {
         ] {
             assert_eq!(text.parse::<LogLevel>(), Err(error), "{text}");
         }
+    }
+
+    #[test]
+    fn what_peers_do_to_the_tls_library_is_no_warning() {
+        let of_tls = |text: &str| {
+            let level: LogLevel = text.parse().unwrap();
+            level.of_target("rustls::common_state")
+        };
+        assert_eq!(of_tls("info"), LevelFilter::ERROR);
+        assert_eq!(of_tls("off"), LevelFilter::OFF);
+        assert_eq!(of_tls("debug"), LevelFilter::DEBUG);
+        assert_eq!(of_tls("info,rustls=warn"), LevelFilter::WARN);
     }
 
     /// Keeps what a log writes.
