@@ -170,7 +170,7 @@ impl Connection {
                 // Boxed: few connections are, and none should be as large as the largest.
                 Box::pin(http2::serve(self.stream, self.input, self.peer, handler)).await;
             }
-            Spoken::Nothing => {}
+            Spoken::Nothing => self.end().await,
         }
     }
 
@@ -510,16 +510,27 @@ impl Connection {
         .await
     }
 
+    /// Closes where nothing is under way. Under TLS an end without close_notify looks cut off (RFC 8446 §6.1); nobody waits
+    /// until it is taken.
+    async fn end(mut self) {
+        if matches!(self.stream, Stream::Tls(_)) {
+            poll_fn(|context| {
+                let _ = Pin::new(&mut self.stream).poll_shutdown(context);
+                Poll::Ready(())
+            })
+            .await;
+        }
+    }
+
     /// Closes in a way that lets the last answer arrive: ends the writing side, reads a bounded part of what still
     /// comes without looking at it, and only then lets go.
     async fn close(mut self) {
         if self.abort {
-            match &mut self.stream {
-                Stream::Tcp(stream) => {
-                    let _ = socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO));
-                }
-                Stream::Http2(stream) => stream.reset(),
-                Stream::Tls(_) | Stream::Unix(_) => {}
+            // Under TLS as well: not every caller minds that no close_notify came.
+            if let Some(stream) = self.stream.tcp() {
+                let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+            } else if let Stream::Http2(stream) = &mut self.stream {
+                stream.reset();
             }
             return;
         }

@@ -28,6 +28,18 @@ pub enum Stream {
     Http2(Box<Http2Stream>),
 }
 
+impl Stream {
+    /// The TCP connection below, if there is one.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Unix(_) | Self::Http2(_) => None,
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,
