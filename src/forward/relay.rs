@@ -158,6 +158,10 @@ pub async fn request(
                 }
                 let any = !unread.is_empty();
                 match upstream.input.poll_fill(&mut upstream.stream, context) {
+                    // In TLS 1.3 an API refuses our certificate only after the handshake has ended for us.
+                    Poll::Ready(Err(error)) if is_of_tls(&error) => {
+                        return Poll::Ready(Err(Fault::Unreachable(error).into()));
+                    }
                     Poll::Ready(Ok(0) | Err(_)) if any => {
                         let reason = "the connection ended within the head".into();
                         return Poll::Ready(Err(Fault::BrokenAnswer(reason).into()));
@@ -198,6 +202,13 @@ pub async fn request(
         }
     }
     Err(Fault::BrokenAnswer("too many interim answers".into()).into())
+}
+
+/// Whether TLS failed, rather than the connection below it.
+fn is_of_tls(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|error| error.is::<rustls::Error>())
 }
 
 fn broken(error: &dyn std::error::Error) -> Fault {
