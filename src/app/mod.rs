@@ -2,6 +2,7 @@
 //! nothing else does.
 
 mod admin_listener;
+mod certificates;
 pub mod live;
 pub mod services;
 mod signals;
@@ -17,10 +18,10 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch as channel},
@@ -30,6 +31,7 @@ use tokio::{
 
 use self::{
     admin_listener::AdminListener,
+    certificates::Stamps,
     live::LiveError,
     services::{ServiceError, Services},
     signals::{Signal, Signals},
@@ -39,10 +41,10 @@ use crate::{
     admin::Admin,
     clock::Clock,
     config::Config,
-    proxy::Shared,
+    proxy::{Live, Shared},
     server::{
         listener::Bounds,
-        tls::{self, TlsError},
+        tls::{self, Tls, TlsError},
     },
     telemetry::log::LogControl,
 };
@@ -125,6 +127,8 @@ pub struct App {
     listeners: Option<Listeners>,
     admin: Option<AdminListener>,
     probe: Option<AdminListener>,
+    /// What the files of certificates were like when they were read.
+    stamps: Stamps,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
@@ -139,9 +143,9 @@ impl App {
     /// [`StartError`]; nothing half-made is left behind.
     pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
         // Everything that only reads comes first, so that a mistake there changes nothing.
-        let server_config = tls_params(&config)
-            .as_ref()
-            .map(tls::server_config)
+        let stamps = Stamps::of(&config);
+        let tls = tls_params(&config)
+            .map(|params| Tls::read(&params, None))
             .transpose()?;
         let descriptors = raise_descriptor_limit();
         let workers = config.workers().get();
@@ -188,7 +192,7 @@ impl App {
         let common = Common {
             shared,
             bounds,
-            tls: Arc::new(ArcSwapOption::from_pointee(server_config)),
+            tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             handshake_timeout: config.limits.handshake_timeout,
             phase: receiver,
         };
@@ -201,6 +205,7 @@ impl App {
             listeners: Some(listeners),
             admin: Some(admin),
             probe,
+            stamps,
             addresses,
         })
     }
@@ -248,20 +253,13 @@ impl App {
             listener.serve(Rc::new(handler), self.common.phase.clone());
         }
 
-        let mut certificates = certificate_times(&self.config);
         loop {
             tokio::select! {
                 signal = signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::End => break,
                 },
-                () = sleep(CERTIFICATES_EVERY) => {
-                    let times = certificate_times(&self.config);
-                    if times != certificates {
-                        certificates = times;
-                        self.reload_certificates();
-                    }
-                }
+                () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
             }
         }
         self.drain(&mut signals).await;
@@ -287,14 +285,15 @@ impl App {
                 return;
             }
         };
-        let first = self
-            .addresses
-            .first()
-            .copied()
-            .unwrap_or(([127, 0, 0, 1], 0).into());
+        let first = self.first_address();
         let needs_restart = self.config.needs_restart(&config);
-        let live = match live::live(&config, first, &self.services) {
-            Ok(live) => live,
+        // Everything that can fail comes first, so that a mistake changes nothing.
+        let stamps = Stamps::of(&config);
+        let made = live::live(&config, first, &self.services)
+            .map_err(StartError::from)
+            .and_then(|live| Ok((live, self.listener_tls(&config)?)));
+        let (live, tls) = match made {
+            Ok(made) => made,
             Err(error) => {
                 tracing::error!(problem = %error, "the configuration stays as it was");
                 return;
@@ -315,28 +314,67 @@ impl App {
             .pages
             .throttle
             .set_limits(services::throttle_limits(&config));
-        let shared = &self.common.shared;
-        shared.live.store(Arc::new(live));
-        shared.generation.fetch_add(1, Ordering::Release);
+        self.swap_live(live);
+        self.swap_tls(tls);
+        self.stamps = stamps;
         self.config = config;
-        self.reload_certificates();
         tracing::info!(target: "audit", event = "configuration_reloaded");
     }
 
-    fn reload_certificates(&self) {
-        let Some(params) = tls_params(&self.config) else {
-            return;
-        };
-        if self.common.tls.load().is_none() {
-            return;
-        }
-        match tls::server_config(&params) {
-            Ok(config) => {
-                self.common.tls.store(Some(Arc::new(config)));
-                tracing::info!("certificates read");
+    /// Reads the certificates anew whose files have changed; what cannot be read changes nothing, and is tried again
+    /// when a file changes the next time.
+    fn look_at_certificates(&mut self) {
+        let stamps = Stamps::of(&self.config);
+        if stamps.listener != self.stamps.listener {
+            match self.listener_tls(&self.config) {
+                Ok(Some(tls)) => {
+                    self.swap_tls(Some(tls));
+                    tracing::info!(key = "listen.tls", "certificates read");
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(problem = %error, "the certificates stay as they were");
+                }
             }
-            Err(error) => tracing::error!(problem = %error, "the certificates stay as they were"),
         }
+        if stamps.upstream != self.stamps.upstream {
+            match live::live(&self.config, self.first_address(), &self.services) {
+                Ok(live) => {
+                    self.swap_live(live);
+                    tracing::info!(key = "upstream.tls", "certificates read");
+                }
+                Err(error) => {
+                    tracing::error!(problem = %error, "the certificates stay as they were");
+                }
+            }
+        }
+        self.stamps = stamps;
+    }
+
+    /// What the listener's TLS becomes under `config`; `None` where it has none and cannot begin to have it.
+    fn listener_tls(&self, config: &Config) -> Result<Option<Tls>, TlsError> {
+        let (Some(params), Some(now)) = (tls_params(config), &self.common.tls) else {
+            return Ok(None);
+        };
+        Tls::read(&params, Some(&now.load())).map(Some)
+    }
+
+    fn swap_tls(&self, tls: Option<Tls>) {
+        if let (Some(now), Some(tls)) = (&self.common.tls, tls) {
+            now.store(Arc::new(tls));
+        }
+    }
+
+    fn swap_live(&self, live: Live) {
+        let shared = &self.common.shared;
+        shared.live.store(Arc::new(live));
+        shared.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Where the first public listener is bound.
+    fn first_address(&self) -> SocketAddr {
+        let first = self.addresses.first().copied();
+        first.unwrap_or(([127, 0, 0, 1], 0).into())
     }
 
     /// Not ready; after the delay no more connections; then what is running has its time.
@@ -403,19 +441,6 @@ fn tls_params(config: &Config) -> Option<tls::Params> {
         client_ca: config.listen.tls.client_ca.clone(),
         http2: config.listen.http2,
     })
-}
-
-/// When each file of the listener's TLS was changed last.
-fn certificate_times(config: &Config) -> Vec<Option<SystemTime>> {
-    let tls = &config.listen.tls;
-    let files = tls.certificate.iter().chain(&tls.key).chain(&tls.client_ca);
-    files
-        .map(|path| {
-            std::fs::metadata(path)
-                .and_then(|found| found.modified())
-                .ok()
-        })
-        .collect()
 }
 
 /// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.

@@ -9,18 +9,19 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
-use rustls::ServerConfig;
+use arc_swap::ArcSwap;
 use tokio::{
     sync::watch,
     task::{LocalSet, spawn_local},
     time::interval,
 };
-use tokio_rustls::TlsAcceptor;
 
 use crate::{
     proxy::{Shared, Worker},
-    server::listener::{self, Bounds, Tcp},
+    server::{
+        listener::{self, Bounds, Tcp},
+        tls::Tls,
+    },
 };
 
 /// How far the process has come with its end.
@@ -44,8 +45,8 @@ pub struct Common {
     pub shared: Arc<Shared>,
     /// How many connections there may be.
     pub bounds: Arc<Bounds>,
-    /// The TLS configuration now; `None`: the listener speaks plain HTTP.
-    pub tls: Arc<ArcSwapOption<ServerConfig>>,
+    /// TLS as it is now; `None`: the listener speaks plain HTTP.
+    pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// How long a TLS handshake may take.
     pub handshake_timeout: Duration,
     /// How far the process has come with its end.
@@ -116,20 +117,10 @@ async fn run(common: Common, index: usize, listeners: Vec<TcpListener>) {
                 continue;
             }
         };
-        let tls = common.tls.load().is_some().then(|| {
-            let tls = Arc::clone(&common.tls);
-            let acceptor = move || {
-                TlsAcceptor::from(
-                    tls.load_full()
-                        .unwrap_or_else(|| Arc::new(refusing_config())),
-                )
-            };
-            Box::new(acceptor) as Box<dyn Fn() -> TlsAcceptor>
-        });
         let tcp = Tcp {
             listener,
             bounds: Arc::clone(&common.bounds),
-            tls,
+            tls: common.tls.clone(),
             handshake_timeout: common.handshake_timeout,
         };
         let mut phase = common.phase.clone();
@@ -148,12 +139,4 @@ async fn run(common: Common, index: usize, listeners: Vec<TcpListener>) {
             _ = tidy.tick() => worker.tidy(),
         }
     }
-}
-
-/// A configuration without a certificate: every handshake fails. A listener that was begun with TLS never falls back to
-/// plain HTTP.
-fn refusing_config() -> ServerConfig {
-    ServerConfig::builder()
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()))
 }

@@ -76,7 +76,7 @@ fn certificates(config: &Config) -> Outcome {
         client_ca: config.listen.tls.client_ca.clone(),
         http2: config.listen.http2,
     };
-    tls::server_config(&params).map_err(|error| (2, error.to_string()))?;
+    tls::Tls::read(&params, None).map_err(|error| (2, error.to_string()))?;
     Ok(format!(
         "{} read, each with its key",
         params.certificates.len()

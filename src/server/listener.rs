@@ -12,17 +12,18 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream, UnixListener},
     task::spawn_local,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
     connection::{Connection, Handler},
-    http2, tls,
+    http2,
+    tls::{self, Tls, refused_certificate},
 };
 use crate::transport::{input::Input, peer::Peer, stream::Stream};
 
@@ -191,8 +192,9 @@ pub struct Tcp {
     pub listener: TcpListener,
     /// How many connections there may be.
     pub bounds: Arc<Bounds>,
-    /// TLS, asked for anew for each connection so that certificates can change.
-    pub tls: Option<Box<dyn Fn() -> TlsAcceptor>>,
+    /// TLS, looked at anew for each connection so that certificates can change. A listener that was begun with TLS never
+    /// falls back to plain HTTP.
+    pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// How long a TLS handshake may take.
     pub handshake_timeout: Duration,
 }
@@ -293,7 +295,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
         address: Some(address.ip()),
         secure,
     };
-    let Some(acceptor) = tcp.tls.as_ref().map(|tls| tls()) else {
+    let Some(tls) = tcp.tls.as_ref().map(|tls| tls.load_full()) else {
         spawn_local(async move {
             let limits = handler.limits();
             Connection::new(Stream::Tcp(stream), peer, limits)
@@ -305,7 +307,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
     };
     let handshake_timeout = tcp.handshake_timeout;
     spawn_local(async move {
-        match timeout(handshake_timeout, acceptor.accept(stream)).await {
+        match timeout(handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 let limits = handler.limits();
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
@@ -315,6 +317,9 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
                 } else {
                     Connection::new(stream, peer, limits).serve(handler).await;
                 }
+            }
+            Ok(Err(error)) if refused_certificate(&error) => {
+                tracing::info!(%error, peer = %address, "client certificate refused");
             }
             Ok(Err(error)) => tracing::debug!(%error, peer = %address, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %address, "TLS handshake too slow"),

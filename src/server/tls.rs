@@ -1,18 +1,21 @@
 //! TLS on the public listener: certificates chosen by name, and made anew when their files change.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use rustls::{
-    RootCertStore, ServerConfig,
+    HandshakeKind, RootCertStore, ServerConfig, ServerConnection,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier},
+    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
 use thiserror::Error;
+use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use webpki::EndEntityCert;
 
 /// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
@@ -57,12 +60,158 @@ pub enum TlsError {
     },
 }
 
-/// Reads the files.
-///
-/// # Errors
-/// [`TlsError`] names the key and the file at fault.
-pub fn server_config(params: &Params) -> Result<ServerConfig, TlsError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+/// TLS as the listener speaks it at present.
+#[derive(Debug)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    peers: Option<Peers>,
+}
+
+/// Who may connect.
+#[derive(Debug)]
+struct Peers {
+    authorities: Vec<CertificateDer<'static>>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// Peers resume sessions by tickets, on any worker. What was given out under `before` stays good under new
+    /// certificates of ours, but not under other authorities: a ticket stands for a peer's certificate, which none of
+    /// them may have issued.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the key and the file at fault.
+    pub fn read(params: &Params, before: Option<&Self>) -> Result<Self, TlsError> {
+        let peers = Peers::read(params)?;
+        let mut config = server_config(params, peers.as_ref())?;
+        let authorities = |peers: &Option<Peers>| {
+            peers
+                .as_ref()
+                .map_or_else(Vec::new, |peers| peers.authorities.clone())
+        };
+        match before.filter(|before| authorities(&before.peers) == authorities(&peers)) {
+            Some(before) => {
+                config.ticketer = Arc::clone(&before.config.ticketer);
+                config.session_storage = Arc::clone(&before.config.session_storage);
+            }
+            None => {
+                config.ticketer =
+                    aws_lc_rs::Ticketer::new().map_err(|source| TlsError::Rejected {
+                        key: "listen.tls",
+                        source,
+                    })?;
+            }
+        }
+        Ok(Self {
+            config: Arc::new(config),
+            peers,
+        })
+    }
+
+    /// Shakes hands. A caller that speaks plain HTTP is told so.
+    ///
+    /// # Errors
+    /// The stream's; a handshake that fails has a [`rustls::Error`] in it.
+    pub async fn accept(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
+            tell_plain(&mut stream).await;
+            return Err(io::Error::other("plain HTTP on a port for HTTPS"));
+        }
+        let stream = TlsAcceptor::from(Arc::clone(&self.config))
+            .accept(stream)
+            .await?;
+        self.check_resumed(stream.get_ref().1)
+            .map_err(io::Error::other)?;
+        Ok(stream)
+    }
+
+    /// A resumed session has the certificate that its first handshake was made with; nothing but this looks at it again,
+    /// and every resumption gives a new ticket: an expired certificate would stay good for as long as its peer comes back.
+    fn check_resumed(&self, connection: &ServerConnection) -> Result<(), rustls::Error> {
+        let Some(peers) = &self.peers else {
+            return Ok(());
+        };
+        if connection.handshake_kind() != Some(HandshakeKind::Resumed) {
+            return Ok(());
+        }
+        let now = self.config.time_provider.current_time();
+        match (connection.peer_certificates().unwrap_or_default(), now) {
+            ([certificate, intermediates @ ..], Some(now)) => peers
+                .verifier
+                .verify_client_cert(certificate, intermediates, now)
+                .map(drop),
+            ([], _) => Err(rustls::Error::NoCertificatesPresented),
+            (_, None) => Err(rustls::Error::FailedToGetCurrentTime),
+        }
+    }
+}
+
+/// Whether a handshake failed because of the peer's certificate, which its owner will ask about.
+#[must_use]
+pub fn refused_certificate(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(
+        error,
+        Some(rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_))
+    )
+}
+
+/// What a caller hears that speaks plain HTTP to the TLS port.
+const PLAIN: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n\
+Connection: close\r\n\r\nThis port speaks HTTPS; what came is plain HTTP\n";
+
+/// So much of what such a caller sends is read at most, so that the answer arrives.
+const MAX_PLAIN_BYTES: usize = 64 * 1024;
+
+async fn tell_plain(stream: &mut TcpStream) {
+    if stream.try_write(PLAIN).is_err()
+        || rustix::net::shutdown(&*stream, rustix::net::Shutdown::Write).is_err()
+    {
+        return;
+    }
+    let mut waste = [0; 4096];
+    let mut read = 0;
+    while read < MAX_PLAIN_BYTES {
+        match stream.read(&mut waste).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => read += count,
+        }
+    }
+}
+
+impl Peers {
+    fn read(params: &Params) -> Result<Option<Self>, TlsError> {
+        if params.client_ca.is_empty() {
+            return Ok(None);
+        }
+        let key = "listen.tls.client_ca";
+        let mut authorities = Vec::new();
+        for path in &params.client_ca {
+            authorities.extend(certificates(path, key)?);
+        }
+        authorities.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+        authorities.dedup();
+        let roots = Arc::new(roots(&params.client_ca, key)?);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+            .build()
+            .map_err(|error| TlsError::File {
+                key,
+                path: params.client_ca.first().cloned().unwrap_or_default(),
+                reason: error.to_string(),
+            })?;
+        Ok(Some(Self {
+            authorities,
+            verifier,
+        }))
+    }
+}
+
+fn server_config(params: &Params, peers: Option<&Peers>) -> Result<ServerConfig, TlsError> {
     let mut keys = Vec::new();
     for (certificate, key) in params.certificates.iter().zip(&params.keys) {
         keys.push(Arc::new(certified_key(
@@ -72,22 +221,15 @@ pub fn server_config(params: &Params) -> Result<ServerConfig, TlsError> {
             "listen.tls.key",
         )?));
     }
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|source| TlsError::Rejected {
             key: "listen.tls",
             source,
         })?;
-    let builder = if params.client_ca.is_empty() {
-        builder.with_no_client_auth()
-    } else {
-        let roots = Arc::new(roots(&params.client_ca, "listen.tls.client_ca")?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-        builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::File {
-            key: "listen.tls.client_ca",
-            path: params.client_ca.first().cloned().unwrap_or_default(),
-            reason: error.to_string(),
-        })?)
+    let builder = match peers {
+        None => builder.with_no_client_auth(),
+        Some(peers) => builder.with_client_cert_verifier(Arc::clone(&peers.verifier)),
     };
     let mut config = builder.with_cert_resolver(Arc::new(ByName(keys)));
     if params.http2 {
@@ -171,7 +313,8 @@ fn unreadable(key: &'static str, path: &Path, error: &rustls::pki_types::pem::Er
     }
 }
 
-/// The first certificate that is for the name asked for, else the first of all.
+/// The first certificate that is for the name asked for, else the first of all; of several kinds of key, one that the
+/// peer can verify.
 #[derive(Debug)]
 struct ByName(Vec<Arc<CertifiedKey>>);
 
@@ -184,10 +327,17 @@ impl ResolvesServerCert for ByName {
                 })
             })
         };
+        let verifiable =
+            |key: &CertifiedKey| key.key.choose_scheme(hello.signature_schemes()).is_some();
         let asked = hello
             .server_name()
             .and_then(|name| ServerName::try_from(name).ok());
-        let named = asked.and_then(|name| self.0.iter().find(|key| fits(&name, key)));
-        named.or_else(|| self.0.first()).cloned()
+        let keys = || self.0.iter();
+        let named = asked.and_then(|name| keys().find(|key| verifiable(key) && fits(&name, key)));
+        // With nothing that fits, the library says so with the alert that is meant for it.
+        named
+            .or_else(|| keys().find(|key| verifiable(key)))
+            .or_else(|| self.0.first())
+            .cloned()
     }
 }
