@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
     process::{Command, ExitStatus, Stdio},
-    sync::{Arc, Condvar, Mutex},
+    sync::{Arc, Condvar, Mutex, PoisonError},
 };
 
 use super::PATIENCE;
@@ -93,7 +93,9 @@ impl Log {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        self.0.0.lock().unwrap().clone()
+        // Also after a test has failed while it waited: what is there is shown.
+        let lines = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.clone()
     }
 
     /// Waits for a line of which `wanted` makes something.

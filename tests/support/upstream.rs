@@ -281,7 +281,11 @@ impl Upstream {
 
     /// An API behind TLS with this certificate.
     pub fn over_tls(certificate: &Certificate) -> Self {
-        let config = certificate.server();
+        Self::over_tls_with(certificate.server())
+    }
+
+    /// An API behind TLS as configured.
+    pub fn over_tls_with(config: Arc<rustls::ServerConfig>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let handler = by_reply(|_| Reply::ok("hello from the API\n"));

@@ -1,0 +1,69 @@
+//! Which of several certificates is shown.
+
+use rustls::version::{TLS12, TLS13};
+
+use super::{
+    authority::{Authority, Good, rsa_key},
+    caller::{Caller, with_certificates},
+};
+use crate::support::Upstream;
+
+#[test]
+fn the_name_asked_for_chooses_the_certificate() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let one = authority.server(&["localhost", "one.test"]);
+    let two = authority.server(&["two.test", "*.two.test"]);
+    let proxy = with_certificates(&api, &[("one", &one), ("two", &two)]).start();
+    let caller = Caller::trusting(&authority);
+    for (name, shown) in [
+        ("localhost", &one),
+        ("one.test", &one),
+        ("two.test", &two),
+        ("TWO.test", &two),
+        ("deep.two.test", &two),
+    ] {
+        let heard = caller.ask(proxy.address(), name).unwrap().ok();
+        assert_eq!(heard.certificate, shown.der(), "{name}");
+    }
+    // A name that none has, and a caller that tells none, are shown the first.
+    let error = caller
+        .ask(proxy.address(), "three.test")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("localhost") && error.contains("one.test"),
+        "{error}"
+    );
+    let heard = Caller::trusting(&authority).nameless().ask_proxy(&proxy);
+    assert_eq!(heard.unwrap().ok().certificate, one.der());
+    assert_eq!(api.count(), 6);
+}
+
+#[test]
+fn of_two_certificates_for_a_name_one_is_shown_that_the_caller_can_verify() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let ecdsa = authority.server(&["localhost"]);
+    let rsa = authority.sign(&["localhost"], Good::NOW, rsa_key());
+    let proxy = with_certificates(&api, &[("ecdsa", &ecdsa), ("rsa", &rsa)]).start();
+    let ask = |algorithms: &str| {
+        let output = std::process::Command::new("openssl")
+            .args([
+                "s_client",
+                "-connect",
+                &proxy.address().to_string(),
+                "-servername",
+                "localhost",
+            ])
+            .args(["-sigalgs", algorithms])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(ask("rsa_pss_rsae_sha256:rsa_pkcs1_sha256").contains("Peer signature type: RSA-PSS"));
+    assert!(ask("ecdsa_secp256r1_sha256").contains("Peer signature type: ECDSA"));
+    for versions in [&TLS12, &TLS13] {
+        let heard = Caller::new(&authority, None, &[versions]).ask_proxy(&proxy);
+        assert_eq!(heard.unwrap().ok().certificate, ecdsa.der());
+    }
+}

@@ -1,0 +1,205 @@
+//! TLS to the API: whom the proxy believes, what it shows, and when an answer is whole.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::{
+    RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+
+use super::{
+    authority::{Authority, Good, Identity, paths},
+    resumption::reload,
+};
+use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, within};
+
+fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
+    let builder = ServerConfig::builder();
+    let builder = match peers {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            let root = CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap();
+            roots.add(root).unwrap();
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
+                .build()
+                .unwrap();
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let chain = vec![identity.der()];
+    Arc::new(builder.with_single_cert(chain, identity.private()).unwrap())
+}
+
+fn trusting(builder: Builder, authority: &Authority) -> Builder {
+    let path = authority.write(builder.directory(), "api");
+    builder.config(&format!(
+        "upstream.tls.ca = '{}'\noperation = [{{ path = '/open', access = ['anonymous'] }}]",
+        path.display()
+    ))
+}
+
+#[test]
+fn an_api_that_is_not_the_right_one_is_502_and_the_log_says_why() {
+    let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
+    let expired = authority.sign(
+        &["localhost"],
+        Good::NO_MORE,
+        rcgen::KeyPair::generate().unwrap(),
+    );
+    for (identity, reason) in [
+        (authority.server(&["elsewhere.test"]), "not valid for name"),
+        (other.server(&["localhost"]), "UnknownIssuer"),
+        (expired, "expired"),
+    ] {
+        let api = Upstream::over_tls_with(server(&identity, None));
+        let proxy = trusting(Proxy::in_front_of(&api), &authority).start();
+        let answer = proxy.send(Call::get("/open"));
+        answer.has_status(502);
+        assert!(!answer.text().contains("certificate"), "{answer:?}");
+        proxy.log().wait_for(reason, |line| {
+            (line.contains("certificate") && line.contains(reason)).then_some(())
+        });
+        assert_eq!(api.count(), 0);
+    }
+}
+
+#[test]
+fn the_name_to_be_shown_can_be_another_than_the_address() {
+    let authority = Authority::new("CA");
+    let api = Upstream::over_tls_with(server(&authority.server(&["elsewhere.test"]), None));
+    let proxy = trusting(Proxy::in_front_of(&api), &authority)
+        .config("upstream.tls.server_name = 'elsewhere.test'")
+        .start();
+    proxy.send(Call::get("/open")).has_status(200);
+}
+
+#[test]
+fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
+    let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
+    let identity = authority.server(&["localhost"]);
+    let api = Upstream::over_tls_with(server(&identity, Some(&authority)));
+
+    let without = trusting(Proxy::in_front_of(&api), &authority).start();
+    without.send(Call::get("/open")).has_status(502);
+    without
+        .log()
+        .wait_for("that a certificate is missing", |line| {
+            line.contains("CertificateRequired").then_some(())
+        });
+
+    let builder = trusting(Proxy::in_front_of(&api), &authority);
+    other.peer(Good::NOW).write(builder.directory(), "own");
+    let (certificate, key) = paths(builder.directory(), "own");
+    let proxy = builder
+        .config(&format!(
+            "upstream.tls.certificate = '{}'\nupstream.tls.key = '{}'",
+            certificate.display(),
+            key.display()
+        ))
+        .start();
+    proxy.send(Call::get("/open")).has_status(502);
+    assert_eq!(api.count(), 0);
+
+    // Renewed on the disk: nobody has to tell the proxy.
+    let right = authority.peer(Good::NOW);
+    fs::write(&certificate, &right.certificate).unwrap();
+    proxy.log().wait_for("the half-written pair", |line| {
+        (line.contains("the certificates stay as they were") && line.contains("upstream.tls.key"))
+            .then_some(())
+    });
+    fs::write(&key, &right.key).unwrap();
+    within(Duration::from_secs(20), "the new certificate", || {
+        (proxy.send(Call::get("/open")).status == 200).then_some(())
+    });
+
+    // And by SIGHUP, on connections that are kept too.
+    other.peer(Good::NOW).write(proxy.directory(), "own");
+    reload(&proxy);
+    let count = api.count();
+    proxy.send(Call::get("/open")).has_status(502);
+    assert_eq!(api.count(), count);
+}
+
+/// An API that answers every connection with `answer`, and ends it properly or not.
+fn answering(authority: &Authority, answer: &'static str, proper: bool) -> SocketAddr {
+    let config = server(&authority.server(&["localhost"]), None);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                head.extend(byte);
+            }
+            drop(stream.write_all(answer.as_bytes()));
+            if proper {
+                stream.conn.send_close_notify();
+            }
+            drop(stream.flush());
+        }
+    });
+    address
+}
+
+#[test]
+fn an_answer_until_close_is_whole_only_with_close_notify() {
+    let authority = Authority::new("CA");
+    let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nas far as it goes";
+    for proper in [true, false] {
+        let address = answering(&authority, answer, proper);
+        let url = format!("https://localhost:{}", address.port());
+        let proxy = trusting(Builder::in_front_of_url(&url), &authority).start();
+        // To HTTP/1.1 as chunks, whose last one tells; to HTTP/1.0 by the end of the connection.
+        let mut caller = proxy.connect();
+        caller.send(&proxy.wire(&Call::get("/open")));
+        match caller.try_answer("GET") {
+            Ok(Some(answer)) => {
+                assert!(proper && answer.text() == "as far as it goes", "{answer:?}")
+            }
+            Ok(None) | Err(_) => assert!(!proper),
+        }
+        let mut old = proxy.connect();
+        old.send(format!("GET /open HTTP/1.0\r\nHost: {}\r\n\r\n", proxy.host()).as_bytes());
+        match old.try_answer("GET") {
+            Ok(Some(answer)) => {
+                assert!(proper && answer.text() == "as far as it goes", "{answer:?}")
+            }
+            Ok(None) | Err(_) => assert!(!proper),
+        }
+    }
+}
+
+#[test]
+fn an_answer_with_a_length_is_whole_without_close_notify() {
+    let authority = Authority::new("CA");
+    let whole = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nwhole";
+    let address = answering(&authority, whole, false);
+    let url = format!("https://localhost:{}", address.port());
+    let proxy = trusting(Builder::in_front_of_url(&url), &authority).start();
+    assert_eq!(
+        proxy.send(Call::get("/open")).has_status(200).text(),
+        "whole"
+    );
+
+    let cut = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 50\r\n\r\ncut";
+    let address = answering(&authority, cut, true);
+    let url = format!("https://localhost:{}", address.port());
+    let proxy = trusting(Builder::in_front_of_url(&url), &authority).start();
+    let mut caller = Connection::to(proxy.address());
+    caller.send(&proxy.wire(&Call::get("/open")));
+    assert!(
+        caller.try_answer("GET").is_err(),
+        "a proper end makes a cut answer no longer"
+    );
+}
