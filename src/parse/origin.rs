@@ -332,18 +332,33 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
         })
 }
 
-/// An address as proxies write it: alone, with a port, or an IPv6 address in brackets.
+/// An address as proxies write it: alone, an IPv4 one with a port, or an IPv6 one in brackets, with a port or without
+/// (RFC 7239 §6). What has anything else in it is no address, and not half of one.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Some(address.to_canonical());
-    }
-    if let Some(rest) = text.strip_prefix('[') {
-        let (address, _) = rest.split_once(']')?;
-        return address.parse::<IpAddr>().ok();
-    }
-    let (address, _) = text.rsplit_once(':')?;
-    address.parse::<IpAddr>().ok()
+    let address = if let Some(rest) = text.strip_prefix('[') {
+        let (address, port) = rest.split_once(']')?;
+        if !port.is_empty() && !is_node_port(port.strip_prefix(':')?) {
+            return None;
+        }
+        IpAddr::V6(address.parse().ok()?)
+    } else if let Ok(address) = text.parse() {
+        address
+    } else {
+        let (address, port) = text.split_once(':')?;
+        if !is_node_port(port) {
+            return None;
+        }
+        IpAddr::V4(address.parse().ok()?)
+    };
+    Some(address.to_canonical())
+}
+
+/// A port, or a word that stands for one and begins with `_`.
+fn is_node_port(text: &str) -> bool {
+    let digits = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    digits || text.len() > 1 && text.starts_with('_') && text.bytes().all(is_word_byte)
 }
 
 #[cfg(test)]

@@ -195,3 +195,40 @@ fn the_longest_prefix_on_a_segment_boundary_wins() {
     let restored = chosen(&urls[..1], PrefixMode::Restore, "a", true, "/y");
     assert_eq!(restored.as_deref(), Some("https://a/v1"));
 }
+
+#[test]
+fn a_forwarded_address_is_whole_or_none() {
+    for (text, address) in [
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:80", "192.0.2.1"),
+        ("192.0.2.1:_x.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:65535", "2001:db8::1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("[::ffff:192.0.2.1]:80", "192.0.2.1"),
+    ] {
+        let found = parse_address(text.as_bytes()).map(|found| found.to_string());
+        assert_eq!(found.as_deref(), Some(address), "{text}");
+    }
+    for text in [
+        "",
+        "unknown",
+        "_hidden",
+        "192.0.2.1:",
+        "192.0.2.1:x",
+        "192.0.2.1:80x",
+        "192.0.2.1:123456",
+        "192.0.2.1:_",
+        "::e:7*",
+        "2001:db8::1:x",
+        "[192.0.2.1]",
+        "[2001:db8::1]x",
+        "[2001:db8::1]:",
+        "[2001:db8::1",
+        "2001:db8::1]",
+        "[2001:db8::1%eth0]",
+    ] {
+        assert_eq!(parse_address(text.as_bytes()), None, "{text}");
+    }
+}
