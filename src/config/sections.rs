@@ -113,7 +113,7 @@ section! {
 }
 
 section! {
-    /// TLS to an https:// API.
+    /// TLS to an https:// API. Read anew on SIGHUP and when a file changes.
     UpstreamTls["upstream.tls"] {
         /// The authorities to trust, PEM.
         ca: Vec<PathBuf> = absent "the system's", r#""api-ca.pem""#, check distinct;
