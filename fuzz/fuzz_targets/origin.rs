@@ -157,12 +157,13 @@ fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
     if address == peer {
         return;
     }
-    let text: Vec<u8> = head
-        .fields
-        .iter()
-        .filter(|field| field.name.to_ascii_lowercase().ends_with(b"for") || field.name.eq_ignore_ascii_case(b"forwarded"))
-        .flat_map(|field| [field.value, b","].concat())
-        .collect();
+    let lines = |name: &str| -> Vec<u8> {
+        let named = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
+        named.flat_map(|field| [field.value, b","].concat()).collect()
+    };
+    // The one field counts only where the other is not.
+    let plain = lines("x-forwarded-for");
+    let text = if plain.is_empty() { lines("forwarded") } else { plain };
     let text = String::from_utf8_lossy(&text).into_owned();
     let is_end = |character: char| !character.is_ascii_hexdigit() && character != ':' && character != '.';
     let mut untrusted_behind = false;
