@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use thiserror::Error;
 
-use super::services::Services;
+use super::{descriptors, services::Services};
 use crate::{
     config::{
         self, ApiUrl, CallerKind, Config, Enforcement, ForbiddenStatus, PathPolicy, UpstreamHost,
@@ -82,7 +82,10 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         upstream: upstream_params(config)?,
         realm: config.service.realm.clone(),
         access_log: config.log.access,
-        concurrent_requests: config.limits.concurrent_requests.get() as usize,
+        concurrent_requests: descriptors::at_most(
+            config.limits.concurrent_requests.get() as usize,
+            descriptors::limit(),
+        ),
         origins,
     })
 }

@@ -3,6 +3,7 @@
 
 mod admin_listener;
 mod certificates;
+mod descriptors;
 pub mod live;
 pub mod services;
 mod signals;
@@ -147,7 +148,8 @@ impl App {
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
-        let descriptors = raise_descriptor_limit();
+        descriptors::raise_limit();
+        let descriptors = descriptors::limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
@@ -178,8 +180,9 @@ impl App {
             .limits
             .connections_per_address
             .map(std::num::NonZeroU32::get);
-        let connections = connections_within(descriptors, config.limits.connections.get() as usize);
-        if connections < config.limits.connections.get() as usize {
+        let wanted = config.limits.connections.get() as usize;
+        let connections = descriptors::at_most(wanted, descriptors);
+        if connections < wanted {
             tracing::warn!(
                 connections,
                 descriptors,
@@ -441,48 +444,4 @@ fn tls_params(config: &Config) -> Option<tls::Params> {
         client_ca: config.listen.tls.client_ca.clone(),
         http2: config.listen.http2,
     })
-}
-
-/// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.
-const OWN_DESCRIPTORS: u64 = 64;
-
-/// How many callers' connections that many descriptors serve, at most `wanted`. Each may need one to the API as well. With
-/// more let in than that, callers who do nothing could take the descriptors by which the others are served, and the
-/// operator's too.
-fn connections_within(descriptors: Option<u64>, wanted: usize) -> usize {
-    let Some(descriptors) = descriptors else {
-        return wanted;
-    };
-    let served = descriptors.saturating_sub(OWN_DESCRIPTORS) / 2;
-    usize::try_from(served).map_or(wanted, |served| wanted.min(served.max(1)))
-}
-
-/// Lets the process have as many descriptors as it may; how many that are, if there is a limit.
-fn raise_descriptor_limit() -> Option<u64> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the descriptor limit stays as it is");
-    }
-    getrlimit(Resource::Nofile).current
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_more_callers_are_let_in_than_descriptors_serve() {
-        for (descriptors, wanted, connections) in [
-            (None, 10_000, 10_000),
-            (Some(1_048_576), 10_000, 10_000),
-            (Some(20_064), 10_000, 10_000),
-            (Some(1_024), 10_000, 480),
-            (Some(1_024), 100, 100),
-            (Some(10), 100, 1),
-        ] {
-            assert_eq!(connections_within(descriptors, wanted), connections);
-        }
-    }
 }

@@ -1,10 +1,13 @@
 //! Calls that are served: signed, forwarded as HTTP/1.1, answered.
 
-use std::sync::{Arc, Barrier};
+use std::{
+    sync::{Arc, Barrier, Condvar, Mutex},
+    time::Duration,
+};
 
 use crate::{
     client::{Client, run},
-    support::{Call, Placement, Proxy, Reply, Upstream},
+    support::{Call, Placement, Proxy, Reply, Upstream, proxy::Builder},
 };
 
 #[test]
@@ -206,6 +209,78 @@ fn requests_of_one_connection_run_beside_each_other() {
             assert_eq!(call.await.unwrap().text(), "together");
         }
     });
+}
+
+/// One caller asks for more at once than is served: `served` are, the others get 503, and then all are served again.
+fn only_so_many_are_served(proxy: Builder, api: &Upstream, gate: &Gate, served: usize) {
+    let proxy = proxy.start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let client = Client::to(&proxy).await;
+        let call = |n: usize| {
+            let mut client = client.clone();
+            let call = Call::get(&format!("/{n}")).by(&consumer).with(&token);
+            tokio::spawn(async move { client.send(call).await })
+        };
+        let held: Vec<_> = (0..served).map(call).collect();
+        while api.count() < served {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for n in served..served + 20 {
+            let answer = call(n).await.unwrap().has_status(503);
+            assert!(answer.fields.contains_key("retry-after"));
+        }
+        proxy.ask_admin("/readyz").has_status(200);
+        gate.open();
+        for call in held {
+            call.await.unwrap().has_status(200);
+        }
+        for n in 0..served {
+            call(n).await.unwrap().has_status(200);
+        }
+    });
+    assert_eq!(api.count(), 2 * served);
+}
+
+#[test]
+fn so_many_requests_are_served_at_once_as_the_limit_says() {
+    let gate = Gate::default();
+    let api = gate.api();
+    let proxy = Proxy::in_front_of(&api).config("limits.concurrent_requests = 7");
+    only_so_many_are_served(proxy, &api, &gate, 7);
+}
+
+#[test]
+fn streams_cannot_take_the_descriptors_of_others() {
+    let gate = Gate::default();
+    let api = gate.api();
+    // 100 less the 64 that are the program's own: 18 requests, each with a connection to the API.
+    let proxy = Proxy::in_front_of(&api).descriptors(100);
+    only_so_many_are_served(proxy, &api, &gate, 18);
+}
+
+/// What an API waits for before it answers.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn api(&self) -> Upstream {
+        let gate = self.clone();
+        Upstream::replying(move |_| {
+            let (open, opened) = &*gate.0;
+            drop(
+                opened
+                    .wait_while(open.lock().unwrap(), |open| !*open)
+                    .unwrap(),
+            );
+            Reply::ok("at last")
+        })
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
 }
 
 #[test]

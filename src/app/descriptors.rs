@@ -1,0 +1,50 @@
+//! How many callers and requests the process's descriptors serve.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Descriptors that are not callers': the store, the listeners, the admin listener's connections, a reload.
+const OWN: u64 = 64;
+
+/// Lets the process have as many descriptors as it may.
+pub(super) fn raise_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the descriptor limit stays as it is");
+    }
+}
+
+/// How many descriptors the process may have, if there is a limit.
+pub(super) fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// How many callers' connections, and as many requests at once, that many descriptors serve, at most `wanted`. Each request
+/// may need a connection to the API. With more let in than that, callers who do nothing could take the descriptors by
+/// which the others are served, and the operator's too; and one caller of HTTP/2 could, by its streams.
+pub(super) fn at_most(wanted: usize, descriptors: Option<u64>) -> usize {
+    let Some(descriptors) = descriptors else {
+        return wanted;
+    };
+    let served = descriptors.saturating_sub(OWN) / 2;
+    usize::try_from(served).map_or(wanted, |served| wanted.min(served.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_let_in_than_descriptors_serve() {
+        for (descriptors, wanted, served) in [
+            (None, 10_000, 10_000),
+            (Some(1_048_576), 10_000, 10_000),
+            (Some(20_064), 10_000, 10_000),
+            (Some(1_024), 10_000, 480),
+            (Some(1_024), 100, 100),
+            (Some(10), 100, 1),
+        ] {
+            assert_eq!(at_most(wanted, descriptors), served);
+        }
+    }
+}
