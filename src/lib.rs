@@ -30,6 +30,7 @@
 //! | `store` | what is kept, and the cache in front of it |
 //! | `nonce` `oauth` `telemetry` `transport` | used nonces, RFC 5849 as pure functions, logs and metrics, byte streams |
 //! | `clock` `http1` `names` `secret` | the ground |
+//! | `scan` | looking through bytes |
 //!
 //! `tests/layers.rs` holds the sources to this table.
 
@@ -53,6 +54,7 @@ pub mod proxy;
 pub mod refusal;
 pub mod respond;
 pub mod route;
+pub mod scan;
 pub mod secret;
 pub mod server;
 pub mod store;

@@ -5,7 +5,7 @@
 use countersign::{
     http1::{
         framing::{self, Framing},
-        head::{HeadEnd, HeadError, HeadLimits, RequestHead, Version},
+        head::{HeadError, HeadLimits, HeadLines, RequestHead, Version},
         pool::Buffer,
     },
     parse::signed::is_form,
@@ -24,20 +24,20 @@ fuzz_target!(|input: &[u8]| {
     let Some((cuts, input)) = input.split_at_checked(2) else {
         return;
     };
-    let whole = HeadEnd::default().find(input, LIMITS.head_bytes);
-    let mut end = HeadEnd::default();
+    let whole = HeadLines::default().find(input, &LIMITS);
+    let mut lines = HeadLines::default();
     let mut arrived = 0;
     let mut found = Ok(None);
     for piece in model::pieces(input, cuts) {
         arrived += piece.len();
-        found = end.find(&input[..arrived], LIMITS.head_bytes);
+        found = lines.find(&input[..arrived], &LIMITS);
         if found != Ok(None) {
             break;
         }
     }
     match (whole, found) {
         // Which of two faults comes first may depend on the pieces; that there is one may not.
-        (Err(HeadError::TooLarge), Err(HeadError::LineEnd)) | (Err(HeadError::LineEnd), Err(HeadError::TooLarge)) => {}
+        (Err(HeadError::TooLarge), Err(_)) | (Err(_), Err(HeadError::TooLarge)) => {}
         _ => assert_eq!(whole, found),
     }
     let end = model::head_end(input);
@@ -45,6 +45,10 @@ fuzz_target!(|input: &[u8]| {
         Ok(Some(length)) => assert_eq!(end, model::Found::Whole(length)),
         Ok(None) => assert_eq!(end, model::Found::Incomplete),
         Err(HeadError::LineEnd) => assert_eq!(end, model::Found::Wrong),
+        Err(HeadError::TooManyFields) => {
+            let lines = input.iter().filter(|&&byte| byte == b'\n').count();
+            assert!(lines > LIMITS.head_fields + 1);
+        }
         Err(error) => {
             assert_eq!(error, HeadError::TooLarge);
             assert!(input.len() >= LIMITS.head_bytes);

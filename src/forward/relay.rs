@@ -15,7 +15,7 @@ use crate::{
     http1::{
         body::{Body, BodyError},
         framing::{self, Framing},
-        head::{HeadEnd, HeadLimits, ResponseHead},
+        head::{HeadLimits, HeadLines, ResponseHead},
         write,
     },
     refusal::{Failure, Fault, Refusal},
@@ -132,7 +132,7 @@ pub async fn request(
 ) -> Result<ResponseHead, NoAnswer> {
     let body_timeout = caller.limits.body_timeout;
     for _ in 0..MAX_INTERIM {
-        let mut end = HeadEnd::default();
+        let mut lines = HeadLines::default();
         let mut sent = false;
         let mut armed = false;
         let length = poll_fn(|context| {
@@ -151,7 +151,7 @@ pub async fn request(
             }
             loop {
                 let unread = upstream.input.unread();
-                match end.find(unread, limits.head_bytes) {
+                match lines.find(unread, limits) {
                     Ok(Some(length)) => return Poll::Ready(Ok(length)),
                     Ok(None) => {}
                     Err(error) => return Poll::Ready(Err(broken(&error).into())),
@@ -187,7 +187,7 @@ pub async fn request(
         })
         .await?;
         let bytes = upstream.input.split(length);
-        let head = ResponseHead::parse(bytes, limits).map_err(|error| broken(&error))?;
+        let head = ResponseHead::of(lines, bytes).map_err(|error| broken(&error))?;
         match (head.status, upgrade) {
             (101, Some(handshake)) => {
                 handshake.check(&head)?;

@@ -83,7 +83,7 @@ fn request_line(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>) {
 
 fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: &Permit) {
     let fields = &outline.head.fields;
-    let named = fields.has(Name::Connection);
+    let named = framing::names_fields(fields);
     for field in fields.iter() {
         // Whoever could have these two taken out would change what the API reads in a body that is signed.
         let of_the_body = matches!(field.known, Name::ContentType | Name::ContentEncoding);

@@ -61,7 +61,7 @@ pub fn write(
     out.push(b' ');
     out.extend_from_slice(head.reason());
     out.extend_from_slice(b"\r\n");
-    let named = head.fields.has(Name::Connection);
+    let named = framing::names_fields(&head.fields);
     for field in head.fields.iter() {
         match field.known {
             name if name.is_hop_by_hop() => continue,

@@ -130,21 +130,34 @@ pub fn persistence(fields: &Fields, version: Version) -> Result<Persistence, Fra
     let mut close = false;
     let mut keep_alive = version != Version::Http10;
     let mut names_fields = false;
-    for option in fields.all(Name::Connection).flat_map(list) {
-        if option.eq_ignore_ascii_case(b"close") {
-            close = true;
-        } else if option.eq_ignore_ascii_case(b"keep-alive") {
+    for value in fields.all(Name::Connection) {
+        // Nearly every line says only this.
+        if value.eq_ignore_ascii_case(b"keep-alive") {
             keep_alive = true;
-        } else if is_token(option) {
-            names_fields = true;
-        } else {
-            return Err(FramingError::Connection);
+            continue;
+        }
+        for option in list(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                close = true;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                keep_alive = true;
+            } else if is_token(option) {
+                names_fields = true;
+            } else {
+                return Err(FramingError::Connection);
+            }
         }
     }
     Ok(Persistence {
         keep_alive: keep_alive && !close,
         names_fields,
     })
+}
+
+/// Whether a `Connection` line may name fields, so that each has to be looked for with [`is_named_by_connection`].
+#[must_use]
+pub fn names_fields(fields: &Fields) -> bool {
+    persistence(fields, Version::Http11).map_or(true, |persistence| persistence.names_fields)
 }
 
 /// Whether a `Connection` line names the field (RFC 9110 §7.6.1: "an intermediary MUST parse a received Connection

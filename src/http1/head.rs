@@ -1,15 +1,22 @@
 //! Message heads (RFC 9112 §2 to §5): found, parsed and kept as spans of the bytes that arrived.
 
-use std::cell::RefCell;
+mod fields;
+mod lines;
 
 use memchr::memchr;
 use thiserror::Error;
 
+use self::fields::{FieldSpan, Span};
+pub use self::{
+    fields::{Field, Fields, Repeated},
+    lines::HeadLines,
+};
 use super::{
     name::Name,
     pool::Buffer,
     token::{is_token, is_token_byte, trim},
 };
+use crate::scan::{BLOCK_BYTES, Block, padded};
 
 /// What is wrong with a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -68,125 +75,6 @@ pub enum Version {
     Http2,
 }
 
-/// A span of the head's bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Span {
-    start: u32,
-    end: u32,
-}
-
-impl Span {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "heads are bounded far below 4 GiB"
-    )]
-    const fn new(start: usize, end: usize) -> Self {
-        Self {
-            start: start as u32,
-            end: end as u32,
-        }
-    }
-
-    fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start as usize..self.end as usize]
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct FieldSpan {
-    known: Name,
-    name: Span,
-    value: Span,
-}
-
-/// One field line.
-#[derive(Debug, Clone, Copy)]
-pub struct Field<'a> {
-    /// The name, if it is one the proxy knows.
-    pub known: Name,
-    /// The name as sent.
-    pub name: &'a [u8],
-    /// The value without the white space around it.
-    pub value: &'a [u8],
-}
-
-/// The field lines of a head, in the order they came.
-#[derive(Debug)]
-pub struct Fields {
-    bytes: Buffer,
-    spans: Vec<FieldSpan>,
-}
-
-thread_local! {
-    static FREE_SPANS: RefCell<Vec<Vec<FieldSpan>>> = const { RefCell::new(Vec::new()) };
-}
-
-const MAX_KEPT_SPANS: usize = 512;
-
-impl Fields {
-    fn over(bytes: Buffer) -> Self {
-        let spans = FREE_SPANS.with_borrow_mut(Vec::pop);
-        Self {
-            bytes,
-            spans: spans.unwrap_or_else(|| Vec::with_capacity(24)),
-        }
-    }
-
-    /// All field lines.
-    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.spans.iter().map(|span| Field {
-            known: span.known,
-            name: span.name.of(&self.bytes),
-            value: span.value.of(&self.bytes),
-        })
-    }
-
-    /// The values of all lines of a known name.
-    pub fn all(&self, name: Name) -> impl Iterator<Item = &[u8]> {
-        self.spans
-            .iter()
-            .filter(move |span| span.known == name)
-            .map(|span| span.value.of(&self.bytes))
-    }
-
-    /// The value of the only line of a known name.
-    ///
-    /// # Errors
-    /// [`Repeated`] if there are several lines.
-    pub fn single(&self, name: Name) -> Result<Option<&[u8]>, Repeated> {
-        let mut values = self.all(name);
-        let first = values.next();
-        if values.next().is_some() {
-            Err(Repeated)
-        } else {
-            Ok(first)
-        }
-    }
-
-    /// Whether there is a line of a known name.
-    #[must_use]
-    pub fn has(&self, name: Name) -> bool {
-        self.spans.iter().any(|span| span.known == name)
-    }
-}
-
-impl Drop for Fields {
-    fn drop(&mut self) {
-        let mut spans = std::mem::take(&mut self.spans);
-        spans.clear();
-        let _ = FREE_SPANS.try_with(|free| {
-            let mut free = free.borrow_mut();
-            if free.len() < MAX_KEPT_SPANS && spans.capacity() <= 256 {
-                free.push(spans);
-            }
-        });
-    }
-}
-
-/// A field that may stand once stands twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repeated;
-
 /// The head of a request.
 #[derive(Debug)]
 pub struct RequestHead {
@@ -204,12 +92,18 @@ impl RequestHead {
     /// # Errors
     /// Every [`HeadError`]: nothing is mended or skipped.
     pub fn parse(bytes: Buffer, limits: &HeadLimits) -> Result<Self, HeadError> {
-        let mut lines = Lines::new(&bytes);
-        let line = lines.next()?;
+        let lines = whole(&bytes, limits)?;
+        Self::of(lines, bytes, limits)
+    }
+
+    /// Parses the head whose lines were found in `bytes`, up to its end.
+    ///
+    /// # Errors
+    /// As [`RequestHead::parse`].
+    pub fn of(lines: HeadLines, bytes: Buffer, limits: &HeadLimits) -> Result<Self, HeadError> {
+        let line = lines.first.ok_or(HeadError::StartLine)?;
         let (method, target, version) = request_line(&bytes, line, limits)?;
-        let mut fields = Fields::over(Buffer::none());
-        parse_fields(&bytes, lines, limits, &mut fields.spans)?;
-        fields.bytes = bytes;
+        let fields = parse_fields(lines, bytes)?;
         Ok(Self {
             fields,
             version,
@@ -249,12 +143,18 @@ impl ResponseHead {
     /// # Errors
     /// Every [`HeadError`] but those of the target.
     pub fn parse(bytes: Buffer, limits: &HeadLimits) -> Result<Self, HeadError> {
-        let mut lines = Lines::new(&bytes);
-        let line = lines.next()?;
+        let lines = whole(&bytes, limits)?;
+        Self::of(lines, bytes)
+    }
+
+    /// Parses the head whose lines were found in `bytes`, up to its end.
+    ///
+    /// # Errors
+    /// As [`ResponseHead::parse`].
+    pub fn of(lines: HeadLines, bytes: Buffer) -> Result<Self, HeadError> {
+        let line = lines.first.ok_or(HeadError::StartLine)?;
         let (version, status, reason) = status_line(&bytes, line)?;
-        let mut fields = Fields::over(Buffer::none());
-        parse_fields(&bytes, lines, limits, &mut fields.spans)?;
-        fields.bytes = bytes;
+        let fields = parse_fields(lines, bytes)?;
         Ok(Self {
             fields,
             version,
@@ -270,66 +170,17 @@ impl ResponseHead {
     }
 }
 
-/// Looks for the end of a head in bytes that arrive piece by piece.
-#[derive(Debug, Default)]
-pub struct HeadEnd {
-    /// Everything before is complete lines.
-    line_start: usize,
-    /// Everything before has been searched.
-    searched: usize,
-}
-
-impl HeadEnd {
-    /// Where the head ends, its empty line included, or `None` if more must arrive. `bytes` has the bytes of the
-    /// call before and more behind them.
-    ///
-    /// # Errors
-    /// [`HeadError::LineEnd`] as soon as a line ends with LF alone, [`HeadError::TooLarge`] past `head_bytes`.
-    pub fn find(&mut self, bytes: &[u8], head_bytes: usize) -> Result<Option<usize>, HeadError> {
-        while let Some(offset) = memchr(b'\n', &bytes[self.searched..]) {
-            let end = self.searched + offset;
-            if end == self.line_start || bytes[end - 1] != b'\r' {
-                return Err(HeadError::LineEnd);
-            }
-            let empty = end - 1 == self.line_start;
-            self.line_start = end + 1;
-            self.searched = end + 1;
-            if empty {
-                return if end < head_bytes {
-                    Ok(Some(end + 1))
-                } else {
-                    Err(HeadError::TooLarge)
-                };
-            }
-        }
-        self.searched = bytes.len();
-        if bytes.len() >= head_bytes {
-            Err(HeadError::TooLarge)
-        } else {
-            Ok(None)
-        }
-    }
-}
-
-/// The lines of a head, CRLF taken off; the last one is empty.
-struct Lines<'a> {
-    bytes: &'a [u8],
-    position: usize,
-}
-
-impl<'a> Lines<'a> {
-    const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, position: 0 }
-    }
-
-    fn next(&mut self) -> Result<Span, HeadError> {
-        let start = self.position;
-        let length = memchr(b'\n', &self.bytes[start..]).ok_or(HeadError::LineEnd)?;
-        if length == 0 || self.bytes[start + length - 1] != b'\r' {
-            return Err(HeadError::LineEnd);
-        }
-        self.position = start + length + 1;
-        Ok(Span::new(start, start + length - 1))
+/// The lines of a head that is `bytes` and nothing more.
+fn whole(bytes: &[u8], limits: &HeadLimits) -> Result<HeadLines, HeadError> {
+    let mut lines = HeadLines::default();
+    // Its length has been bounded where it was collected.
+    let limits = HeadLimits {
+        head_bytes: usize::MAX,
+        ..*limits
+    };
+    match lines.find(bytes, &limits)? {
+        Some(length) if length == bytes.len() => Ok(lines),
+        _ => Err(HeadError::LineEnd),
     }
 }
 
@@ -357,11 +208,7 @@ fn request_line(
     }
     let target = &rest[..target_length];
     // RFC 9112 §3.2: visible ASCII without a fragment. Raw bytes beyond ASCII are no URI (RFC 3986 §2).
-    if target.is_empty()
-        || !target
-            .iter()
-            .all(|&byte| byte.is_ascii_graphic() && byte != b'#')
-    {
+    if target.is_empty() || !is_of_uri(target) {
         return Err(HeadError::Target);
     }
     let target_start = start + method_end + 1;
@@ -406,63 +253,72 @@ fn status_line(bytes: &[u8], line: Span) -> Result<(Version, u16, Span), HeadErr
     Ok((version, status, Span::new(end - reason.len(), end)))
 }
 
-fn parse_fields(
-    bytes: &[u8],
-    mut lines: Lines<'_>,
-    limits: &HeadLimits,
-    spans: &mut Vec<FieldSpan>,
-) -> Result<(), HeadError> {
-    spans.clear();
-    // A head that has no control byte anywhere, as nearly every one, need not have each value looked through.
-    let clean = has_no_control_byte(bytes);
-    loop {
-        let line = lines.next()?;
-        let text = line.of(bytes);
-        let start = line.start as usize;
-        match text {
-            [] => return Ok(()),
-            [b' ' | b'\t', ..] => return Err(HeadError::Folded),
-            _ => {}
-        }
-        if spans.len() >= limits.head_fields {
-            return Err(HeadError::TooManyFields);
-        }
-        let name_length = text
-            .iter()
-            .position(|&byte| !is_token_byte(byte))
-            .ok_or(HeadError::FieldName)?;
-        // What ends the name is the colon: white space before it is another reading (RFC 9112 §5.1).
-        if name_length == 0 || text[name_length] != b':' {
-            return Err(HeadError::FieldName);
-        }
-        let raw = &text[name_length + 1..];
-        if !clean && !raw.iter().all(|&byte| is_value_byte(byte)) {
-            return Err(HeadError::FieldValue);
-        }
-        let value = trim(raw);
-        let value_start = value.as_ptr() as usize - bytes.as_ptr() as usize;
-        spans.push(FieldSpan {
-            known: Name::of(&text[..name_length]),
-            name: Span::new(start, start + name_length),
-            value: Span::new(value_start, value_start + value.len()),
-        });
-    }
+/// Whether all bytes are visible ASCII other than `#`.
+fn is_of_uri(target: &[u8]) -> bool {
+    let all = |block: &[u8; BLOCK_BYTES]| {
+        let block = Block::new(block);
+        block.within(b'!', b'~').except(block.equal(b'#')).others() == 0
+    };
+    let (blocks, rest) = target.as_chunks();
+    blocks.iter().all(all) && all(&padded(rest, b'/'))
 }
 
-/// Whether all bytes are those of values, or end lines: as many CR as LF, so that where each LF has its CR there is none
-/// alone. Without a branch in its loop, so that it takes many bytes at a time.
-fn has_no_control_byte(bytes: &[u8]) -> bool {
-    let mut control = false;
-    // The difference of two numbers that are each below the bound of a head, so it cannot come round to 0.
-    let mut returns = 0u32;
-    for &byte in bytes {
-        let line_end = byte == b'\r' || byte == b'\n';
-        control |= !(is_value_byte(byte) | line_end);
-        returns = returns
-            .wrapping_add(u32::from(byte == b'\r'))
-            .wrapping_sub(u32::from(byte == b'\n'));
+/// Reads the lines as fields.
+fn parse_fields(mut lines: HeadLines, bytes: Buffer) -> Result<Fields, HeadError> {
+    for field in &mut *lines.others {
+        *field = read_field(&bytes, field.value, lines.has_control)?;
     }
-    !control && returns == 0
+    Ok(Fields {
+        bytes,
+        spans: lines.others,
+    })
+}
+
+#[inline(always)]
+fn read_field(bytes: &[u8], line: Span, has_control: bool) -> Result<FieldSpan, HeadError> {
+    let text = line.of(bytes);
+    let start = line.start as usize;
+    if let [b' ' | b'\t', ..] = text {
+        return Err(HeadError::Folded);
+    }
+    let name_length = name_length(&bytes[start..], text)?;
+    // What ends the name is the colon: white space before it is another reading (RFC 9112 §5.1).
+    if name_length == 0 || text[name_length] != b':' {
+        return Err(HeadError::FieldName);
+    }
+    let raw = &text[name_length + 1..];
+    // A head that has no control byte anywhere, as nearly every one, need not have each value looked through.
+    if has_control && !raw.iter().all(|&byte| is_value_byte(byte)) {
+        return Err(HeadError::FieldValue);
+    }
+    let value = trim(raw);
+    let value_start = value.as_ptr() as usize - bytes.as_ptr() as usize;
+    Ok(FieldSpan {
+        known: Name::of(&text[..name_length]),
+        name: Span::new(start, start + name_length),
+        value: Span::new(value_start, value_start + value.len()),
+    })
+}
+
+/// Where the token ends that `text` begins with; `behind` is `text` and whatever follows it.
+#[inline(always)]
+fn name_length(behind: &[u8], text: &[u8]) -> Result<usize, HeadError> {
+    // Nearly every name is of letters, digits and hyphens, and short.
+    if let Some(block) = behind.first_chunk() {
+        let block = Block::new(block);
+        let usual = block
+            .letters(b'a', b'z')
+            .or(block.within(b'0', b'9'))
+            .or(block.equal(b'-'));
+        // Where all of them are usual, the name goes on up to the end of the block at least.
+        let length = (usual.others() | 1 << BLOCK_BYTES).trailing_zeros() as usize;
+        if text.get(length) == Some(&b':') {
+            return Ok(length);
+        }
+    }
+    text.iter()
+        .position(|&byte| !is_token_byte(byte))
+        .ok_or(HeadError::FieldName)
 }
 
 /// Visible characters, space, tab and bytes beyond ASCII (RFC 9110 §5.5).

@@ -63,55 +63,111 @@ pub enum Name {
     XForwardedProto,
 }
 
+/// Every known name in lower case, shorter ones first.
+const KNOWN: [(&[u8], Name); 28] = [
+    (b"te", Name::Te),
+    (b"date", Name::Date),
+    (b"host", Name::Host),
+    (b"accept", Name::Accept),
+    (b"cookie", Name::Cookie),
+    (b"expect", Name::Expect),
+    (b"origin", Name::Origin),
+    (b"trailer", Name::Trailer),
+    (b"upgrade", Name::Upgrade),
+    (b"location", Name::Location),
+    (b"forwarded", Name::Forwarded),
+    (b"connection", Name::Connection),
+    (b"keep-alive", Name::KeepAlive),
+    (b"set-cookie", Name::SetCookie),
+    (b"content-type", Name::ContentType),
+    (b"authorization", Name::Authorization),
+    (b"content-length", Name::ContentLength),
+    (b"http2-settings", Name::Http2Settings),
+    (b"sec-fetch-site", Name::SecFetchSite),
+    (b"x-forwarded-for", Name::XForwardedFor),
+    (b"content-encoding", Name::ContentEncoding),
+    (b"proxy-connection", Name::ProxyConnection),
+    (b"x-forwarded-host", Name::XForwardedHost),
+    (b"transfer-encoding", Name::TransferEncoding),
+    (b"x-forwarded-proto", Name::XForwardedProto),
+    (b"proxy-authenticate", Name::ProxyAuthenticate),
+    (b"x-forwarded-prefix", Name::XForwardedPrefix),
+    (b"proxy-authorization", Name::ProxyAuthorization),
+];
+
+/// The longest of [`KNOWN`].
+const LONGEST: usize = 19;
+
+/// Where the names of each length begin in [`KNOWN`]; they end where those of the next length begin.
+const OF_LENGTH: [u8; LONGEST + 2] = {
+    let mut begin = [0; LONGEST + 2];
+    let mut length = 0;
+    let mut at = 0;
+    while length < begin.len() {
+        while at < KNOWN.len() && KNOWN[at].0.len() < length {
+            at += 1;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "there are few names")]
+        let here = at as u8;
+        begin[length] = here;
+        length += 1;
+    }
+    begin
+};
+
+/// The first and last eight bytes of a name, which tell any two of up to sixteen apart, in lower case.
+#[derive(Clone, Copy)]
+struct Key(u64, u64);
+
+const KEYS: [Key; KNOWN.len()] = {
+    let mut keys = [Key(0, 0); KNOWN.len()];
+    let mut at = 0;
+    while at < KNOWN.len() {
+        keys[at] = Key::of(KNOWN[at].0);
+        at += 1;
+    }
+    keys
+};
+
+impl Key {
+    const fn of(name: &[u8]) -> Self {
+        // Of the bytes that a name may have, each capital letter becomes its small one, and none becomes another letter,
+        // a digit or the hyphen: whatever is equal to a known name now differs from it by case alone.
+        const SMALL: u64 = u64::from_ne_bytes([0x20; 8]);
+        if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+            return Self(
+                u64::from_le_bytes(*first) | SMALL,
+                u64::from_le_bytes(*last) | SMALL,
+            );
+        }
+        if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            return Self(first as u64 | SMALL, last as u64 | SMALL);
+        }
+        if let (Some(first), Some(last)) = (name.first(), name.last()) {
+            return Self(*first as u64 | SMALL, *last as u64 | SMALL);
+        }
+        Self(0, 0)
+    }
+}
+
 impl Name {
-    /// Recognises a field name, without regard to case.
+    /// Recognises a field name, without regard to case. The name is a token (RFC 9110 §5.1).
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
-        let candidates: &[(&[u8], Self)] = match name.len() {
-            2 => &[(b"te", Self::Te)],
-            4 => &[(b"host", Self::Host), (b"date", Self::Date)],
-            6 => &[
-                (b"accept", Self::Accept),
-                (b"cookie", Self::Cookie),
-                (b"expect", Self::Expect),
-                (b"origin", Self::Origin),
-            ],
-            7 => &[(b"trailer", Self::Trailer), (b"upgrade", Self::Upgrade)],
-            8 => &[(b"location", Self::Location)],
-            9 => &[(b"forwarded", Self::Forwarded)],
-            10 => &[
-                (b"connection", Self::Connection),
-                (b"keep-alive", Self::KeepAlive),
-                (b"set-cookie", Self::SetCookie),
-            ],
-            12 => &[(b"content-type", Self::ContentType)],
-            13 => &[(b"authorization", Self::Authorization)],
-            14 => &[
-                (b"content-length", Self::ContentLength),
-                (b"sec-fetch-site", Self::SecFetchSite),
-                (b"http2-settings", Self::Http2Settings),
-            ],
-            15 => &[(b"x-forwarded-for", Self::XForwardedFor)],
-            16 => &[
-                (b"x-forwarded-host", Self::XForwardedHost),
-                (b"proxy-connection", Self::ProxyConnection),
-                (b"content-encoding", Self::ContentEncoding),
-            ],
-            17 => &[
-                (b"transfer-encoding", Self::TransferEncoding),
-                (b"x-forwarded-proto", Self::XForwardedProto),
-            ],
-            18 => &[
-                (b"x-forwarded-prefix", Self::XForwardedPrefix),
-                (b"proxy-authenticate", Self::ProxyAuthenticate),
-            ],
-            19 => &[(b"proxy-authorization", Self::ProxyAuthorization)],
-            _ => &[],
+        let length = name.len();
+        let Some(&[begin, end]) = OF_LENGTH.get(length..).and_then(<[u8]>::first_chunk) else {
+            return Self::Other;
         };
-        candidates
-            .iter()
-            .find(|(known, _)| name.eq_ignore_ascii_case(known))
-            .map_or(Self::Other, |&(_, known)| known)
+        let key = Key::of(name);
+        for at in usize::from(begin)..usize::from(end) {
+            if KEYS[at].0 == key.0 && KEYS[at].1 == key.1 {
+                let (known, found) = KNOWN[at];
+                let whole = length <= 16 || name.eq_ignore_ascii_case(known);
+                return if whole { found } else { Self::Other };
+            }
+        }
+        Self::Other
     }
 
     /// Whether the field is about one connection only and never forwarded (RFC 9110 §7.6.1), the fields that
@@ -184,12 +240,34 @@ const fn fold(byte: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::token::is_token_byte;
 
     #[test]
     fn recognises_names_in_any_case() {
+        for (known, name) in KNOWN {
+            assert_eq!(Name::of(known), name);
+            assert_eq!(Name::of(&known.to_ascii_uppercase()), name);
+        }
         assert_eq!(Name::of(b"TRANSFER-encoding"), Name::TransferEncoding);
         assert_eq!(Name::of(b"Transfer_Encoding"), Name::Other);
         assert_eq!(Name::of(b""), Name::Other);
+    }
+
+    #[test]
+    fn names_that_differ_in_any_byte_are_others() {
+        for (known, _) in KNOWN {
+            for at in 0..known.len() {
+                for byte in (0..=u8::MAX).filter(|&byte| is_token_byte(byte)) {
+                    let mut name = known.to_vec();
+                    name[at] = byte;
+                    let alike = KNOWN
+                        .iter()
+                        .find(|(known, _)| name.eq_ignore_ascii_case(known));
+                    let expected = alike.map_or(Name::Other, |&(_, name)| name);
+                    assert_eq!(Name::of(&name), expected, "{}", name.escape_ascii());
+                }
+            }
+        }
     }
 
     #[test]

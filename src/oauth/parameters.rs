@@ -147,6 +147,18 @@ impl Parameters {
         self.sent != 0
     }
 
+    /// Whether that protocol parameter was sent anywhere, right or wrong.
+    #[must_use]
+    pub fn was_sent(&self, parameter: ProtocolParameter) -> bool {
+        self.sent & parameter.bit() != 0
+    }
+
+    /// Whether there is a name that begins with `oauth_`, known or not, in that place.
+    #[must_use]
+    pub fn has_oauth_name_in(&self, place: Place) -> bool {
+        self.oauth_places & place.bit() != 0
+    }
+
     /// The realm of the Authorization value, which is never signed (§3.4.1.3.1).
     #[must_use]
     pub fn realm(&self) -> Option<&[u8]> {

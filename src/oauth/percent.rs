@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use super::sink::Sink;
+use crate::scan::{BLOCK_BYTES, Block};
 
 /// A `%` that two hexadecimal digits do not follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -110,33 +111,19 @@ pub(super) fn unreserved_run(bytes: &[u8]) -> usize {
     tail.map_or(bytes.len(), |tail| at + tail)
 }
 
-/// How many bytes [`reserved_in`] looks at.
-pub(super) const BLOCK_BYTES: usize = 8;
-
 /// Where the first byte stands that is not unreserved.
 ///
-/// Scanning is most of what parsing a request costs, so it is done for the bytes of a whole register at once: in each of them the
-/// highest bit tells the outcome of a comparison.
+/// Scanning is most of what parsing a request costs.
 #[inline(always)]
 pub(super) fn reserved_in(block: &[u8; BLOCK_BYTES]) -> Option<usize> {
-    const fn all(byte: u8) -> u64 {
-        u64::from_le_bytes([byte; BLOCK_BYTES])
-    }
-    // No byte of either summand is above 0x7f or 0x80, so nothing carries over into the next.
-    let at_least = |bytes: u64, bound: u8| bytes + all(0x80 - bound);
-    let within =
-        |bytes: u64, first: u8, last: u8| at_least(bytes, first) & !at_least(bytes, last + 1);
-    let differs = |bytes: u64, byte: u8| at_least(bytes ^ all(byte), 1);
-
-    let sent = u64::from_le_bytes(*block);
-    let bytes = sent & all(0x7f);
-    let letter = within(bytes | all(0x20), b'a', b'z');
+    let block = Block::new(block);
     // From '-' to '9' there is one more, the slash.
-    let digit_hyphen_period = within(bytes, b'-', b'9') & differs(bytes, b'/');
-    let reserved = !(letter | digit_hyphen_period) & differs(bytes, b'_') & differs(bytes, b'~');
-    match (reserved | sent) & all(0x80) {
+    let digit_hyphen_period = block.within(b'-', b'9').except(block.equal(b'/'));
+    let letter = block.letters(b'a', b'z');
+    let other = block.equal(b'_').or(block.equal(b'~'));
+    match letter.or(digit_hyphen_period).or(other).others() {
         0 => None,
-        marks => Some(marks.trailing_zeros() as usize / 8),
+        marks => Some(marks.trailing_zeros() as usize),
     }
 }
 

@@ -11,7 +11,10 @@ use std::{
 use super::{origin::PublicUrl, target::Target};
 use crate::{
     http1::{framing::Framing, head::RequestHead, name::Name, token::list},
-    oauth::{Credentials, MethodSet, Parameters, Protocol, is_form_content_type, is_oauth_scheme},
+    oauth::{
+        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, is_form_content_type,
+        is_oauth_scheme,
+    },
     refusal::{Failure, Refusal},
     server::connection::Connection,
 };
@@ -100,8 +103,9 @@ impl Collected {
         methods: MethodSet,
         connection: &mut Connection,
     ) -> Result<(), Failure> {
-        let hashed = self.parameters.protocol(methods)?.body_hash.is_some();
-        if hashed && self.held.is_none() {
+        if self.held.is_none() && self.parameters.was_sent(ProtocolParameter::BodyHash) {
+            // What is not in shape is refused before its body is waited for.
+            self.protocol(methods)?;
             self.held = Some(connection.read_whole_body().await?);
         }
         Ok(())

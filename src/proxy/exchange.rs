@@ -18,6 +18,7 @@ use crate::{
         name::Name,
         pool::Buffer,
     },
+    oauth::Place,
     parse::{origin::PrefixMode, signed::Collected},
     policy::{
         operations::{Found, Kind},
@@ -42,10 +43,13 @@ impl Worker {
     ) -> Result<Outcome, Failure> {
         let params = &way.live.forward;
         let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+        let strip_in = |place| strip && collected.parameters.has_oauth_name_in(place);
         let query = way.target.query;
-        let stripped = query.filter(|_| strip).and_then(credentials::strip);
-        let mut body = collected.held;
-        if strip
+        let stripped = query
+            .filter(|_| strip_in(Place::Query))
+            .and_then(credentials::strip);
+        let (in_body, mut body) = (strip_in(Place::Body), collected.held);
+        if in_body
             && collected.form
             && let Some(form) = body.as_deref().and_then(credentials::strip)
         {

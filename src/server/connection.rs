@@ -17,7 +17,7 @@ use crate::{
     http1::{
         body::{Body, BodyError},
         framing::{self, Framing},
-        head::{HeadEnd, HeadLimits, RequestHead, Version},
+        head::{HeadLimits, HeadLines, RequestHead, Version},
         name::Name,
         pool::{BUFFER_BYTES, Buffer},
         write,
@@ -260,7 +260,7 @@ impl Connection {
         first: bool,
         mut drained: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Option<Begun>, Refusal> {
-        let mut end = HeadEnd::default();
+        let mut lines = HeadLines::default();
         let mut begun = false;
         let mut armed = false;
         let mut draining = false;
@@ -281,7 +281,7 @@ impl Connection {
                 }
                 let may_be_http2 = first && speaks_http2 && http2::PREFACE.starts_with(unread);
                 if !unread.is_empty() && unread != b"\r" && !may_be_http2 {
-                    match end.find(unread, limits.head.head_bytes) {
+                    match lines.find(unread, &limits.head) {
                         Ok(Some(length)) => return Poll::Ready(Ok(Some(length))),
                         Ok(None) => {}
                         Err(error) => {
@@ -340,7 +340,7 @@ impl Connection {
             Some(0) => Ok(Some(Begun::Http2)),
             Some(length) => {
                 let bytes = self.input.split(length);
-                let head = RequestHead::parse(bytes, &self.limits.head)?;
+                let head = RequestHead::of(lines, bytes, &self.limits.head)?;
                 Ok(Some(Begun::Request(head)))
             }
             None => Ok(None),

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http1::{
     framing::{self, Framing},
-    head::{HeadEnd, HeadLimits, ResponseHead},
+    head::{HeadLimits, HeadLines, ResponseHead},
     name::Name,
     pool::Buffer,
 };
@@ -51,7 +51,7 @@ enum Outgoing {
     Head {
         response: SendResponse<Bytes>,
         bytes: Buffer,
-        end: HeadEnd,
+        lines: HeadLines,
     },
     /// The body; what is still to come of it, if its length was told.
     Body {
@@ -75,7 +75,7 @@ impl Http2Stream {
             outgoing: Outgoing::Head {
                 response,
                 bytes: Buffer::none(),
-                end: HeadEnd::default(),
+                lines: HeadLines::default(),
             },
             to_head,
         }
@@ -116,13 +116,13 @@ impl Http2Stream {
         let Outgoing::Head {
             response,
             bytes,
-            end,
+            lines,
         } = &mut self.outgoing
         else {
             return Ok(());
         };
-        *end = HeadEnd::default();
-        let head = ResponseHead::parse(std::mem::take(bytes), &LIMITS).map_err(invalid)?;
+        let (lines, bytes) = (std::mem::take(lines), std::mem::take(bytes));
+        let head = ResponseHead::of(lines, bytes).map_err(invalid)?;
         let framing = framing::response(&head, self.to_head).map_err(invalid)?;
         let interim = (100..200).contains(&head.status);
         let message = message(&head)?;
@@ -215,11 +215,11 @@ impl AsyncWrite for Http2Stream {
         let this = self.get_mut();
         match &mut this.outgoing {
             Outgoing::Head {
-                bytes: head, end, ..
+                bytes: head, lines, ..
             } => {
                 let before = head.len();
                 head.extend_from_slice(bytes);
-                let Some(length) = end.find(head, usize::MAX).map_err(invalid)? else {
+                let Some(length) = lines.find(head, &LIMITS).map_err(invalid)? else {
                     return Poll::Ready(Ok(bytes.len()));
                 };
                 head.truncate(length);

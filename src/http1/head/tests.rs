@@ -10,6 +10,13 @@ const LIMITS: HeadLimits = HeadLimits {
     target_bytes: 1000,
 };
 
+fn up_to(head_bytes: usize) -> HeadLimits {
+    HeadLimits {
+        head_bytes,
+        ..LIMITS
+    }
+}
+
 fn request(text: &[u8]) -> Result<RequestHead, HeadError> {
     let mut bytes = Buffer::take();
     bytes.extend_from_slice(text);
@@ -61,6 +68,20 @@ fn refuses_what_is_not_exactly_a_request() {
         (b"GET / HTTP/1.1\r\n: b\r\n\r\n", E::FieldName),
         (b"GET / HTTP/1.1\r\nA\xc3: b\r\n\r\n", E::FieldName),
         (b"GET / HTTP/1.1\r\nA\x00: b\r\n\r\n", E::FieldName),
+        (
+            b"GET / HTTP/1.1\r\nSixteen-letters-: b\rc\r\n\r\n",
+            E::FieldValue,
+        ),
+        (
+            b"GET / HTTP/1.1\r\nSixteen-letters-and no more word: b\r\n\r\n",
+            E::FieldName,
+        ),
+        (
+            b"GET / HTTP/1.1\r\nSixteen-letters-\x00nd-no-more-word: b\r\n\r\n",
+            E::FieldName,
+        ),
+        (b"GET / HTTP/1.1\r\nA: b\r\n\rB: c\r\n\r\n", E::FieldName),
+        (b"GET / HTTP/1.1\r\r\nA: b\r\n\r\n", E::Version),
         (b"GET  / HTTP/1.1\r\n\r\n", E::StartLine),
         (b"GET /  HTTP/1.1\r\n\r\n", E::StartLine),
         (b"GET / HTTP/1.1 \r\n\r\n", E::Version),
@@ -104,24 +125,27 @@ fn bounds_fields_and_target() {
 fn finds_the_end_whatever_the_pieces() {
     let text = b"GET / HTTP/1.1\r\nHost: x\r\n\r\nbody";
     for first in 0..text.len() {
-        let mut end = HeadEnd::default();
-        let early = end.find(&text[..first], 4096).expect("no error yet");
-        let found = early.or_else(|| end.find(text, 4096).expect("good"));
+        let mut lines = HeadLines::default();
+        let early = lines.find(&text[..first], &LIMITS).expect("no error yet");
+        let found = early.or_else(|| lines.find(text, &LIMITS).expect("good"));
         assert_eq!(found, Some(27), "{first}");
     }
     assert_eq!(
-        HeadEnd::default().find(b"GET / HTTP/1.1\n", 4096),
+        HeadLines::default().find(b"GET / HTTP/1.1\n", &LIMITS),
         Err(HeadError::LineEnd)
     );
     assert_eq!(
-        HeadEnd::default().find(b"GET / HTTP/1.1\r\n\n", 4096),
+        HeadLines::default().find(b"GET / HTTP/1.1\r\n\n", &LIMITS),
         Err(HeadError::LineEnd)
     );
     assert_eq!(
-        HeadEnd::default().find(&[b'a'; 50], 50),
+        HeadLines::default().find(&[b'a'; 50], &up_to(50)),
         Err(HeadError::TooLarge)
     );
-    assert_eq!(HeadEnd::default().find(text, 26), Err(HeadError::TooLarge));
+    assert_eq!(
+        HeadLines::default().find(text, &up_to(26)),
+        Err(HeadError::TooLarge)
+    );
 }
 
 #[test]
@@ -167,7 +191,7 @@ proptest! {
     ], 1..8)) {
         let mut text = text.concat();
         text.extend_from_slice(b"\r\n\r\n");
-        let Ok(Some(end)) = HeadEnd::default().find(&text, 4096) else { return Ok(()) };
+        let Ok(Some(end)) = HeadLines::default().find(&text, &LIMITS) else { return Ok(()) };
         if let Ok(ours) = request(&text[..end]) {
             let mut headers = [httparse::EMPTY_HEADER; 20];
             let mut theirs = httparse::Request::new(&mut headers);

@@ -2,7 +2,10 @@
 
 use std::ops::Deref;
 
-use crate::oauth::percent::{self, BLOCK_BYTES};
+use crate::{
+    oauth::percent,
+    scan::{BLOCK_BYTES, padded},
+};
 
 /// The longest block that is appended at once.
 const SLACK_BYTES: usize = 32;
@@ -85,8 +88,13 @@ impl Arena {
                 }
             }
         }
-        let (run, rest) = rest.split_at(percent::unreserved_run(rest));
-        room[..run.len()].copy_from_slice(run);
+        // What fills the last block up ends the run.
+        let block = padded(rest, b'%');
+        let length = percent::reserved_in(&block).unwrap_or(rest.len());
+        if let Some(into) = room.first_chunk_mut() {
+            *into = block;
+        }
+        let rest = &rest[length..];
         self.used += bytes.len() - rest.len();
         rest
     }

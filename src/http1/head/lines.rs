@@ -1,0 +1,100 @@
+//! The lines of a head, found in bytes that arrive piece by piece.
+
+use super::{
+    HeadError, HeadLimits,
+    fields::{Span, Spans},
+};
+use crate::scan::{BLOCK_BYTES, Block, padded};
+
+/// The lines that have arrived of a head. Every byte is looked at once, however many pieces it comes in.
+#[derive(Debug, Default)]
+pub struct HeadLines {
+    /// The first line, without its CRLF.
+    pub(super) first: Option<Span>,
+    /// The other lines, without theirs.
+    pub(super) others: Spans,
+    /// There is a control byte that neither ends a line nor is a tab.
+    pub(super) has_control: bool,
+    line_start: usize,
+    searched: usize,
+    returns: usize,
+}
+
+impl HeadLines {
+    /// Where the head ends, its empty line included, or `None` if more must arrive. `bytes` has the bytes of the call
+    /// before and more behind them.
+    ///
+    /// # Errors
+    /// [`HeadError::LineEnd`] as soon as a line ends with LF alone, [`HeadError::TooLarge`] past `head_bytes`, and
+    /// [`HeadError::TooManyFields`] past `head_fields`.
+    pub fn find(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadError> {
+        while let Some(rest) = bytes.get(self.searched..).filter(|rest| !rest.is_empty()) {
+            let mut marks = match rest.first_chunk() {
+                Some(block) => controls(block),
+                None => controls(&padded(rest, b' ')),
+            };
+            while marks != 0 {
+                let at = self.searched + marks.trailing_zeros() as usize;
+                marks &= marks - 1;
+                match bytes[at] {
+                    b'\r' => self.returns += 1,
+                    b'\n' => {
+                        if self.end_line(bytes, at, limits)? {
+                            return Ok(Some(at + 1));
+                        }
+                    }
+                    _ => self.has_control = true,
+                }
+            }
+            self.searched += rest.len().min(BLOCK_BYTES);
+        }
+        if bytes.len() >= limits.head_bytes {
+            Err(HeadError::TooLarge)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Takes note of the line whose LF stands `at`; whether it is the empty one that ends the head.
+    #[inline(always)]
+    fn end_line(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        limits: &HeadLimits,
+    ) -> Result<bool, HeadError> {
+        let start = self.line_start;
+        if at == start || bytes[at - 1] != b'\r' {
+            return Err(HeadError::LineEnd);
+        }
+        self.returns -= 1;
+        self.line_start = at + 1;
+        let line = Span::new(start, at - 1);
+        if start == at - 1 {
+            self.searched = at + 1;
+            // A CR that ended no line.
+            self.has_control |= self.returns > 0;
+            return if at < limits.head_bytes {
+                Ok(true)
+            } else {
+                Err(HeadError::TooLarge)
+            };
+        }
+        if self.first.is_none() {
+            self.first = Some(line);
+        } else if self.others.len() < limits.head_fields {
+            self.others.push(line);
+        } else {
+            return Err(HeadError::TooManyFields);
+        }
+        Ok(false)
+    }
+}
+
+/// A bit for each control byte but the tab.
+#[inline(always)]
+fn controls(block: &[u8; BLOCK_BYTES]) -> u32 {
+    let block = Block::new(block);
+    let low = block.within(0, 0x1f).except(block.equal(b'\t'));
+    low.or(block.equal(0x7f)).bits()
+}
