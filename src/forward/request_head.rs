@@ -4,7 +4,7 @@ use super::{HostMode, Params};
 use crate::{
     http1::{
         framing::{self, Framing},
-        head::{Field, RequestHead},
+        head::{Fate, Field, RequestHead},
         name::Name,
         token::trim,
         write,
@@ -84,25 +84,24 @@ fn request_line(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>) {
 fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: &Permit) {
     let fields = &outline.head.fields;
     let named = framing::names_fields(fields);
-    for field in fields.iter() {
+    fields.send_on(out, |field| {
         // Whoever could have these two taken out would change what the API reads in a body that is signed.
         let of_the_body = matches!(field.known, Name::ContentType | Name::ContentEncoding);
         let named = named && !of_the_body;
-        if !passes(params, outline, permit, &field)
+        if !passes(params, outline, permit, field)
             || named && framing::is_named_by_connection(fields, field.name)
         {
-            continue;
+            return Fate::Goes;
         }
-        if field.known == Name::Cookie
-            && let Some(cookies) = without_ours(field.value, params)
-        {
-            if !cookies.is_empty() {
-                write::field(out, field.name, &cookies);
-            }
-            continue;
+        if field.known != Name::Cookie {
+            return Fate::Stays;
         }
-        write::field(out, field.name, field.value);
-    }
+        match without_ours(field.value, params) {
+            None => Fate::Stays,
+            Some(cookies) if cookies.is_empty() => Fate::Goes,
+            Some(cookies) => Fate::Becomes(cookies),
+        }
+    });
 }
 
 fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field<'_>) -> bool {

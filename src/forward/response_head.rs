@@ -4,7 +4,7 @@ use super::{Params, location};
 use crate::{
     http1::{
         framing::{self, Framing},
-        head::{ResponseHead, Version},
+        head::{Fate, ResponseHead, Version},
         name::Name,
         token::trim,
         write,
@@ -62,25 +62,20 @@ pub fn write(
     out.extend_from_slice(head.reason());
     out.extend_from_slice(b"\r\n");
     let named = framing::names_fields(&head.fields);
-    for field in head.fields.iter() {
-        match field.known {
-            name if name.is_hop_by_hop() => continue,
-            _ if named && framing::is_named_by_connection(&head.fields, field.name) => continue,
-            // RFC 9110 §8.6: "A server MUST NOT send a Content-Length header field in any response with a status code of 1xx or 204".
-            Name::ContentLength if head.status == 204 || delivery != Delivery::AsIs => continue,
-            Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => continue,
-            Name::Location => {
-                if let Some(public) =
-                    location::rewrite(params, outline.url, outline.strip, field.value)
-                {
-                    write::field(out, field.name, public.as_bytes());
-                    continue;
-                }
+    head.fields.send_on(out, |field| match field.known {
+        name if name.is_hop_by_hop() => Fate::Goes,
+        _ if named && framing::is_named_by_connection(&head.fields, field.name) => Fate::Goes,
+        // RFC 9110 §8.6: "A server MUST NOT send a Content-Length header field in any response with a status code of 1xx or 204".
+        Name::ContentLength if head.status == 204 || delivery != Delivery::AsIs => Fate::Goes,
+        Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => Fate::Goes,
+        Name::Location => {
+            match location::rewrite(params, outline.url, outline.strip, field.value) {
+                Some(public) => Fate::Becomes(public.into()),
+                None => Fate::Stays,
             }
-            _ => {}
         }
-        write::field(out, field.name, field.value);
-    }
+        _ => Fate::Stays,
+    });
     if delivery == Delivery::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
@@ -95,15 +90,13 @@ pub fn write(
 /// Writes the head of an answer that switches to WebSocket.
 pub fn write_switching(out: &mut Vec<u8>, params: &Params, head: &ResponseHead) {
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
-    for field in head.fields.iter() {
-        match field.known {
-            name if name.is_hop_by_hop() => continue,
-            _ if framing::is_named_by_connection(&head.fields, field.name) => continue,
-            Name::ContentLength => continue,
-            Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => continue,
-            _ => write::field(out, field.name, field.value),
-        }
-    }
+    head.fields.send_on(out, |field| match field.known {
+        name if name.is_hop_by_hop() => Fate::Goes,
+        _ if framing::is_named_by_connection(&head.fields, field.name) => Fate::Goes,
+        Name::ContentLength => Fate::Goes,
+        Name::SetCookie if params.is_own_cookie(cookie_name(field.value)) => Fate::Goes,
+        _ => Fate::Stays,
+    });
     out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
 }
 

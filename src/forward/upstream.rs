@@ -79,11 +79,12 @@ impl Upstream {
         }
     }
 
-    /// The most recently used connection that is still open, if there is any.
-    pub fn reuse(&self) -> Option<UpstreamConnection> {
+    /// The most recently used connection that is still open `now`, if there is any.
+    pub fn reuse(&self, now: Instant) -> Option<UpstreamConnection> {
         let mut idle = self.idle.borrow_mut();
         while let Some((mut connection, since)) = idle.pop() {
-            if since.elapsed() < self.params.idle_timeout && is_quiet(&mut connection.stream) {
+            let unused = now.duration_since(since);
+            if unused < self.params.idle_timeout && is_quiet(&mut connection.stream) {
                 return Some(connection);
             }
         }
@@ -130,8 +131,8 @@ impl Upstream {
         Err(last)
     }
 
-    /// Keeps a connection for the next request; the one unused for longest makes room.
-    pub fn keep(&self, mut connection: UpstreamConnection) {
+    /// Keeps a connection for the next request, unused since `since`; the one unused for longest makes room.
+    pub fn keep(&self, mut connection: UpstreamConnection, since: Instant) {
         connection.reused = true;
         connection.input.release();
         connection.out.release();
@@ -142,7 +143,7 @@ impl Upstream {
         if idle.len() >= self.params.max_idle {
             idle.remove(0);
         }
-        idle.push((connection, Instant::now()));
+        idle.push((connection, since));
     }
 
     /// Lets go of connections that were unused for too long or closed at the other end.

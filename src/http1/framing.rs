@@ -132,7 +132,7 @@ pub fn persistence(fields: &Fields, version: Version) -> Result<Persistence, Fra
     let mut names_fields = false;
     for value in fields.all(Name::Connection) {
         // Nearly every line says only this.
-        if value.eq_ignore_ascii_case(b"keep-alive") {
+        if value == b"keep-alive" {
             keep_alive = true;
             continue;
         }

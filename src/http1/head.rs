@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use self::fields::{FieldSpan, Span};
 pub use self::{
-    fields::{Field, Fields, Repeated},
+    fields::{Fate, Field, Fields, Repeated},
     lines::HeadLines,
 };
 use super::{
@@ -115,13 +115,13 @@ impl RequestHead {
     /// The method as sent; methods are case-sensitive (RFC 9110 §9.1).
     #[must_use]
     pub fn method(&self) -> &[u8] {
-        self.method.of(&self.fields.bytes)
+        self.method.of(self.fields.bytes())
     }
 
     /// The request target as sent.
     #[must_use]
     pub fn target(&self) -> &[u8] {
-        self.target.of(&self.fields.bytes)
+        self.target.of(self.fields.bytes())
     }
 }
 
@@ -166,7 +166,7 @@ impl ResponseHead {
     /// The reason phrase, possibly empty.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
-        self.reason.of(&self.fields.bytes)
+        self.reason.of(self.fields.bytes())
     }
 }
 
@@ -268,10 +268,7 @@ fn parse_fields(mut lines: HeadLines, bytes: Buffer) -> Result<Fields, HeadError
     for field in &mut *lines.others {
         *field = read_field(&bytes, field.value, lines.has_control)?;
     }
-    Ok(Fields {
-        bytes,
-        spans: lines.others,
-    })
+    Ok(Fields::new(bytes, lines.others))
 }
 
 #[inline(always)]

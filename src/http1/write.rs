@@ -29,12 +29,22 @@ pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
 pub fn address(out: &mut Vec<u8>, address: IpAddr) {
     match address.to_canonical() {
         IpAddr::V4(address) => {
-            let [first, rest @ ..] = address.octets();
-            decimal(out, first.into());
-            for octet in rest {
-                out.push(b'.');
-                decimal(out, octet.into());
+            // Each octet with its period: four bytes at most, sixteen in all.
+            let mut text = [b'.'; 16];
+            let mut end = 0;
+            for octet in address.octets() {
+                for (digit, shown) in [
+                    (octet / 100, octet >= 100),
+                    (octet / 10 % 10, octet >= 10),
+                    (octet % 10, true),
+                ] {
+                    text[end] = b'0' + digit;
+                    end += usize::from(shown);
+                }
+                text[end] = b'.';
+                end += 1;
             }
+            out.extend_from_slice(&text[..end - 1]);
         }
         // Writing into a Vec cannot fail.
         IpAddr::V6(address) => drop(write!(out, "{address}")),

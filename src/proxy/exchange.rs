@@ -1,7 +1,5 @@
 //! A permitted call's exchange with the API.
 
-use std::time::Instant;
-
 use crate::{
     forward::{
         credentials,
@@ -97,7 +95,10 @@ impl Worker {
             streamed = Framing::None;
         }
 
-        let begun = Instant::now();
+        if !collected.signed {
+            // Whatever was waited for, it was not the API.
+            way.laps.lap();
+        }
         let (mut upstream, mut sending, answer_head) = exchange(
             &current.upstream,
             way,
@@ -110,7 +111,7 @@ impl Worker {
             },
         )
         .await?;
-        let upstream_time = begun.elapsed();
+        let upstream_time = way.laps.lap();
         self.metrics()
             .upstream_nanoseconds(nanoseconds(upstream_time));
 
@@ -164,7 +165,7 @@ impl Worker {
         match delivered {
             Delivered::Whole => {
                 if relay::is_reusable(&answer_head, answer_framing, &upstream, sending) {
-                    current.upstream.keep(upstream);
+                    current.upstream.keep(upstream, way.laps.last());
                 }
                 Ok(outcome)
             }
@@ -222,7 +223,7 @@ async fn exchange<C: Fn() -> Buffer>(
             way.head.method(),
             b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE"
         );
-    let mut kept = pool.reuse();
+    let mut kept = pool.reuse(way.laps.last());
     let mut first = Some(request.first);
     loop {
         let mut upstream = match kept.take() {

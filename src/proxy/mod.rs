@@ -1,6 +1,7 @@
 //! The way of a request through this program, on one screen: route, parse, verify, authorize, forward.
 
 mod exchange;
+mod laps;
 mod live;
 mod permission;
 
@@ -38,7 +39,7 @@ use crate::{
 };
 
 pub use self::live::{Conventions, Live};
-use self::permission::Way;
+use self::{laps::Laps, permission::Way};
 
 /// What the workers share.
 pub struct Shared {
@@ -160,6 +161,7 @@ impl Worker {
         current: &Current,
         connection: &mut Connection,
         head: &RequestHead,
+        laps: &Laps,
     ) -> Result<Outcome, Failure> {
         let live = &*current.live;
         if matches!(head.method(), b"CONNECT" | b"TRACE") {
@@ -201,6 +203,7 @@ impl Worker {
                     received: &received,
                     call,
                     found,
+                    laps,
                 };
                 let permit = self.permit(&way, &mut collected, connection).await?;
                 self.forward(current, &way, permit, collected, connection)
@@ -239,9 +242,8 @@ impl Worker {
         connection: &Connection,
         head: &RequestHead,
         outcome: &Outcome,
-        begun: Instant,
+        took: Duration,
     ) {
-        let took = begun.elapsed();
         self.metrics().request(outcome.verdict);
         self.metrics().request_nanoseconds(nanoseconds(took));
         if !live.access_log {
@@ -311,13 +313,13 @@ impl Handler for Worker {
     }
 
     async fn handle(&self, connection: &mut Connection, head: RequestHead) {
-        let begun = Instant::now();
+        let laps = Laps::begin();
         let current = self.current();
         let under_way = UnderWay::begin(&self.shared.under_way);
         let answered = if under_way.count() > current.live.concurrent_requests {
             Err(Refusal::Busy.into())
         } else {
-            self.answer(&current, connection, &head).await
+            self.answer(&current, connection, &head, &laps).await
         };
         let outcome = match answered {
             Ok(outcome) => Ok(outcome),
@@ -337,7 +339,9 @@ impl Handler for Worker {
             Outcome::of(Verdict::Aborted, 0)
         });
         drop(under_way);
-        self.record(&current.live, connection, &head, &outcome, begun);
+        laps.lap();
+        connection.idle_since = laps.last();
+        self.record(&current.live, connection, &head, &outcome, laps.whole());
     }
 
     async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {

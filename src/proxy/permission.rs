@@ -1,7 +1,5 @@
 //! From a call's parameters to the permit to forward it, as the kind of caller that its credentials make it.
 
-use std::time::Instant;
-
 use crate::{
     http1::{head::RequestHead, name::Name},
     oauth::ProtocolParameter,
@@ -17,7 +15,7 @@ use crate::{
     server::connection::Connection,
 };
 
-use super::{Live, Worker, nanoseconds};
+use super::{Live, Worker, laps::Laps, nanoseconds};
 
 /// A call on its way to the API.
 pub(super) struct Way<'r> {
@@ -27,6 +25,7 @@ pub(super) struct Way<'r> {
     pub(super) received: &'r Received<'r>,
     pub(super) call: ApiCall<'r>,
     pub(super) found: Found<'r>,
+    pub(super) laps: &'r Laps,
 }
 
 impl Way<'_> {
@@ -107,10 +106,13 @@ impl Worker {
                 body: collected.held.as_deref(),
                 secure: way.received.secure,
             };
-            let begun = Instant::now();
+            if request.body.is_some() {
+                // It was waited for.
+                way.laps.lap();
+            }
             let verified = self.shared.verifier.protected(params, &request).await;
             self.metrics()
-                .verify_nanoseconds(nanoseconds(begun.elapsed()));
+                .verify_nanoseconds(nanoseconds(way.laps.lap()));
             let verified = verified?;
             if let Some(skew) = verified.skew_seconds() {
                 self.metrics()

@@ -121,6 +121,8 @@ pub struct Connection {
     pub out: Outgoing,
     /// The timer of all its waits.
     pub deadline: Deadline,
+    /// When the last request was answered; before the first, when it began.
+    pub idle_since: Instant,
     /// Where it comes from.
     pub peer: Peer,
     /// The bounds for the request being served.
@@ -148,6 +150,7 @@ impl Connection {
             input: Input::default(),
             out: Outgoing::default(),
             deadline: Deadline::default(),
+            idle_since: Instant::now(),
             peer,
             limits,
             body: Body::new(Framing::None),
@@ -319,10 +322,12 @@ impl Connection {
                     } else {
                         limits.idle_timeout
                     };
-                    self.deadline.set(if draining {
-                        limit.min(LAST_REQUEST)
+                    self.deadline.set_at(if draining {
+                        Instant::now() + limit.min(LAST_REQUEST)
+                    } else if begun {
+                        Instant::now() + limit
                     } else {
-                        limit
+                        self.idle_since + limit
                     });
                 }
                 // Silence is no request, and what is cut short by draining its caller may send elsewhere: nothing to answer.

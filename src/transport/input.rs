@@ -37,16 +37,16 @@ impl Input {
     /// Splits the first `count` bytes off, in a buffer of their own; what follows stays.
     #[must_use]
     pub fn split(&mut self, count: usize) -> Buffer {
-        let mut front = if self.start == 0 {
-            std::mem::take(&mut self.buffer)
-        } else {
+        let behind = self.unread().len() - count;
+        // The shorter part is the one that moves.
+        if self.start > 0 || behind > count {
             let mut front = Buffer::take();
-            front.extend_from_slice(self.unread());
-            self.buffer = Buffer::none();
-            self.start = 0;
-            front
-        };
-        if front.len() > count {
+            front.extend_from_slice(&self.unread()[..count]);
+            self.consume(count);
+            return front;
+        }
+        let mut front = std::mem::take(&mut self.buffer);
+        if behind > 0 {
             self.buffer = Buffer::take();
             self.buffer.extend_from_slice(&front[count..]);
             front.truncate(count);
@@ -82,6 +82,36 @@ impl Input {
         if self.unread().is_empty() {
             self.buffer = Buffer::none();
             self.start = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However it is split off and used up, every byte comes once and in order.
+        #[test]
+        fn nothing_is_lost_or_doubled(
+            sent in prop::collection::vec(any::<u8>(), 1..200),
+            steps in prop::collection::vec((any::<bool>(), 0usize..60), 0..20),
+        ) {
+            let mut input = Input { buffer: Buffer::take(), start: 0 };
+            input.buffer.extend_from_slice(&sent);
+            let mut taken = Vec::new();
+            for (split, count) in steps {
+                let count = count.min(input.unread().len());
+                if split {
+                    taken.extend_from_slice(&input.split(count));
+                } else {
+                    taken.extend_from_slice(&input.unread()[..count]);
+                    input.consume(count);
+                }
+                prop_assert_eq!(&[&taken, input.unread()].concat(), &sent);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use crate::http1::{name::Name, pool::Buffer};
+use crate::http1::{name::Name, pool::Buffer, write};
 
 /// A span of the head's bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,8 +58,10 @@ pub struct Field<'a> {
 /// The field lines of a head, in the order they came.
 #[derive(Debug)]
 pub struct Fields {
-    pub(super) bytes: Buffer,
-    pub(super) spans: Spans,
+    bytes: Buffer,
+    spans: Spans,
+    /// A bit for each known name that is there.
+    present: u32,
 }
 
 thread_local! {
@@ -116,19 +118,98 @@ impl Drop for Spans {
     }
 }
 
+/// What becomes of a field where a head is sent on.
+#[derive(Debug)]
+pub enum Fate {
+    /// It goes on as it is.
+    Stays,
+    /// It does not go on.
+    Goes,
+    /// It goes on with another value.
+    Becomes(Vec<u8>),
+}
+
+const fn bit(name: Name) -> u32 {
+    1 << name as u32
+}
+
 impl Fields {
-    /// All field lines.
-    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.spans.iter().map(|span| Field {
+    /// The fields that were read in `bytes`.
+    pub(super) fn new(bytes: Buffer, spans: Spans) -> Self {
+        let present = spans.iter().fold(0, |bits, span| bits | bit(span.known));
+        Self {
+            bytes,
+            spans,
+            present,
+        }
+    }
+
+    /// All bytes of the head.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Appends the fields to `out`, each as `fate` has it and with a single space in front of its value.
+    pub fn send_on(&self, out: &mut Vec<u8>, mut fate: impl FnMut(&Field<'_>) -> Fate) {
+        // Lines that stand one behind the other and stay as they are, are copied together.
+        let mut lines = Span::default();
+        for span in &*self.spans {
+            let field = self.field(span);
+            match fate(&field) {
+                Fate::Goes => {}
+                Fate::Stays => match self.usual_line(span) {
+                    Some(line) if line.start == lines.end => lines.end = line.end,
+                    Some(line) => {
+                        out.extend_from_slice(lines.of(&self.bytes));
+                        lines = line;
+                    }
+                    None => {
+                        out.extend_from_slice(lines.of(&self.bytes));
+                        lines = Span::default();
+                        write::field(out, field.name, field.value);
+                    }
+                },
+                Fate::Becomes(value) => {
+                    out.extend_from_slice(lines.of(&self.bytes));
+                    lines = Span::default();
+                    write::field(out, field.name, &value);
+                }
+            }
+        }
+        out.extend_from_slice(lines.of(&self.bytes));
+    }
+
+    /// The whole line of a field with its CRLF, if it came in the way that [`write::field`] has it.
+    #[inline(always)]
+    fn usual_line(&self, span: &FieldSpan) -> Option<Span> {
+        let space = span.name.end as usize + 1;
+        let usual = span.value.start as usize == space + 1
+            && self.bytes[space] == b' '
+            && self.bytes[span.value.end as usize] == b'\r';
+        usual.then_some(Span {
+            start: span.name.start,
+            end: span.value.end + 2,
+        })
+    }
+
+    #[inline(always)]
+    fn field(&self, span: &FieldSpan) -> Field<'_> {
+        Field {
             known: span.known,
             name: span.name.of(&self.bytes),
             value: span.value.of(&self.bytes),
-        })
+        }
+    }
+
+    /// All field lines.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.spans.iter().map(|span| self.field(span))
     }
 
     /// The values of all lines of a known name.
     pub fn all(&self, name: Name) -> impl Iterator<Item = &[u8]> {
-        self.spans
+        let spans: &[FieldSpan] = if self.has(name) { &self.spans } else { &[] };
+        spans
             .iter()
             .filter(move |span| span.known == name)
             .map(|span| span.value.of(&self.bytes))
@@ -151,7 +232,7 @@ impl Fields {
     /// Whether there is a line of a known name.
     #[must_use]
     pub fn has(&self, name: Name) -> bool {
-        self.spans.iter().any(|span| span.known == name)
+        self.present & bit(name) != 0
     }
 }
 

@@ -28,31 +28,48 @@ impl HeadLines {
     /// [`HeadError::LineEnd`] as soon as a line ends with LF alone, [`HeadError::TooLarge`] past `head_bytes`, and
     /// [`HeadError::TooManyFields`] past `head_fields`.
     pub fn find(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadError> {
-        while let Some(rest) = bytes.get(self.searched..).filter(|rest| !rest.is_empty()) {
-            let mut marks = match rest.first_chunk() {
-                Some(block) => controls(block),
-                None => controls(&padded(rest, b' ')),
-            };
-            while marks != 0 {
-                let at = self.searched + marks.trailing_zeros() as usize;
-                marks &= marks - 1;
-                match bytes[at] {
-                    b'\r' => self.returns += 1,
-                    b'\n' => {
-                        if self.end_line(bytes, at, limits)? {
-                            return Ok(Some(at + 1));
-                        }
-                    }
-                    _ => self.has_control = true,
-                }
+        let (blocks, rest) = bytes.get(self.searched..).unwrap_or_default().as_chunks();
+        let mut begin = self.searched;
+        for block in blocks {
+            if let Some(length) = self.note(controls(block), begin, bytes, limits)? {
+                return Ok(Some(length));
             }
-            self.searched += rest.len().min(BLOCK_BYTES);
+            begin += BLOCK_BYTES;
         }
+        if let Some(length) = self.note(controls(&padded(rest, b' ')), begin, bytes, limits)? {
+            return Ok(Some(length));
+        }
+        self.searched = bytes.len();
         if bytes.len() >= limits.head_bytes {
             Err(HeadError::TooLarge)
         } else {
             Ok(None)
         }
+    }
+
+    /// Takes note of the control bytes in the block that begins at `begin`; the head's length, if it ends there.
+    #[inline(always)]
+    fn note(
+        &mut self,
+        mut controls: u32,
+        begin: usize,
+        bytes: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<Option<usize>, HeadError> {
+        while controls != 0 {
+            let at = begin + controls.trailing_zeros() as usize;
+            controls &= controls - 1;
+            match bytes[at] {
+                b'\r' => self.returns += 1,
+                b'\n' => {
+                    if self.end_line(bytes, at, limits)? {
+                        return Ok(Some(at + 1));
+                    }
+                }
+                _ => self.has_control = true,
+            }
+        }
+        Ok(None)
     }
 
     /// Takes note of the line whose LF stands `at`; whether it is the empty one that ends the head.
@@ -71,7 +88,6 @@ impl HeadLines {
         self.line_start = at + 1;
         let line = Span::new(start, at - 1);
         if start == at - 1 {
-            self.searched = at + 1;
             // A CR that ended no line.
             self.has_control |= self.returns > 0;
             return if at < limits.head_bytes {

@@ -69,17 +69,15 @@ const FEW: usize = 24;
 /// Adds `rank`, in its place while there are few.
 #[inline]
 pub(super) fn add(ranks: &mut Vec<Rank>, rank: Rank, arena: &[u8], entries: &[Entry]) {
-    let follows_all = ranks.last().is_none_or(|last| last.prefix < rank.prefix);
-    ranks.push(rank);
-    if follows_all || ranks.len() > FEW {
+    if ranks.len() >= FEW {
+        ranks.push(rank);
         return;
     }
-    for at in (1..ranks.len()).rev() {
-        if order(&ranks[at - 1], &rank, arena, entries).is_le() {
-            break;
-        }
-        ranks.swap(at - 1, at);
+    let mut at = ranks.len();
+    while at > 0 && order(&ranks[at - 1], &rank, arena, entries).is_gt() {
+        at -= 1;
     }
+    ranks.insert(at, rank);
 }
 
 /// Sorts what [`add`] has not.

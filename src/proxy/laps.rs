@@ -1,0 +1,57 @@
+//! What part of a request took how long.
+
+use std::{cell::Cell, time::Duration};
+
+use tokio::time::Instant;
+
+/// A stopwatch. The clock is read once where one part ends and the next begins.
+#[derive(Debug)]
+pub(super) struct Laps {
+    begun: Instant,
+    last: Cell<Instant>,
+}
+
+impl Laps {
+    /// Begins now.
+    pub(super) fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            begun: now,
+            last: Cell::new(now),
+        }
+    }
+
+    /// Ends a part, and tells how long it took.
+    pub(super) fn lap(&self) -> Duration {
+        let now = Instant::now();
+        now.duration_since(self.last.replace(now))
+    }
+
+    /// When the last part ended.
+    pub(super) fn last(&self) -> Instant {
+        self.last.get()
+    }
+
+    /// How long it took from the beginning to the end of the last part.
+    pub(super) fn whole(&self) -> Duration {
+        self.last().duration_since(self.begun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn parts_make_up_the_whole() {
+        let laps = Laps::begin();
+        for seconds in [3, 0, 4] {
+            let part = Duration::from_secs(seconds);
+            tokio::time::advance(part).await;
+            assert_eq!(laps.lap(), part);
+        }
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(laps.whole(), Duration::from_secs(7));
+        assert_eq!(laps.last().elapsed(), Duration::from_secs(5));
+    }
+}
