@@ -245,6 +245,11 @@ impl BodyReader {
         }
     }
 
+    /// Whether the end that the framing announces was reached.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// The next piece as soon as it is there; `None` after the last.
     pub fn piece(&mut self, wire: &mut Wire) -> io::Result<Option<Vec<u8>>> {
         if self.done {

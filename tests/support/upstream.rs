@@ -31,6 +31,8 @@ pub struct Seen {
     pub body: Vec<u8>,
     /// The head, byte for byte.
     pub head: Vec<u8>,
+    /// The body came to the end that its framing announces.
+    pub whole: bool,
 }
 
 impl Seen {
@@ -202,12 +204,13 @@ impl Exchange<'_> {
     /// The next piece of the body; `None` at its end.
     pub fn body_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         let piece = self.reader.piece(self.wire)?;
+        let recorded = &mut self.record.requests.lock().unwrap()[self.index];
         if let Some(piece) = &piece {
             self.seen.body.extend(piece);
-            self.record.requests.lock().unwrap()[self.index]
-                .body
-                .extend(piece);
+            recorded.body.extend(piece);
         }
+        recorded.whole = self.reader.is_done();
+        self.seen.whole = recorded.whole;
         Ok(piece)
     }
 
@@ -471,6 +474,7 @@ fn serve(
             framing,
             body: Vec::new(),
             head: head.raw,
+            whole: BodyReader::new(framing).is_done(),
         };
         let index = {
             let mut requests = record.requests.lock().unwrap();

@@ -1,0 +1,350 @@
+//! One case of an attack and the stage on which cases are played.
+
+use std::{
+    fmt::Write as _,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use crate::{
+    script::{self, SMUGGLED, Signer},
+    support::{Answer, Call, Connection, Proxy, Reply, Upstream, User, upstream::Seen},
+};
+
+/// What becomes of a connection after the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It ends without another byte.
+    Closed,
+    /// It serves another request.
+    Kept,
+    /// It ends in the middle of an answer, or without any.
+    Broken,
+}
+
+/// One connection's story.
+#[derive(Debug, Clone)]
+pub struct Case {
+    name: String,
+    source: &'static str,
+    script: String,
+    answers: Vec<u16>,
+    end: End,
+    seen: Vec<String>,
+    told: Vec<&'static str>,
+    kind: Kind,
+}
+
+/// How the API knows the caller of what it sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Consumer,
+    Anonymous,
+}
+
+impl Case {
+    fn new(name: &str, source: &'static str, script: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            source,
+            script: script.into(),
+            answers: Vec::new(),
+            end: End::Kept,
+            seen: Vec::new(),
+            told: Vec::new(),
+            kind: Kind::Consumer,
+        }
+    }
+
+    /// The connection ends in or before an answer, so that nothing looks whole.
+    pub fn broken(mut self) -> Self {
+        self.end = End::Broken;
+        self.answers.clear();
+        self
+    }
+
+    /// The connection ends after the answers.
+    pub fn closed(mut self) -> Self {
+        self.end = End::Closed;
+        self
+    }
+
+    /// The API saw just these: `METHOD target`, with ` | body` if there is a body.
+    pub fn seen(mut self, seen: &[&str]) -> Self {
+        self.seen = seen.iter().map(|&one| one.to_owned()).collect();
+        self
+    }
+
+    /// These statuses, in this order.
+    pub fn answers(mut self, answers: &[u16]) -> Self {
+        self.answers = answers.to_vec();
+        self
+    }
+
+    /// The body of the last answer contains this text.
+    pub fn told(mut self, text: &'static str) -> Self {
+        self.told.push(text);
+        self
+    }
+
+    /// What the API sees comes from nobody known.
+    pub fn anonymous(mut self) -> Self {
+        self.kind = Kind::Anonymous;
+        self
+    }
+}
+
+/// Refused with this status, the connection closed, and neither this nor the signed request behind it is seen.
+pub fn refused(name: &str, source: &'static str, status: u16, script: impl Into<String>) -> Case {
+    let script = script.into() + SMUGGLED;
+    Case::new(name, source, script).answers(&[status]).closed()
+}
+
+/// Refused with this status; the connection goes on, since where the request ends is beyond doubt.
+pub fn answered(name: &str, source: &'static str, status: u16, script: impl Into<String>) -> Case {
+    Case::new(name, source, script).answers(&[status])
+}
+
+/// Forwarded and answered; the API saw just this (see [`Case::seen`]) and the connection goes on.
+pub fn passes(name: &str, source: &'static str, seen: &str, script: impl Into<String>) -> Case {
+    Case::new(name, source, script)
+        .answers(&[200])
+        .seen(&[seen])
+}
+
+/// An API, a proxy in front of it and somebody to sign.
+pub struct Stage {
+    pub api: Upstream,
+    pub proxy: Proxy,
+    pub user: User,
+    pub signer: Signer,
+}
+
+impl Stage {
+    /// With this configuration beside the defaults; each answer names the target it is for.
+    pub fn new(config: &str) -> Self {
+        Self::before(
+            Upstream::replying(|seen| Reply::ok(&seen.target).header("X-Target", &seen.target)),
+            config,
+        )
+    }
+
+    /// The same in front of another API.
+    pub fn before(api: Upstream, config: &str) -> Self {
+        let proxy = Proxy::in_front_of(&api)
+            .config("listen.workers = 1")
+            .config(config)
+            .start();
+        let (consumer, user, token) = proxy.somebody();
+        Self {
+            api,
+            proxy,
+            user,
+            signer: Signer { consumer, token },
+        }
+    }
+
+    /// The bytes of a script.
+    pub fn bytes(&self, text: &str) -> Vec<u8> {
+        script::bytes(text, &self.proxy, &self.signer)
+    }
+
+    /// A correctly signed `GET` of this target, by this stage's somebody.
+    pub fn get(&self, target: &str) -> Call {
+        Call::get(target)
+            .by(&self.signer.consumer)
+            .with(&self.signer.token)
+    }
+
+    /// Plays all cases and tells of all that failed.
+    #[track_caller]
+    pub fn play(&self, cases: &[Case]) {
+        let mut failures = String::new();
+        let mut failed = 0;
+        for case in cases {
+            if let Err(why) = self.try_case(case) {
+                failed += 1;
+                let _ = writeln!(failures, "\n* {} [{}]\n  {why}", case.name, case.source);
+            }
+        }
+        assert!(
+            failed == 0,
+            "{failed} of {} cases fail:\n{failures}",
+            cases.len()
+        );
+    }
+
+    fn try_case(&self, case: &Case) -> Result<(), String> {
+        let before = self.api.count();
+        let wire = self.bytes(&case.script);
+        let mut connection = self.proxy.connect();
+        // The proxy may close before it has read everything.
+        drop(connection.try_send(&wire));
+        let mut answers = Vec::new();
+        let method = case.script.split(' ').next().unwrap_or_default();
+        for (index, &status) in case.answers.iter().enumerate() {
+            let method = if index == 0 { method } else { "GET" };
+            let answer = match connection.try_answer(method) {
+                Ok(Some(answer)) => answer,
+                Ok(None) => {
+                    return Err(format!(
+                        "answer {} of {:?} is missing: closed; before: {answers:?}",
+                        index + 1,
+                        case.answers
+                    ));
+                }
+                Err(error) => return Err(format!("answer {}: {error}", index + 1)),
+            };
+            if answer.status != status {
+                return Err(format!("expected {status}, got {answer:?}"));
+            }
+            if !answer.interim.is_empty() {
+                return Err(format!("1xx answers nobody asked for: {answer:?}"));
+            }
+            answers.push(answer);
+        }
+        self.check_end(case, &mut connection, &answers)?;
+        if let Some(text) = case
+            .told
+            .iter()
+            .find(|text| !answers.last().is_some_and(|a| a.text().contains(**text)))
+        {
+            return Err(format!("{text:?} is not in the answer: {answers:?}"));
+        }
+        self.check_seen(case, &self.api.requests()[before..], &answers)
+    }
+
+    fn check_end(
+        &self,
+        case: &Case,
+        connection: &mut Connection,
+        answers: &[Answer],
+    ) -> Result<(), String> {
+        let says_close = answers.last().is_some_and(|answer| {
+            answer
+                .fields
+                .all("connection")
+                .iter()
+                .any(|value| value.eq_ignore_ascii_case("close"))
+        });
+        match case.end {
+            End::Broken => match connection.try_answer("GET") {
+                Ok(Some(answer)) => Err(format!("an answer that looks whole: {answer:?}")),
+                Ok(None) | Err(_) => Ok(()),
+            },
+            End::Closed => {
+                let rest = connection.wire().rest();
+                if !rest.is_empty() {
+                    let rest = crate::support::http::latin1(&rest);
+                    return Err(format!("more on the connection: {rest:?}"));
+                }
+                if !says_close && !answers.is_empty() {
+                    return Err(format!("closed without saying so: {answers:?}"));
+                }
+                Ok(())
+            }
+            End::Kept => {
+                static PROBES: AtomicUsize = AtomicUsize::new(0);
+                let probe = format!("/probe/{}", PROBES.fetch_add(1, Ordering::Relaxed));
+                drop(connection.try_send(&self.proxy.wire(&self.get(&probe))));
+                match connection.try_answer("GET") {
+                    Ok(Some(answer)) if answer.status == 200 && answer.text() == probe => Ok(()),
+                    other => Err(format!(
+                        "the connection does not go on to {probe}: {other:?} after {answers:?}"
+                    )),
+                }
+            }
+        }
+    }
+
+    fn check_seen(&self, case: &Case, seen: &[Seen], answers: &[Answer]) -> Result<(), String> {
+        let seen: Vec<&Seen> = seen
+            .iter()
+            .filter(|seen| !seen.target.starts_with("/probe/"))
+            .collect();
+        let found: Vec<String> = seen
+            .iter()
+            .map(|seen| {
+                let body = crate::support::http::latin1(&seen.body);
+                let line = format!("{} {}", seen.method, seen.target);
+                if body.is_empty() {
+                    line
+                } else {
+                    format!("{line} | {body}")
+                }
+            })
+            .collect();
+        if found != case.seen {
+            return Err(format!(
+                "the API was to see {:?} and saw {found:?}; answers: {answers:?}",
+                case.seen
+            ));
+        }
+        for seen in seen {
+            self.check_identity(case.kind, seen)?;
+        }
+        Ok(())
+    }
+
+    /// The API was told who calls, once, by the proxy alone; and nothing that ends at the proxy came through.
+    fn check_identity(&self, kind: Kind, seen: &Seen) -> Result<(), String> {
+        let folded = |name: &str| {
+            name.to_ascii_lowercase()
+                .replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+        };
+        let all = |name: &str| -> Vec<&str> {
+            seen.fields
+                .0
+                .iter()
+                .filter(|(n, _)| folded(n) == name)
+                .map(|(_, value)| value.as_str())
+                .collect()
+        };
+        let expected = match kind {
+            Kind::Consumer => (
+                vec![self.user.id.as_str()],
+                vec![self.signer.consumer.key.as_str()],
+                vec!["consumer"],
+            ),
+            Kind::Anonymous => (vec![], vec![], vec!["anonymous"]),
+        };
+        let told = (
+            all("x-auth-user"),
+            all("x-auth-consumer"),
+            all("x-auth-kind"),
+        );
+        if told != expected {
+            return Err(format!(
+                "identity {told:?}, expected {expected:?}: {seen:?}"
+            ));
+        }
+        for once in [
+            "host",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+        ] {
+            if all(once).len() != 1 {
+                return Err(format!("{once} {} times: {seen:?}", all(once).len()));
+            }
+        }
+        let framing = all("content-length").len() + all("transfer-encoding").len();
+        if framing > 1 || !seen.whole {
+            return Err(format!("framing that two could read differently: {seen:?}"));
+        }
+        for never in [
+            "upgrade",
+            "http2-settings",
+            "te",
+            "trailer",
+            "keep-alive",
+            "proxy-connection",
+            "proxy-authorization",
+            "expect",
+        ] {
+            if !all(never).is_empty() {
+                return Err(format!("{never} ends at the proxy: {seen:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Field lines (RFC 9112 §5, RFC 9110 §5.5): what is no name, no value, or goes over two lines.
+
+use crate::{
+    case::{Case, Stage, passes, refused},
+    script::get,
+};
+
+#[test]
+fn a_line_that_is_not_a_name_a_colon_and_a_value_is_refused() {
+    let stage = Stage::new("");
+    let cases: Vec<Case> = [
+        ("obs-fold by a space", "RFC 9112 §5.2", "X-A: b\r\n c"),
+        ("obs-fold by a tab", "RFC 9112 §5.2", "X-A: b\r\n\tc"),
+        (
+            "obs-fold that reads like a field",
+            "RFC 9112 §5.2",
+            "X-A: b\r\n X-Auth-User: root",
+        ),
+        ("a fold of nothing", "RFC 9112 §5.2", "X-A: b\r\n "),
+        ("a space before the colon", "RFC 9112 §5.1", "X-A : b"),
+        ("a tab before the colon", "RFC 9112 §5.1", "X-A\t: b"),
+        ("no name", "RFC 9110 §5.1", ": b"),
+        ("no colon", "RFC 9112 §5", "X-A"),
+        ("two words", "RFC 9110 §5.1", "X A: b"),
+        ("quotes", "RFC 9110 §5.1", "\"X-A\": b"),
+        ("brackets", "RFC 9110 §5.1", "X[A]: b"),
+        ("a slash", "RFC 9110 §5.1", "X/A: b"),
+        ("a comma", "RFC 9110 §5.1", "X,A: b"),
+        ("an at sign", "RFC 9110 §5.1", "X@A: b"),
+        ("a backslash", "RFC 9110 §5.1", "X\\A: b"),
+        (
+            "a byte beyond ASCII in the name",
+            "RFC 9110 §5.1",
+            "X-\u{c4}: b",
+        ),
+        (
+            "a no-break space behind the name",
+            "RFC 9110 §5.1",
+            "X-A\u{a0}: b",
+        ),
+        ("a NUL in the name", "RFC 9110 §5.1", "X\0A: b"),
+        ("a DEL in the name", "RFC 9110 §5.1", "X\u{7f}A: b"),
+        (
+            "a NUL in the value",
+            "RFC 9110 §5.5; Envoy CVE-2019-9900",
+            "X-A: b\0c",
+        ),
+        ("a NUL at the end of the value", "RFC 9110 §5.5", "X-A: b\0"),
+        ("a backspace in the value", "RFC 9110 §5.5", "X-A: b\u{8}c"),
+        ("an escape in the value", "RFC 9110 §5.5", "X-A: \u{1b}[31m"),
+        (
+            "a vertical tab in the value",
+            "RFC 9110 §5.5",
+            "X-A: b\u{b}c",
+        ),
+        ("a form feed in the value", "RFC 9110 §5.5", "X-A: b\u{c}c"),
+        ("a DEL in the value", "RFC 9110 §5.5", "X-A: \u{7f}"),
+        ("a bare LF", "RFC 9112 §2.2", "X-A: b\nX-C: d"),
+        (
+            "a bare LF that hides a field",
+            "RFC 9112 §2.2",
+            "X-A: b\nX-Auth-User: root",
+        ),
+        (
+            "a bare CR",
+            "RFC 9112 §2.2; RFC 9110 §5.5",
+            "X-A: b\rX-C: d",
+        ),
+        ("a bare CR at the end", "RFC 9112 §2.2", "X-A: b\r"),
+        ("CR CR LF", "RFC 9112 §2.2", "X-A: b\r\r\nX-C: d"),
+        ("LF CR", "RFC 9112 §2.2", "X-A: b\n\rX-C: d"),
+        (
+            "a bare LF that ends the head",
+            "RFC 9112 §2.2",
+            "X-A: b\n\nGET /smuggled HTTP/1.1",
+        ),
+        (
+            "a bare CR that ends the head",
+            "RFC 9112 §2.2",
+            "X-A: b\r\rGET /smuggled HTTP/1.1",
+        ),
+        (
+            "CRLF LF",
+            "RFC 9112 §2.2",
+            "X-A: b\r\n\nGET /smuggled HTTP/1.1",
+        ),
+        (
+            "a request line among the fields",
+            "RFC 9112 §5",
+            "GET /smuggled HTTP/1.1",
+        ),
+    ]
+    .iter()
+    .map(|(name, source, line)| refused(name, source, 400, get(line)))
+    .collect();
+    stage.play(&cases);
+    stage.play(&[
+        refused(
+            "white space before the first field",
+            "RFC 9112 §2.2",
+            400,
+            "GET /x HTTP/1.1\r\n Host: $H\r\n$A[GET /x]\r\n\r\n",
+        ),
+        refused(
+            "a fold of the request line",
+            "RFC 9112 §2.2",
+            400,
+            "GET /x HTTP/1.1\r\n X-A: b\r\nHost: $H\r\n$A[GET /x]\r\n\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn every_control_byte_in_a_value_or_a_name_is_refused() {
+    let stage = Stage::new("");
+    let control = (0..=0x1fu8).chain([0x7f]).filter(|&byte| byte != b'\t');
+    let cases: Vec<Case> = control
+        .flat_map(|byte| {
+            let byte = char::from(byte);
+            [
+                format!("X-A: b{byte}c"),
+                format!("X{byte}A: b"),
+                format!("X-A:{byte}b"),
+            ]
+        })
+        .map(|line| refused(&format!("{line:?}"), "RFC 9110 §5.5, §5.1", 400, get(&line)))
+        .collect();
+    stage.play(&cases);
+}
+
+#[test]
+fn values_may_have_what_no_line_end_is_made_of() {
+    let stage = Stage::new("");
+    let every: String = (0x20..=0xffu8)
+        .filter(|&byte| byte != 0x7f)
+        .map(char::from)
+        .filter(|&c| c != '$')
+        .collect();
+    stage.play(&[
+        passes(
+            "every byte of a value",
+            "RFC 9110 §5.5",
+            "GET /x",
+            get(&format!("X-A: a{every}z")),
+        ),
+        passes("an empty value", "RFC 9110 §5.5", "GET /x", get("X-A:")),
+        passes(
+            "every character of a name",
+            "RFC 9110 §5.6.2",
+            "GET /x",
+            get("!#%&'*+-.^_`|~09azAZ: b"),
+        ),
+    ]);
+    let seen = stage.api.requests();
+    assert_eq!(seen[0].header("x-a"), Some(format!("a{every}z").as_str()));
+    let sent = seen
+        .iter()
+        .find(|seen| seen.fields.has("!#%&'*+-.^_`|~09azAZ"));
+    assert!(sent.is_some(), "{seen:?}");
+}
