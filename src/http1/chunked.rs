@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use super::token::is_token_byte;
+
 /// What is wrong with a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ChunkError {
@@ -13,7 +15,7 @@ pub enum ChunkError {
     /// A line ends with LF alone or a CR stands alone, or data does not end where its size says.
     #[error("a chunk does not end with CRLF")]
     LineEnd,
-    /// Chunk extensions or trailers are larger than allowed, or have control bytes.
+    /// Chunk extensions or trailers are larger than allowed, have control bytes or an open quote, or are no fields.
     #[error("chunk extensions or trailers are too large or malformed")]
     Extension,
 }
@@ -28,11 +30,13 @@ const MAX_SIZE_DIGITS: u8 = 15;
 enum State {
     Size { size: u64, digits: u8 },
     Extension { size: u64 },
+    Quoted { size: u64, escaped: bool },
     SizeLineFeed { size: u64 },
     Data { left: u64 },
     DataCarriageReturn,
     DataLineFeed,
     TrailerStart,
+    TrailerName,
     Trailer,
     TrailerLineFeed,
     LastLineFeed,
@@ -123,9 +127,27 @@ impl Decoder {
             (State::Size { size, .. }, b';') => State::Extension { size },
             (State::Size { .. }, b'\n') => return Err(ChunkError::LineEnd),
             (State::Size { .. }, _) => return Err(ChunkError::Size),
+            (State::Extension { size }, b'"') => {
+                self.count_extension(byte)?;
+                State::Quoted {
+                    size,
+                    escaped: false,
+                }
+            }
             (State::Extension { size }, byte) => {
                 self.count_extension(byte)?;
                 State::Extension { size }
+            }
+            // A line end within quotes is a control byte there: some reader would take it for a part of the value.
+            (State::Quoted { size, escaped }, byte) => {
+                self.count_extension(byte)?;
+                match byte {
+                    b'"' if !escaped => State::Extension { size },
+                    byte => State::Quoted {
+                        size,
+                        escaped: byte == b'\\' && !escaped,
+                    },
+                }
             }
             (State::SizeLineFeed { size: 0 }, b'\n') => State::TrailerStart,
             (State::SizeLineFeed { size }, b'\n') => State::Data { left: size },
@@ -136,7 +158,18 @@ impl Decoder {
                 self.count_extension(b' ')?;
                 State::TrailerLineFeed
             }
-            (State::TrailerStart | State::Trailer, byte) => {
+            // A line that is no field is what some reader takes for the next request.
+            (State::TrailerStart | State::TrailerName, byte) if is_token_byte(byte) => {
+                self.count_extension(byte)?;
+                State::TrailerName
+            }
+            (State::TrailerName, b':') => {
+                self.count_extension(byte)?;
+                State::Trailer
+            }
+            (State::TrailerStart | State::TrailerName, b'\n') => return Err(ChunkError::LineEnd),
+            (State::TrailerStart | State::TrailerName, _) => return Err(ChunkError::Extension),
+            (State::Trailer, byte) => {
                 self.count_extension(byte)?;
                 State::Trailer
             }
@@ -221,6 +254,13 @@ mod tests {
             (b"1\r\r\na", ChunkError::LineEnd),
             (b"1;a\nb\r\na\r\n", ChunkError::LineEnd),
             (b"1;a\x00\r\na\r\n", ChunkError::Extension),
+            (b"1;a=\"\r\na\r\n", ChunkError::Extension),
+            (b"1;a=\"b\\\"\r\na\r\n", ChunkError::Extension),
+            (b"0\r\nGET / HTTP/1.1\r\n\r\n", ChunkError::Extension),
+            (b"0\r\n X: y\r\n\r\n", ChunkError::Extension),
+            (b"0\r\nX : y\r\n\r\n", ChunkError::Extension),
+            (b"0\r\n: y\r\n\r\n", ChunkError::Extension),
+            (b"0\r\nX\r\n\r\n", ChunkError::Extension),
             (b"0\r\nX: y\n\r\n", ChunkError::LineEnd),
             (b"0\r\n\n", ChunkError::LineEnd),
             (b"0\r\n\rX", ChunkError::LineEnd),
