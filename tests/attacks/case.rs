@@ -80,6 +80,15 @@ impl Case {
         self
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether this status is the first answer.
+    pub fn is(&self, status: u16) -> bool {
+        self.answers.first() == Some(&status)
+    }
+
     /// The body of the last answer contains this text.
     pub fn told(mut self, text: &'static str) -> Self {
         self.told.push(text);

@@ -44,7 +44,9 @@ mod support;
 mod case;
 mod script;
 
+mod authorization;
 mod chunks;
 mod fields;
 mod framing;
+mod host;
 mod request_line;

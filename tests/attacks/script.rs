@@ -6,6 +6,7 @@
 //! | `$O` | the proxy's own origin |
 //! | `$A[METHOD target form]` | an `Authorization` line (without its CRLF) that signs this; the form may be left out |
 //! | `$V[…]` | its value alone |
+//! | `$P[…]` | its value without the scheme |
 //! | `$Q[METHOD target]` | the same as pairs of a query |
 //! | `$B[METHOD target form]` | the same as a signed form body |
 //! | `$L` | how many bytes stand behind the first empty line that follows |
@@ -37,7 +38,9 @@ pub fn bytes(text: &str, proxy: &Proxy, signer: &Signer) -> Vec<u8> {
             Some(b'H') => (proxy.host(), &word[1..]),
             Some(b'O') => (proxy.origin(), &word[1..]),
             Some(b'L') => ("$L".to_owned(), &word[1..]),
-            Some(kind @ (b'A' | b'V' | b'Q' | b'B' | b'R')) if word[1..].starts_with('[') => {
+            Some(kind @ (b'A' | b'V' | b'P' | b'Q' | b'B' | b'R'))
+                if word[1..].starts_with('[') =>
+            {
                 let end = word.find(']').expect("a closing bracket");
                 let inside = &word[2..end];
                 let made = match kind {
@@ -100,6 +103,7 @@ fn signed(kind: u8, inside: &str, proxy: &Proxy, signer: &Signer) -> String {
                 .expect("the credentials");
             match kind {
                 b'V' => line["Authorization: ".len()..].to_owned(),
+                b'P' => line["Authorization: OAuth ".len()..].to_owned(),
                 _ => line.to_owned(),
             }
         }
