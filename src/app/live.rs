@@ -10,7 +10,7 @@ use crate::{
         self, ApiUrl, CallerKind, Config, Enforcement, ForbiddenStatus, PathPolicy, UpstreamHost,
     },
     endpoints::{Endpoints, Lifetimes},
-    forward::{self, HostMode, IdentityNames, LOOKALIKES, tls, upstream},
+    forward::{self, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, tls, upstream},
     http1::{head::HeadLimits, name::FoldedNames},
     oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
@@ -222,7 +222,8 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         .into_iter()
         .chain(&upstream.drop_headers)
         .map(|name| name.as_str())
-        .chain(LOOKALIKES);
+        .chain(LOOKALIKES)
+        .chain([HTTPOXY]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (
             url.path.clone(),

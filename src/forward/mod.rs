@@ -88,5 +88,8 @@ pub const LOOKALIKES: [&str; 13] = [
     "X-Forwarded-Proto",
 ];
 
+/// No field of HTTP: CGI makes `HTTP_PROXY` of it, by which libraries of the API send their own requests (CVE-2016-5385).
+pub const HTTPOXY: &str = "Proxy";
+
 #[cfg(test)]
 mod tests;

@@ -289,8 +289,9 @@ impl Connection {
                         Ok(None) => {}
                         Err(error) => {
                             // A target that alone exceeds its bound is told as such.
+                            let first = &unread[..unread.len().min(limits.head.head_bytes)];
                             let long =
-                                !unread.contains(&b'\n') && unread.len() > limits.head.target_bytes;
+                                !first.contains(&b'\n') && first.len() > limits.head.target_bytes;
                             let refusal = if long {
                                 Refusal::TargetTooLong
                             } else {

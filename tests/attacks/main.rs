@@ -46,7 +46,14 @@ mod script;
 
 mod authorization;
 mod chunks;
+mod early;
 mod fields;
 mod framing;
 mod host;
+mod identity;
+mod limits;
+mod paths;
+mod pipelining;
 mod request_line;
+mod trailers;
+mod upgrade;

@@ -1,0 +1,206 @@
+//! Answers before the body was read: nothing in that body is ever a request (RFC 9112 §9.3, RFC 9110 §10.1.1).
+
+use crate::{
+    case::{Case, Stage, answered, refused},
+    script::SMUGGLED,
+    support::http::latin1,
+};
+
+/// A POST that is refused, with a whole signed request for a body.
+fn refusable(fields: &str, body: &str) -> String {
+    format!("POST /x HTTP/1.1\r\nHost: $H\r\n{fields}\r\n\r\n{body}")
+}
+
+#[test]
+fn nothing_in_the_body_of_a_refused_request_is_a_request() {
+    let stage = Stage::new(
+        "limits.form_bytes = '1KiB'\noperation = [{ path = '/x', methods = ['POST'] }, { path = '/smuggled' }, { path = '/probe/{id}' }]",
+    );
+    // The chunk holds the request; its size is what it is long, so it is written by hand.
+    let smuggled = latin1(&stage.bytes(SMUGGLED));
+    let chunks = format!("{:x}\r\n{smuggled}\r\n0\r\n\r\n", smuggled.len());
+    let length = "Content-Length: $L";
+    let mut cases: Vec<Case> = Vec::new();
+    for (name, status, credentials) in [
+        ("no credentials", 401, "X-A: b"),
+        ("another scheme", 401, "Authorization: Basic YTpi"),
+        ("a wrong signature", 401, "$A[POST /y]"),
+        ("malformed credentials", 400, "Authorization: OAuth x"),
+        ("a keep-alive wish", 401, "Connection: keep-alive"),
+    ] {
+        cases.push(
+            answered(
+                &format!("{name}, a length"),
+                "Pingora CVE-2025-4366; Kettle 2025, 0.CL",
+                status,
+                refusable(&format!("{credentials}\r\n{length}"), SMUGGLED),
+            )
+            .closed(),
+        );
+        cases.push(
+            answered(
+                &format!("{name}, chunks"),
+                "Pingora CVE-2025-4366",
+                status,
+                refusable(
+                    &format!("{credentials}\r\nTransfer-Encoding: chunked"),
+                    &chunks,
+                ),
+            )
+            .closed(),
+        );
+        cases.push(
+            answered(
+                &format!("{name}, a length that goes on"),
+                "Pingora CVE-2025-4366",
+                status,
+                refusable(
+                    &format!("{credentials}\r\nContent-Length: 100000"),
+                    SMUGGLED,
+                ),
+            )
+            .closed(),
+        );
+    }
+    for (name, status, line) in [
+        ("405", 405, "PUT /x HTTP/1.1\r\nHost: $H\r\n$A[PUT /x]"),
+        (
+            "404",
+            404,
+            "POST /unlisted HTTP/1.1\r\nHost: $H\r\n$A[POST /unlisted]",
+        ),
+        ("421", 421, "POST /x HTTP/1.1\r\nHost: evil.test"),
+        (
+            "a path that is refused",
+            400,
+            "POST /x/../y HTTP/1.1\r\nHost: $H",
+        ),
+        ("no mode", 400, "POST /service.oauth HTTP/1.1\r\nHost: $H"),
+        ("TRACE", 405, "TRACE /x HTTP/1.1\r\nHost: $H"),
+        ("CONNECT", 405, "CONNECT $H HTTP/1.1\r\nHost: $H"),
+    ] {
+        cases.push(
+            answered(
+                name,
+                "Pingora CVE-2025-4366",
+                status,
+                format!("{line}\r\n{length}\r\n\r\n{SMUGGLED}"),
+            )
+            .closed(),
+        );
+    }
+    cases.push(
+        answered(
+            "a form that is too large",
+            "RFC 9110 §15.5.14",
+            413,
+            refusable(
+                &format!(
+                    "$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\n{length}"
+                ),
+                &format!("$R[2000:a]{SMUGGLED}"),
+            ),
+        )
+        .closed(),
+    );
+    cases.push(
+        answered(
+            "a chunked form that is too large",
+            "RFC 9110 §15.5.14",
+            413,
+            refusable("$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked", &format!("7d0\r\n$R[2000:a]\r\n{chunks}")),
+        )
+        .closed(),
+    );
+    stage.play(&cases);
+}
+
+#[test]
+fn a_body_is_asked_for_only_when_it_is_wanted() {
+    let stage = Stage::new("");
+    let mut cases = Vec::new();
+    for (name, status, request) in [
+        ("no credentials", 401, "POST /x HTTP/1.1\r\nHost: $H\r\n"),
+        (
+            "a wrong signature",
+            401,
+            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /y]\r\n",
+        ),
+        (
+            "another host",
+            421,
+            "POST /x HTTP/1.1\r\nHost: evil.test\r\n$A[POST /x]\r\n",
+        ),
+        (
+            "TRACE",
+            405,
+            "TRACE /x HTTP/1.1\r\nHost: $H\r\n$A[TRACE /x]\r\n",
+        ),
+    ] {
+        for framing in ["Content-Length: 3", "Transfer-Encoding: chunked"] {
+            cases.push(
+                answered(
+                    &format!("{name}, {framing}"),
+                    "RFC 9110 §10.1.1",
+                    status,
+                    format!("{request}Expect: 100-continue\r\n{framing}\r\n\r\n"),
+                )
+                .closed(),
+            );
+        }
+    }
+    for value in [
+        "100-continu",
+        "100",
+        "continue",
+        "200-ok",
+        "100-continue, x",
+        "x, 100-continue",
+        "",
+        "100-continue;q=1",
+        "y 100-continue",
+    ] {
+        cases.push(refused(
+            &format!("Expect: {value}"),
+            "RFC 9110 §10.1.1; Kettle 2025, Expect",
+            400,
+            format!("POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nExpect: {value}\r\nContent-Length: 3\r\n\r\nabc"),
+        ));
+    }
+    stage.play(&cases);
+}
+
+#[test]
+fn an_expectation_that_is_met_ends_here() {
+    let stage = Stage::new("");
+    for (name, version, fields, body, interim) in [
+        ("a body that is there", "1.1", "Content-Length: 3", "abc", 0),
+        (
+            "chunks that are there",
+            "1.1",
+            "Transfer-Encoding: chunked",
+            "3\r\nabc\r\n0\r\n\r\n",
+            0,
+        ),
+        ("no body", "1.1", "X-A: b", "", 0),
+        ("a length of 0", "1.1", "Content-Length: 0", "", 0),
+        (
+            "in capitals",
+            "1.1",
+            "Expect: 100-CONTINUE\r\nContent-Length: 3",
+            "abc",
+            0,
+        ),
+        ("HTTP/1.0", "1.0", "Content-Length: 3", "abc", 0),
+    ] {
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes(&format!("POST /x HTTP/{version}\r\nHost: $H\r\n$A[POST /x]\r\nExpect: 100-continue\r\n{fields}\r\n\r\n{body}")));
+        let answer = connection.answer("POST");
+        assert_eq!(
+            (answer.status, answer.interim.len()),
+            (200, interim),
+            "{name}: {answer:?}"
+        );
+        assert!(!stage.api.last_request().fields.has("expect"), "{name}");
+    }
+}

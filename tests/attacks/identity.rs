@@ -1,0 +1,320 @@
+//! Who calls, and from where, is told by the proxy alone: forged names, hop-by-hop abuse, forwarded fields.
+
+use crate::{
+    case::{Case, Stage, answered, passes},
+    script::get,
+    support::{Call, Proxy, Upstream},
+};
+
+/// Forged fields; that none arrives is checked for every case, whatever the spelling.
+fn forged() -> Vec<String> {
+    let names = ["X-Auth-User", "X-Auth-Consumer", "X-Auth-Kind"];
+    let spellings: [fn(&str) -> String; 8] = [
+        |name| name.to_owned(),
+        |name| name.to_ascii_lowercase(),
+        |name| name.to_ascii_uppercase(),
+        |name| name.replace('-', "_"),
+        |name| name.replacen('-', "_", 1),
+        |name| name.replace('-', "."),
+        |name| name.replace('-', "~"),
+        |name| name.to_ascii_uppercase().replace('-', "_"),
+    ];
+    names
+        .iter()
+        .flat_map(|name| spellings.iter().map(move |spell| spell(name)))
+        .collect()
+}
+
+#[test]
+fn forged_identity_never_arrives() {
+    let stage = Stage::new("");
+    let mut cases = Vec::new();
+    for name in forged() {
+        cases.push(passes(
+            &name,
+            "oauth2-proxy CVE-2025-64484",
+            "GET /x",
+            get(&format!("{name}: root")),
+        ));
+    }
+    for (name, fields) in [
+        ("twice", "X-Auth-User: root\r\nX-Auth-User: root"),
+        ("in two spellings", "X-Auth-User: root\r\nX_Auth_User: root"),
+        ("empty", "X-Auth-User:"),
+        ("a list", "X-Auth-User: a, b"),
+        (
+            "permissions",
+            "X-Auth-Permissions: admin\r\nx_auth_permissions: admin",
+        ),
+        (
+            "named by Connection",
+            "Connection: X-Auth-User\r\nX-Auth-User: root",
+        ),
+        (
+            "named by Connection in another case",
+            "Connection: x-auth-user, x-auth-kind, x-auth-consumer",
+        ),
+        (
+            "named by a second Connection line",
+            "Connection: keep-alive\r\nConnection: X-Auth-User, X-Auth-Consumer",
+        ),
+        (
+            "all named by Connection",
+            "Connection: X-Auth-User, X-Auth-Consumer, X-Auth-Kind, X-Auth-Permissions",
+        ),
+    ] {
+        cases.push(passes(name, "Fabio CVE-2025-48865", "GET /x", get(fields)));
+    }
+    stage.play(&cases);
+    for seen in stage.api.requests() {
+        assert_eq!(seen.fields.all("x-auth-permissions"), [""], "{seen:?}");
+    }
+}
+
+#[test]
+fn forged_identity_never_arrives_on_an_anonymous_call() {
+    let stage = Stage::new(
+        "operation = [{ path = '/open', access = ['anonymous'] }, { path = '/probe/{id}' }]",
+    );
+    let cases: Vec<Case> = forged()
+        .iter()
+        .map(|name| {
+            passes(
+                name,
+                "oauth2-proxy CVE-2025-64484",
+                "GET /open",
+                format!("GET /open HTTP/1.1\r\nHost: $H\r\n{name}: root\r\n\r\n"),
+            )
+            .anonymous()
+        })
+        .collect();
+    stage.play(&cases);
+}
+
+/// What a `Connection` line names is taken away, but nothing that the proxy itself answers for.
+#[test]
+fn connection_takes_nothing_away_that_the_proxy_answers_for() {
+    let stage = Stage::new("");
+    let body = |fields: &str| {
+        format!(
+            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\n{fields}\r\nContent-Length: 3\r\n\r\nabc"
+        )
+    };
+    let mut cases = Vec::new();
+    for name in [
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Authorization",
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+        "X-Auth-User",
+        "X-Auth-Kind",
+        "Connection",
+        "close-not",
+        "Expect",
+        "Date",
+    ] {
+        cases.push(passes(
+            &format!("Connection: {name}"),
+            "RFC 9110 §7.6.1; Traefik CVE-2024-45410; Fabio CVE-2025-48865",
+            "POST /x | abc",
+            body(&format!("Connection: {name}")),
+        ));
+    }
+    cases.push(passes(
+        "Connection names the framing of a chunked body",
+        "RFC 9110 §7.6.1",
+        "POST /x | abc",
+        "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nConnection: Transfer-Encoding, Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    ));
+    cases.push(passes(
+        "empty options",
+        "RFC 9110 §5.6.1",
+        "GET /x",
+        get("Connection: , ,"),
+    ));
+    for value in ["\"close\"", "a b", "close;x", "X-A:", "@", "\u{e9}"] {
+        cases.push(crate::case::refused(
+            &format!("Connection: {value}"),
+            "RFC 9110 §7.6.1",
+            400,
+            get(&format!("Connection: {value}")),
+        ));
+    }
+    cases.push(
+        answered(
+            "close among others",
+            "RFC 9112 §9.6",
+            200,
+            get("Connection: keep-alive, close") + crate::script::SMUGGLED,
+        )
+        .closed()
+        .seen(&["GET /x"]),
+    );
+    cases.push(
+        answered(
+            "close in a second line",
+            "RFC 9112 §9.6",
+            200,
+            get("Connection: keep-alive\r\nConnection: CLOSE") + crate::script::SMUGGLED,
+        )
+        .closed()
+        .seen(&["GET /x"]),
+    );
+    stage.play(&cases);
+}
+
+#[test]
+fn forwarded_fields_of_a_peer_that_is_not_trusted_never_count() {
+    let stage = Stage::new("");
+    let fields = [
+        "X-Forwarded-For: 10.0.0.1",
+        "X-Forwarded-For: 10.0.0.1\r\nX-Forwarded-For: 10.0.0.2",
+        "x-forwarded-for: 10.0.0.1",
+        "X_Forwarded_For: 10.0.0.1",
+        "X-Forwarded_For: 10.0.0.1",
+        "X.Forwarded.For: 10.0.0.1",
+        "X-Forwarded-Proto: https",
+        "X_Forwarded_Proto: https",
+        "X-FORWARDED_PROTO: https",
+        "X-Forwarded-Host: evil.test",
+        "X_Forwarded_Host: evil.test",
+        "Forwarded: for=10.0.0.1;proto=https;host=evil.test",
+        "Forwarded: for=10.0.0.1\r\nForwarded: for=10.0.0.2",
+        "X-Forwarded-Prefix: /admin",
+        "X_Forwarded_Prefix: /admin",
+        "x.forwarded-prefix: /admin",
+        "X-Forwarded-Host: a b",
+        "X-Forwarded-Proto: \"",
+        "X-Forwarded-For: nonsense",
+        "X-Original-URL: /admin",
+        "X_Original_URL: /admin",
+        "X-Rewrite-URL: /admin",
+        "x_rewrite_url: /admin",
+        "X-HTTP-Method-Override: DELETE",
+        "X_HTTP_METHOD_OVERRIDE: DELETE",
+        "X-HTTP-Method: DELETE",
+        "X-Method-Override: DELETE",
+        "Proxy: http://evil.test",
+        "PROXY: http://evil.test",
+        "proxy: evil.test",
+    ];
+    let cases: Vec<Case> = fields
+        .iter()
+        .map(|fields| {
+            passes(
+                fields,
+                "Traefik GHSA-5m6w-wvh7-57vm, GHSA-6384-m2mw-rf54; CVE-2016-5385",
+                "GET /x",
+                get(fields),
+            )
+        })
+        .collect();
+    stage.play(&cases);
+    let host = stage.proxy.host();
+    for seen in stage.api.requests() {
+        assert_eq!(
+            seen.fields.all("x-forwarded-for"),
+            ["127.0.0.1"],
+            "{seen:?}"
+        );
+        assert_eq!(seen.fields.all("x-forwarded-proto"), ["http"], "{seen:?}");
+        assert_eq!(
+            seen.fields.all("x-forwarded-host"),
+            [host.as_str()],
+            "{seen:?}"
+        );
+        for (name, value) in &seen.fields.0 {
+            let folded = name
+                .to_ascii_lowercase()
+                .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            let never = [
+                "forwarded",
+                "x-forwarded-prefix",
+                "x-original-url",
+                "x-rewrite-url",
+                "x-http-method",
+                "x-http-method-override",
+                "x-method-override",
+                "proxy",
+            ];
+            assert!(
+                !never.contains(&folded.as_str()),
+                "{name}: {value} arrives: {seen:?}"
+            );
+        }
+    }
+}
+
+/// CVE-2026-40575: what a forwarded field says never chooses whether to verify, whoever sends it.
+#[test]
+fn forwarded_fields_never_choose_whether_to_verify() {
+    for trusted in ["", "listen.trusted_proxies = ['127.0.0.0/8']\n"] {
+        let stage = Stage::new(&format!(
+            "{trusted}operation = [{{ path = '/public/{{*rest}}', access = ['anonymous'] }}, {{ path = '/admin' }}, {{ path = '/probe/{{id}}' }}]"
+        ));
+        let mut cases = Vec::new();
+        for field in [
+            "X-Forwarded-Uri: /public/x",
+            "X-Original-URI: /public/x",
+            "X-Original-URL: /public/x",
+            "X-Rewrite-URL: /public/x",
+            "X-Forwarded-Method: OPTIONS",
+            "X-Original-Method: OPTIONS",
+            "X-HTTP-Method-Override: OPTIONS",
+            "X-Forwarded-Path: /public/x",
+            "X-Forwarded-Prefix: /public",
+            "X-Envoy-Original-Path: /public/x",
+            "X-Auth-User: root",
+            "X-Forwarded-User: root",
+            "Forwarded: path=/public/x",
+            "X-Real-IP: 127.0.0.1",
+            "X-Client-Cert: x",
+        ] {
+            cases.push(answered(
+                field,
+                "oauth2-proxy CVE-2026-40575",
+                401,
+                format!("GET /admin HTTP/1.1\r\nHost: $H\r\n{field}\r\n\r\n"),
+            ));
+        }
+        stage.play(&cases);
+    }
+}
+
+/// CVE-2026-33496: a proof that was cached for one use counts for no other.
+#[test]
+fn a_token_counts_for_its_consumer_and_its_permission_alone_though_it_is_cached() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "permission = [{ name = 'read', title = 'Read' }, { name = 'write', title = 'Write' }]\n\
+             operation = [{ path = '/read', permission = 'read' }, { path = '/write', permission = 'write' }]",
+        )
+        .start();
+    let both = ["--permission", "read", "--permission", "write"];
+    let (shop, other) = (
+        proxy.consumer_with("Shop", &both),
+        proxy.consumer_with("Other", &both),
+    );
+    let user = proxy.user("alice");
+    let token = proxy.token_with(&shop, &user, &["--permission", "read"]);
+    let call = |target: &str| Call::get(target).by(&shop).with(&token);
+    proxy.send(call("/read")).has_status(200);
+    proxy.send(call("/write")).is(404, "permission_denied");
+    proxy
+        .send(Call::get("/read").by(&other).with(&token))
+        .is(401, "token_rejected");
+    proxy
+        .send(
+            Call::get("/read")
+                .by(&other)
+                .with(&token)
+                .key(&format!("{}&{}", shop.secret, token.secret)),
+        )
+        .is(401, "token_rejected");
+    proxy.send(call("/read")).has_status(200);
+    assert_eq!(api.count(), 2);
+}

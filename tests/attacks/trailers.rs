@@ -1,0 +1,109 @@
+//! Trailers never become fields (RFC 9110 §6.5.1, RFC 9112 §7.1.2).
+
+use crate::{
+    case::{Case, Stage, passes, refused},
+    script::post,
+};
+
+fn chunked(trailers: &str) -> String {
+    post(
+        "Transfer-Encoding: chunked",
+        &format!("3\r\nabc\r\n0\r\n{trailers}\r\n"),
+    )
+}
+
+#[test]
+fn trailers_of_a_request_stop_here() {
+    let stage = Stage::new("");
+    let cases: Vec<Case> = [
+        "X-Trailer: 1",
+        "X-Auth-User: root",
+        "x_auth_user: root",
+        "Authorization: Basic YTpi",
+        "Host: evil.test",
+        "Content-Length: 99",
+        "Transfer-Encoding: chunked",
+        "Connection: close",
+        "Connection: X-Auth-User",
+        "Content-Type: application/x-www-form-urlencoded",
+        "X-Forwarded-For: 10.0.0.1",
+        "Cookie: a=b",
+        "Expect: 100-continue",
+        "Upgrade: websocket",
+        "X-Auth-Kind: user",
+        "X:",
+        "X: \u{e9}",
+    ]
+    .iter()
+    .map(|trailer| {
+        passes(
+            trailer,
+            "RFC 9110 §6.5.1",
+            "POST /x | abc",
+            chunked(&format!("{trailer}\r\n")),
+        )
+    })
+    .collect();
+    stage.play(&cases);
+    stage.play(&[
+        passes(
+            "two",
+            "RFC 9112 §7.1.2",
+            "POST /x | abc",
+            chunked("X-Trailer: 1\r\nX-Trailer: 2\r\n"),
+        ),
+        passes(
+            "announced",
+            "RFC 9110 §6.6.2",
+            "POST /x | abc",
+            post(
+                "Trailer: X-Trailer\r\nTE: trailers\r\nTransfer-Encoding: chunked",
+                "3\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n",
+            ),
+        ),
+    ]);
+    for seen in stage.api.requests() {
+        for name in [
+            "x-trailer",
+            "x",
+            "cookie",
+            "authorization",
+            "content-type",
+            "trailer",
+        ] {
+            assert!(!seen.fields.has(name), "{name}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn trailers_that_are_no_fields_are_refused() {
+    let stage = Stage::new("");
+    let cases: Vec<Case> = [
+        ("no colon", "X-Trailer\r\n"),
+        ("no name", ": x\r\n"),
+        ("a space before the colon", "X : y\r\n"),
+        ("a space in front", " X: y\r\n"),
+        ("obs-fold", "X: y\r\n z\r\n"),
+        ("a bare LF", "X: y\nZ: z\r\n"),
+        ("a bare CR", "X: y\rZ: z\r\n"),
+        ("a NUL", "X: \0\r\n"),
+        (
+            "a request",
+            "GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n",
+        ),
+        ("a chunk", "3\r\nabc\r\n"),
+        ("a byte beyond ASCII in the name", "\u{c4}: y\r\n"),
+    ]
+    .iter()
+    .map(|(name, trailers)| {
+        refused(
+            name,
+            "RFC 9112 §7.1.2; Funky chunks",
+            400,
+            chunked(trailers),
+        )
+    })
+    .collect();
+    stage.play(&cases);
+}
