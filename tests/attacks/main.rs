@@ -44,6 +44,7 @@ mod support;
 mod case;
 mod script;
 
+mod answers;
 mod authorization;
 mod chunks;
 mod early;

@@ -65,6 +65,18 @@ pub fn bytes(text: &str, proxy: &Proxy, signer: &Signer) -> Vec<u8> {
         .collect()
 }
 
+/// The text with its repetitions, for a script that stands for nothing else.
+pub fn expand(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, word)) = rest.split_once("$R[") {
+        let (inside, behind) = word.split_once(']').expect("a closing bracket");
+        out = out + before + &repeated(inside);
+        rest = behind;
+    }
+    out + rest
+}
+
 fn repeated(inside: &str) -> String {
     let (count, text) = inside.split_once(':').expect("a count and a text");
     text.repeat(count.parse().expect("a count"))

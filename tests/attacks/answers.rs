@@ -1,0 +1,262 @@
+//! An API that lies, breaks off or says too much: 502, or an answer that ends visibly, never one that looks whole
+//! (RFC 9112 §6.3, §8). Whatever it said is gone with its connection: the next caller gets the next answer.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{
+    case::{Case, Stage, answered},
+    script::expand,
+    support::{Reply, Upstream, upstream::After},
+};
+use Get::{BadGateway, Broken, Whole};
+
+/// What the API sends, and what the caller is to get.
+struct Told {
+    name: &'static str,
+    source: &'static str,
+    sent: &'static str,
+    method: &'static str,
+    get: Get,
+}
+
+#[derive(Clone, Copy)]
+enum Get {
+    /// 502 of the proxy's own; the caller's connection goes on.
+    BadGateway,
+    /// A head, and a body that ends before its end.
+    Broken,
+    /// This status with this text in it.
+    Whole(u16, &'static str),
+}
+
+const fn told(name: &'static str, source: &'static str, sent: &'static str, get: Get) -> Told {
+    Told {
+        name,
+        source,
+        sent,
+        method: "GET",
+        get,
+    }
+}
+
+/// Plays them: the request for `/n` is answered with the n-th.
+fn play(table: &'static [Told], after: After) {
+    let api = Upstream::replying(move |seen| {
+        let number = seen.target.strip_prefix('/').and_then(|n| n.parse().ok());
+        match number.map(|n: usize| table[n].sent) {
+            Some(sent) if after == After::Close => Reply::raw(expand(sent)).closing(),
+            Some(sent) => Reply::raw(expand(sent)),
+            None => Reply::ok(&seen.target),
+        }
+    });
+    let stage = Stage::before(api, "");
+    let cases: Vec<Case> = table
+        .iter()
+        .enumerate()
+        .map(|(n, one)| {
+            let Told { name, method, .. } = *one;
+            let request =
+                format!("{method} /{n} HTTP/1.1\r\nHost: $H\r\n$A[{method} /{n}]\r\n\r\n");
+            let case = answered(name, one.source, 502, request).seen(&[&format!("{method} /{n}")]);
+            match one.get {
+                BadGateway => case,
+                Broken => case.broken(),
+                Whole(status, text) => case.answers(&[status]).told(text),
+            }
+        })
+        .collect();
+    stage.play(&cases);
+}
+
+#[test]
+fn an_answer_that_two_could_split_differently_is_a_bad_one() {
+    #[rustfmt::skip]
+    const TABLE: &[Told] = &[
+        told("two lengths", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", BadGateway),
+        told("the same length twice", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("lengths in one line", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", BadGateway),
+        told("a length and chunks", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", BadGateway),
+        told("chunks and a length", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nabc\r\n0\r\n\r\n", BadGateway),
+        told("a plus", "hyper CVE-2021-32715", "HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc", BadGateway),
+        told("a minus", "RFC 9110 §8.6", "HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\nabc", BadGateway),
+        told("hexadecimal", "RFC 9110 §8.6", "HTTP/1.1 200 OK\r\nContent-Length: 0x3\r\n\r\nabc", BadGateway),
+        told("an empty length", "RFC 9110 §8.6", "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nabc", BadGateway),
+        told("a length beyond 64 bits", "RFC 9110 §8.6", "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551619\r\n\r\nabc", BadGateway),
+        told("gzip alone", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc", BadGateway),
+        told("gzip and chunked", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", BadGateway),
+        told("chunked twice", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", BadGateway),
+        told("chunked on two lines", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", BadGateway),
+        told("nearly chunked", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", BadGateway),
+        told("chunks in HTTP/1.0", "Pingora CVE-2026-2835; RFC 9112 §6.1", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", BadGateway),
+    ];
+    play(TABLE, After::Close);
+}
+
+#[test]
+fn a_head_that_is_none_is_a_bad_answer() {
+    #[rustfmt::skip]
+    const TABLE: &[Told] = &[
+        told("lines that end with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\nContent-Length: 3\n\nabc", BadGateway),
+        told("one line that ends with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a CR alone", "RFC 9112 §2.2", "HTTP/1.1 200 OK\r\nX-A: b\rX-B: c\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a field over two lines", "RFC 9112 §5.2", "HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a space before the colon", "RFC 9112 §5.1", "HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc", BadGateway),
+        told("no colon", "RFC 9112 §5", "HTTP/1.1 200 OK\r\nContent-Length 3\r\n\r\nabc", BadGateway),
+        told("a NUL", "Envoy CVE-2019-9900", "HTTP/1.1 200 OK\r\nX-A: \0\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a control byte in the reason", "RFC 9112 §4", "HTTP/1.1 200 O\x01K\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("another protocol", "RFC 9112 §4", "SSH-2.0-OpenSSH_9.2\r\n\r\n", BadGateway),
+        told("ICY", "RFC 9112 §4", "ICY 200 OK\r\n\r\nabc", BadGateway), told("a TLS alert", "RFC 8446 §6", "\x15\x03\x01\0\x02\x02\x0a", BadGateway),
+        told("HTTP/2 in words", "RFC 9112 §2.3", "HTTP/2.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("HTTP/0.9", "RFC 9112 §2.3", "<html>abc</html>", BadGateway), told("a short status", "RFC 9112 §4", "HTTP/1.1 20 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a long status", "RFC 9112 §4", "HTTP/1.1 2000 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("a status below 100", "RFC 9110 §15", "HTTP/1.1 099 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("no status", "RFC 9112 §4", "HTTP/1.1 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("two spaces", "RFC 9112 §4", "HTTP/1.1  200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("small letters", "RFC 9112 §2.3", "http/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("an empty line first", "RFC 9112 §2.2", "\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        Told { method: "POST", ..told("nothing", "RFC 9110 §15.6.3", "", BadGateway) },
+        told("a head without its empty line", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", BadGateway),
+        told("a head that is too large", "RFC 6585 §5", "HTTP/1.1 200 OK\r\nX-A: $R[70000:a]\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        told("too many fields", "RFC 6585 §5", "HTTP/1.1 200 OK\r\n$R[500:X: a\r\n]Content-Length: 3\r\n\r\nabc", BadGateway),
+    ];
+    play(TABLE, After::Close);
+}
+
+#[test]
+fn a_body_that_breaks_off_never_looks_whole() {
+    #[rustfmt::skip]
+    const TABLE: &[Told] = &[
+        told("fewer bytes than its length", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Broken),
+        told("no byte of its length", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Broken),
+        told("no last chunk", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", Broken),
+        told("within a chunk", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc", Broken),
+        told("within the trailers", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-A: b\r\n", Broken),
+        told("no chunk at all", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Broken),
+        told("a size that is none", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\nabc\r\n0\r\n\r\n", Broken),
+        told("a size beyond 64 bits", "hyper CVE-2021-32714", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n", Broken),
+        told("more than the size", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n", Broken),
+        told("a size line that ends with LF", "Go CVE-2025-22871", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", Broken),
+        told("an extension with LF", "Netty CVE-2025-58056", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a\nabc\r\n0\r\n\r\n", Broken),
+        told("chunks that end with LF", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\n0\n\n", Broken),
+    ];
+    play(TABLE, After::Close);
+}
+
+/// What is sent, and an answer behind it that nobody asked for.
+macro_rules! poisoned {
+    ($sent:literal) => {
+        concat!($sent, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+    };
+}
+
+#[test]
+fn what_follows_an_answer_is_nobodys() {
+    #[rustfmt::skip]
+    const TABLE: &[Told] = &[
+        told("behind a length", "RFC 9112 §6.3", poisoned!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Whole(200, "abc")),
+        told("behind chunks", "RFC 9112 §7.1", poisoned!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"), Whole(200, "abc")),
+        told("behind trailers", "RFC 9112 §7.1.2", poisoned!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-A: b\r\n\r\n"), Whole(200, "abc")),
+        told("behind a length of 0", "RFC 9112 §6.3", poisoned!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Whole(200, "")),
+        told("a body of 204", "RFC 9112 §6.3", poisoned!("HTTP/1.1 204 No Content\r\n\r\n"), Whole(204, "")),
+        told("a length of 204", "RFC 9110 §8.6", poisoned!("HTTP/1.1 204 No Content\r\nContent-Length: 44\r\n\r\n"), Whole(204, "")),
+        told("a body of 304", "RFC 9112 §6.3", poisoned!("HTTP/1.1 304 Not Modified\r\nContent-Length: 44\r\n\r\n"), Whole(304, "")),
+        told("behind interim answers", "RFC 9110 §15.2", poisoned!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Whole(200, "abc")),
+        Told { method: "HEAD", ..told("a body of HEAD", "RFC 9110 §9.3.2", poisoned!("HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\n"), Whole(200, "")) },
+        Told { method: "HEAD", ..told("chunks of HEAD", "RFC 9110 §9.3.2", poisoned!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), Whole(200, "")) },
+    ];
+    play(TABLE, After::Keep);
+}
+
+#[test]
+fn an_answer_with_its_oddities_is_passed_on() {
+    #[rustfmt::skip]
+    const TABLE: &[Told] = &[
+        told("until the connection ends", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\n\r\nabc", Whole(200, "abc")),
+        told("HTTP/1.0", "RFC 9112 §6.3", "HTTP/1.0 200 OK\r\n\r\nabc", Whole(200, "abc")),
+        told("no reason", "RFC 9112 §4", "HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
+        told("no space before no reason", "RFC 9112 §4", "HTTP/1.1 200\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
+        told("a status that nobody knows", "RFC 9110 §15", "HTTP/1.1 799 Odd\r\nContent-Length: 3\r\n\r\nabc", Whole(799, "abc")),
+        told("chunks in capitals", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTRANSFER-ENCODING: CHUNKED\r\n\r\nA\r\nabcdefghij\r\n0\r\n\r\n", Whole(200, "abcdefghij")),
+        told("an extension", "RFC 9112 §7.1.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n", Whole(200, "abc")),
+        told("white space around a value", "RFC 9110 §5.5", "HTTP/1.1 200 OK\r\nContent-Length: \t 3 \t\r\n\r\nabc", Whole(200, "abc")),
+        told("fifteen interim answers", "RFC 9110 §15.2", "$R[15:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
+        told("interim answers without end", "RFC 9110 §15.2", "$R[16:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+    ];
+    play(TABLE, After::Close);
+}
+
+/// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.
+#[test]
+fn only_what_can_do_no_harm_is_sent_twice() {
+    for (request, seen, status) in [
+        (
+            "GET /twice HTTP/1.1\r\nHost: $H\r\n$A[GET /twice]\r\n\r\n",
+            2,
+            200,
+        ),
+        (
+            "HEAD /twice HTTP/1.1\r\nHost: $H\r\n$A[HEAD /twice]\r\n\r\n",
+            2,
+            200,
+        ),
+        (
+            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\n\r\n",
+            2,
+            200,
+        ),
+        (
+            "DELETE /twice HTTP/1.1\r\nHost: $H\r\n$A[DELETE /twice]\r\n\r\n",
+            2,
+            200,
+        ),
+        (
+            "OPTIONS /twice HTTP/1.1\r\nHost: $H\r\n$A[OPTIONS /twice]\r\n\r\n",
+            2,
+            200,
+        ),
+        (
+            "POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\n\r\n",
+            1,
+            502,
+        ),
+        (
+            "POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\nContent-Length: 3\r\n\r\nabc",
+            1,
+            502,
+        ),
+        (
+            "PATCH /twice HTTP/1.1\r\nHost: $H\r\n$A[PATCH /twice]\r\n\r\n",
+            1,
+            502,
+        ),
+        (
+            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nContent-Length: 3\r\n\r\nabc",
+            1,
+            502,
+        ),
+        (
+            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            1,
+            502,
+        ),
+    ] {
+        let asked = AtomicUsize::new(0);
+        let api = Upstream::replying(move |seen| {
+            // The first request makes the connection one that has been used.
+            match (seen.target.as_str(), asked.fetch_add(1, Ordering::Relaxed)) {
+                ("/twice", 1) => Reply::hang_up(),
+                _ => Reply::ok(&seen.target),
+            }
+        });
+        let stage = Stage::before(api, "");
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.proxy.wire(&stage.get("/first")));
+        connection.answer("GET").has_status(200);
+        connection.send(&stage.bytes(request));
+        let method = request.split(' ').next().unwrap();
+        connection.answer(method).has_status(status);
+        let twice = stage.api.requests();
+        let twice = twice.iter().filter(|seen| seen.target == "/twice");
+        assert_eq!(twice.count(), seen, "{request}");
+    }
+}
