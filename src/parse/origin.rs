@@ -73,7 +73,9 @@ impl PublicUrl {
     }
 
     fn is_at(&self, authority: &Authority<'_>) -> bool {
-        authority.host.eq_ignore_ascii_case(self.host.as_bytes())
+        let host = self.host.as_bytes();
+        // Nearly always it comes in lower case.
+        (authority.host == host || authority.host.eq_ignore_ascii_case(host))
             && authority.port.unwrap_or(default_port(self.secure)) == self.port
     }
 

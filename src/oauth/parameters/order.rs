@@ -69,15 +69,22 @@ const FEW: usize = 24;
 /// Adds `rank`, in its place while there are few.
 #[inline]
 pub(super) fn add(ranks: &mut Vec<Rank>, rank: Rank, arena: &[u8], entries: &[Entry]) {
-    if ranks.len() >= FEW {
-        ranks.push(rank);
-        return;
-    }
     let mut at = ranks.len();
-    while at > 0 && order(&ranks[at - 1], &rank, arena, entries).is_gt() {
-        at -= 1;
+    if at < FEW {
+        for placed in ranks.iter().rev() {
+            let follows = placed.prefix < rank.prefix
+                || placed.prefix == rank.prefix && order(placed, &rank, arena, entries).is_le();
+            if follows {
+                break;
+            }
+            at -= 1;
+        }
     }
-    ranks.insert(at, rank);
+    // Each is taken on by one place rather than with a call to move a few bytes.
+    ranks.push(rank);
+    for place in (at + 1..ranks.len()).rev() {
+        ranks.swap(place - 1, place);
+    }
 }
 
 /// Sorts what [`add`] has not.
