@@ -131,6 +131,7 @@ const LIMITS: Limits = Limits {
     body_timeout: Duration::from_secs(10),
     form_timeout: Duration::from_secs(10),
     form_bytes: 64 * 1024,
+    form_memory: 1024 * 1024,
     streams: None,
 };
 

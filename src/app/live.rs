@@ -103,6 +103,7 @@ fn limits(config: &Config) -> Limits {
         body_timeout: limits.body_timeout,
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
+        form_memory: limits.form_memory.as_usize(),
         streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }

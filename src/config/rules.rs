@@ -404,23 +404,25 @@ impl Rules<'_> {
 
     fn limits(&mut self) {
         let limits = &self.config.limits;
-        if limits.target_bytes > limits.head_bytes {
-            // The written one of the two is the one to look at.
-            let key = if self.is_written("limits.target_bytes") {
-                "limits.target_bytes"
-            } else {
-                "limits.head_bytes"
-            };
-            self.broken(
-                key,
-                &["limits.head_bytes", "limits.target_bytes"],
-                over(
-                    "limits.target_bytes",
-                    limits.target_bytes,
-                    "limits.head_bytes",
-                    limits.head_bytes,
-                ),
-            );
+        for (part, size, whole, limit) in [
+            (
+                "limits.target_bytes",
+                limits.target_bytes,
+                "limits.head_bytes",
+                limits.head_bytes,
+            ),
+            (
+                "limits.form_bytes",
+                limits.form_bytes,
+                "limits.form_memory",
+                limits.form_memory,
+            ),
+        ] {
+            if size > limit {
+                // The written one of the two is the one to look at.
+                let key = if self.is_written(part) { part } else { whole };
+                self.broken(key, &[whole, part], over(part, size, whole, limit));
+            }
         }
     }
 }

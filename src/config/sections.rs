@@ -299,6 +299,8 @@ section! {
         target_bytes: ByteSize = r#""16KiB""#, check between(ByteSize::new(64), ByteSize::new(16 << 20));
         /// A signed form, or a body with oauth_body_hash: held back until proved; 413 past it.
         form_bytes: ByteSize = r#""1MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 30));
+        /// All of these at once, in the whole process; 503 past it.
+        form_memory: ByteSize = r#""64MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 40));
         /// For the whole head, and for the first byte of a new connection.
         head_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
         /// For a whole signed form.

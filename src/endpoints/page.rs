@@ -8,7 +8,7 @@ use crate::{
     refusal::{Failure, Refusal},
     respond::Answer,
     route::Endpoint,
-    server::connection::Connection,
+    server::{connection::Connection, held::HeldBody},
     telemetry::metrics::Verdict,
 };
 
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     let form = if connection.framing != Framing::None && is_form(call.head)? {
         connection.read_whole_body().await?
     } else {
-        Vec::new()
+        HeldBody::default()
     };
     let single = |name| {
         let repeated =

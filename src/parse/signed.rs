@@ -16,7 +16,7 @@ use crate::{
         is_oauth_scheme,
     },
     refusal::{Failure, Refusal},
-    server::connection::Connection,
+    server::{connection::Connection, held::HeldBody},
 };
 
 /// A request whose parameters are in shape; nothing about it is proved.
@@ -48,7 +48,7 @@ pub struct Collected {
     /// The request carries OAuth credentials.
     pub signed: bool,
     /// The body, if it was read: a form, or one with a hash.
-    pub held: Option<Vec<u8>>,
+    pub held: Option<HeldBody>,
     /// That body is a form.
     pub form: bool,
 }

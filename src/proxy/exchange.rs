@@ -49,9 +49,10 @@ impl Worker {
         let (in_body, mut body) = (strip_in(Place::Body), collected.held);
         if in_body
             && collected.form
-            && let Some(form) = body.as_deref().and_then(credentials::strip)
+            && let Some(body) = &mut body
+            && let Some(form) = credentials::strip(body)
         {
-            body = Some(form);
+            body.replace(form);
         }
         let framing = match &body {
             Some(body) if body.is_empty() => Framing::None,

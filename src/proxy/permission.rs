@@ -64,6 +64,7 @@ impl Worker {
                 refusal @ (Refusal::Malformed(_)
                 | Refusal::BodyTooLarge
                 | Refusal::TooSlow
+                | Refusal::Busy
                 | Refusal::TooManyRequests { .. }),
             )) => Err(refusal.into()),
             Err(failure) if self.is_always_enforced(collected).await => Err(failure),

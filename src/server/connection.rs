@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{io::AsyncWrite, time::Instant};
 
-use super::http2;
+use super::{held::HeldBody, http2};
 use crate::{
     http1::{
         body::{Body, BodyError},
@@ -46,6 +46,8 @@ pub struct Limits {
     pub form_timeout: Duration,
     /// The size of such a body, in bytes.
     pub form_bytes: usize,
+    /// The size of all such bodies of the process together, in bytes.
+    pub form_memory: usize,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
     pub streams: Option<NonZeroU32>,
 }
@@ -450,26 +452,23 @@ impl Connection {
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::TooSlow`] past `form_timeout`, and
-    /// [`Refusal::Malformed`] for a broken chunked coding. A caller who left is [`Failure::CallerGone`].
-    pub async fn read_whole_body(&mut self) -> Result<Vec<u8>, Failure> {
+    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where all such bodies together are past `form_memory`,
+    /// [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken chunked coding. A caller who left is [`Failure::CallerGone`].
+    pub async fn read_whole_body(&mut self) -> Result<HeldBody, Failure> {
         let limit = self.limits.form_bytes;
         if self.body.left().is_some_and(|left| left > limit as u64) {
             return Err(Refusal::BodyTooLarge.into());
         }
-        let mut whole = Vec::with_capacity(
-            self.body
-                .left()
-                .map_or(0, |left| usize::try_from(left).unwrap_or(limit).min(limit)),
-        );
+        let expected = self.body.left().unwrap_or(0);
+        let mut whole = HeldBody::with_room(usize::try_from(expected).unwrap_or(limit).min(limit));
         let at = Instant::now() + self.limits.form_timeout;
         poll_fn(|context| {
             loop {
-                match self.poll_body(context, &mut whole, false) {
+                match self.poll_body(context, whole.buffer(), false) {
                     Poll::Ready(Ok(true)) if whole.len() > limit => {
                         return Poll::Ready(Err(Refusal::BodyTooLarge.into()));
                     }
-                    Poll::Ready(Ok(true)) => {}
+                    Poll::Ready(Ok(true)) => whole.count(self.limits.form_memory)?,
                     Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Err(BodyError::Truncated)) => {
                         return Poll::Ready(Err(Failure::CallerGone));

@@ -201,6 +201,47 @@ fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     assert_eq!(api.count(), 3);
 }
 
+/// Strangers who hold forms back take no more memory together than is meant for that, and it is free again after them.
+#[test]
+fn all_held_bodies_together_are_bounded() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits = { form_bytes = '1KiB', form_memory = '4KiB' }\nlisten.workers = 2")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let form = format!("a={}", "x".repeat(500));
+    let post = || Call::post("/x").by(&consumer).with(&token).form(&form);
+    let head = format!(
+        "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: OAuth oauth_consumer_key=\"x\"\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1001\r\n\r\n",
+        proxy.host()
+    );
+    // 4,000 bytes of forms that never come to their end.
+    let held: Vec<Connection> = (0..4)
+        .map(|_| {
+            let mut connection = proxy.connect();
+            connection.send(&[head.as_bytes(), &[b'a'; 1_000]].concat());
+            connection
+        })
+        .collect();
+    within(Duration::from_secs(5), "the memory is taken", || {
+        let answer = proxy.send(post());
+        (answer.status == 503).then_some(answer)
+    });
+    // What is not held back goes on.
+    let call = || Call::post("/x").by(&consumer).with(&token);
+    proxy.send(call().json(&form)).has_status(200);
+    proxy.send(call()).has_status(200);
+    drop(held);
+    within(Duration::from_secs(5), "the memory is free again", || {
+        (proxy.send(post()).status == 200).then_some(())
+    });
+    // What has been served is not counted any more.
+    for _ in 0..20 {
+        proxy.send(post()).has_status(200);
+    }
+}
+
 #[test]
 fn connections_over_the_limit_are_turned_away() {
     let api = Upstream::start();

@@ -24,6 +24,7 @@ pub(super) const LIMITS: Limits = Limits {
     body_timeout: Duration::from_secs(30),
     form_timeout: Duration::from_secs(30),
     form_bytes: 1024 * 1024,
+    form_memory: 64 * 1024 * 1024,
     streams: None,
 };
 

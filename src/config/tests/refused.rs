@@ -367,6 +367,12 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
+            "limits.form_bytes = \"100MiB\"",
+            &[
+                "config.toml:2: limits.form_bytes: limits.form_bytes 100MiB is over limits.form_memory 64MiB, of which it is a part; lower the one or raise the other",
+            ],
+        ),
+        (
             "[[permission]]\nname = \"a\"\n[[permission]]\nname = \"a\"",
             &["config.toml:5: permission[2].name: a is declared twice; declare it once"],
         ),
