@@ -34,7 +34,10 @@ use crate::{
     respond::{self, Answer, Format},
     route::{self, Route},
     server::connection::{Connection, Handler, Limits},
-    telemetry::metrics::{Metrics, Verdict},
+    telemetry::{
+        lines::ACCESS,
+        metrics::{Metrics, Verdict},
+    },
     verify::Verifier,
 };
 
@@ -254,7 +257,7 @@ impl Worker {
         // The path alone: an absolute target may have a name and a password in it.
         let path = Target::parse(head.target()).map_or(&b"-"[..], |target| target.path);
         tracing::info!(
-            target: "access",
+            target: ACCESS,
             method = %String::from_utf8_lossy(head.method()),
             path = %String::from_utf8_lossy(path),
             status = outcome.status,
@@ -353,7 +356,7 @@ impl Handler for Worker {
         self.metrics().request(answer.verdict);
         if current.live.access_log {
             tracing::info!(
-                target: "access", status = answer.status, verdict = answer.verdict.as_str(),
+                target: ACCESS, status = answer.status, verdict = answer.verdict.as_str(),
                 peer = connection.peer.address.map(tracing::field::display), reason = %failure,
             );
         }

@@ -13,6 +13,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+use super::lines::Lines;
+
 /// What the log writes from: one level for all, and other levels for some targets.
 ///
 /// Written as `info`, or `info,audit=debug,countersign::verify=trace`; without a level for all it is `info`.
@@ -185,7 +187,7 @@ where
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
     let lines = match params.format {
-        Format::Text => lines.boxed(),
+        Format::Text => lines.event_format(Lines::new()).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(filter).with(lines);

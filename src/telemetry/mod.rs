@@ -1,5 +1,6 @@
 //! What the process tells about itself: its log, its metrics, and what neither may hold.
 
+pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod redact;
