@@ -223,7 +223,6 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         .into_iter()
         .chain(&upstream.drop_headers)
         .map(|name| name.as_str())
-        .chain(LOOKALIKES)
         .chain([HTTPOXY]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (
@@ -246,6 +245,7 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         },
         forwarded: upstream.forwarded,
         dropped: FoldedNames::new(dropped),
+        lookalikes: FoldedNames::new(LOOKALIKES),
         identity: IdentityNames {
             user: wire_name(&identity.user_header),
             consumer: wire_name(&identity.consumer_header),

@@ -25,9 +25,12 @@ pub struct Params {
     pub host: HostMode,
     /// `X-Forwarded-*` are set.
     pub forwarded: bool,
-    /// Callers' fields that are dropped: the identity headers' spellings, what an old framework would undo the decision
-    /// by, and names that only differ from HTTP's own by `_` and the like.
+    /// Callers' fields that are dropped: the identity headers' spellings, and what an old framework would undo the
+    /// decision by.
     pub dropped: FoldedNames,
+    /// Those that are dropped unless they are the field itself: names that only differ from HTTP's own by `_` and the
+    /// like.
+    pub lookalikes: FoldedNames,
     /// The names of the identity headers.
     pub identity: IdentityNames,
     /// The OAuth credentials go on to the API.

@@ -105,6 +105,10 @@ fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, per
 }
 
 fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field<'_>) -> bool {
+    // Names that are known here as well: what is to be dropped is the operator's word.
+    if params.dropped.contains(field.name) {
+        return false;
+    }
     match field.known {
         Name::Host | Name::ContentLength | Name::Expect => false,
         name if name.is_hop_by_hop() => false,
@@ -120,7 +124,7 @@ fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field
             outline.received.trusted && !params.forwarded
         }
         Name::Forwarded | Name::XForwardedPrefix => outline.received.trusted,
-        Name::Other => !params.dropped.contains(field.name),
+        Name::Other => !params.lookalikes.contains(field.name),
         _ => true,
     }
 }

@@ -10,7 +10,8 @@ pub(super) fn params() -> Params {
         api_origin: Some(api.origin()),
         host: HostMode::Public,
         forwarded: true,
-        dropped: FoldedNames::new(LOOKALIKES.into_iter().chain(["X-Auth-User"])),
+        dropped: FoldedNames::new(["X-Auth-User"]),
+        lookalikes: FoldedNames::new(LOOKALIKES),
         identity: IdentityNames {
             user: "X-Auth-User".to_owned(),
             consumer: "X-Auth-Consumer".to_owned(),

@@ -184,6 +184,42 @@ fn headers_that_old_frameworks_obey_are_dropped() {
 }
 
 #[test]
+fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            r#"
+            [identity]
+            user_header = "Origin"
+            [upstream]
+            drop_headers = ["Accept", "Cookie", "Date", "Sec-Fetch-Site", "Content-Encoding"]
+            [operations]
+            unlisted = "anonymous"
+            "#,
+        )
+        .start();
+    let names = [
+        "Origin",
+        "Accept",
+        "Cookie",
+        "Date",
+        "Sec-Fetch-Site",
+        "Content-Encoding",
+    ];
+    let call = names.iter().fold(Call::get("/"), |call, name| {
+        call.header(name, "forged=1")
+            .header(&name.to_uppercase().replace('-', "_"), "forged=1")
+    });
+    proxy.send(call).has_status(200);
+    let seen = api.only_request();
+    for name in names {
+        assert!(!seen.fields.has(name), "{name}: {seen:?}");
+        let other = name.replace('-', "_");
+        assert!(!seen.fields.has(&other), "{other}: {seen:?}");
+    }
+}
+
+#[test]
 fn another_scheme_passes_on_anonymous_calls_only() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
