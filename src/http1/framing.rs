@@ -39,12 +39,19 @@ pub enum FramingError {
     /// A `Connection` option is no token.
     #[error("Connection is malformed")]
     Connection,
+    /// The `Connection` lines are longer than [`MAX_CONNECTION_BYTES`].
+    #[error("Connection is too long")]
+    ConnectionTooLong,
 }
+
+/// So long may the values of all `Connection` lines be together, in bytes: each field is looked for in them, so that the
+/// work would grow with the square of a head.
+pub const MAX_CONNECTION_BYTES: usize = 1024;
 
 /// Tells where the body of a request ends.
 ///
 /// # Errors
-/// Every [`FramingError`] but `Connection`: a request that two recipients could split differently is refused.
+/// Every [`FramingError`] but those of `Connection`: a request that two recipients could split differently is refused.
 pub fn request(head: &RequestHead) -> Result<Framing, FramingError> {
     Ok(match delimiter(&head.fields, head.version)? {
         None | Some(Framing::Length(0)) => Framing::None,
@@ -125,12 +132,17 @@ pub struct Persistence {
 /// Reads all `Connection` lines (RFC 9110 §7.6.1, RFC 9112 §9.3).
 ///
 /// # Errors
-/// [`FramingError::Connection`] if an option is no token.
+/// [`FramingError::Connection`] if an option is no token, and [`FramingError::ConnectionTooLong`].
 pub fn persistence(fields: &Fields, version: Version) -> Result<Persistence, FramingError> {
     let mut close = false;
     let mut keep_alive = version != Version::Http10;
     let mut names_fields = false;
+    let mut length = 0;
     for value in fields.all(Name::Connection) {
+        length += value.len();
+        if length > MAX_CONNECTION_BYTES {
+            return Err(FramingError::ConnectionTooLong);
+        }
         // Nearly every line says only this.
         if value == b"keep-alive" {
             keep_alive = true;
@@ -252,5 +264,17 @@ mod tests {
         assert!(is_named_by_connection(&head.fields, b"x-b"));
         assert!(is_named_by_connection(&head.fields, b"X-A"));
         assert!(!is_named_by_connection(&head.fields, b"X-C"));
+    }
+
+    #[test]
+    fn bounds_what_each_field_is_looked_for_in() {
+        let read = |fields: &str| persistence(&head("1.1", fields).fields, Version::Http11);
+        let half = "a,".repeat(MAX_CONNECTION_BYTES / 4);
+        let whole = format!("Connection: {half}\r\nConnection: {half}\r\n");
+        assert!(read(&whole).is_ok_and(|read| read.names_fields));
+        for more in ["b", "close", "keep-alive", ","] {
+            let fields = format!("{whole}Connection: {more}\r\n");
+            assert_eq!(read(&fields), Err(FramingError::ConnectionTooLong));
+        }
     }
 }

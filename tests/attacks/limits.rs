@@ -95,3 +95,32 @@ fn a_head_is_bounded_to_the_byte() {
     .answers(&[200, 200])
     .seen(&["GET /x", "GET /x"])]);
 }
+
+/// Each field is looked for among what Connection names, so that work would grow with the square of the head.
+#[test]
+fn what_connection_names_is_bounded() {
+    let stage = Stage::new("");
+    let named = |bytes: usize| {
+        let fields: String = (0..80).map(|n| format!("X-{n}: a\r\n")).collect();
+        format!(
+            "GET /x HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\nConnection: $R[{}:b,]\r\n{fields}\r\n",
+            bytes / 2
+        )
+    };
+    stage.play(&[
+        passes(
+            "as long as allowed",
+            "RFC 9110 §7.6.1",
+            "GET /x",
+            named(1024),
+        ),
+        refused("longer", "RFC 9110 §7.6.1", 400, named(1026)),
+        refused("as long as a head", "RFC 9110 §7.6.1", 400, named(28_000)),
+        refused(
+            "of empty elements",
+            "RFC 9110 §7.6.1",
+            400,
+            "GET /x HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\nConnection: b$R[28000:,]\r\n\r\n",
+        ),
+    ]);
+}
