@@ -173,7 +173,7 @@ pub async fn request(
                     Poll::Pending => break,
                 }
             }
-            if sent && caller.poll_gone(context) {
+            if caller.poll_broken_off(context) || sent && caller.poll_gone(context) {
                 return Poll::Ready(Err(NoAnswer::Failed(Failure::CallerGone)));
             }
             caller.deadline.poll(context).map(|_| {
@@ -298,6 +298,10 @@ pub async fn answer(
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Delivered::CallerGone),
                 Poll::Pending => progress |= caller.out.written() != before,
+            }
+            // A caller of HTTP/2 has its place for another request at once: it must not leave exchanges behind.
+            if caller.poll_broken_off(context) {
+                return Poll::Ready(Delivered::CallerGone);
             }
             if progress {
                 caller.deadline.set(body_timeout);

@@ -449,6 +449,14 @@ impl Connection {
         false
     }
 
+    /// Whether the caller has broken its stream off. Nothing is read: over HTTP/1, only writing tells.
+    pub fn poll_broken_off(&mut self, context: &mut Context<'_>) -> bool {
+        match &mut self.stream {
+            Stream::Http2(stream) => stream.poll_reset(context).is_ready(),
+            Stream::Tcp(_) | Stream::Tls(_) | Stream::Unix(_) => false,
+        }
+    }
+
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors

@@ -100,7 +100,7 @@ impl Http2Stream {
     }
 
     /// Ready when the caller has broken the stream off.
-    fn poll_reset(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_reset(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let reset = match &mut self.outgoing {
             Outgoing::Head { response, .. } => response.poll_reset(context),
             Outgoing::Body { stream, .. } | Outgoing::Ended { stream } => {

@@ -267,14 +267,18 @@ impl Gate {
     fn api(&self) -> Upstream {
         let gate = self.clone();
         Upstream::replying(move |_| {
-            let (open, opened) = &*gate.0;
-            drop(
-                opened
-                    .wait_while(open.lock().unwrap(), |open| !*open)
-                    .unwrap(),
-            );
+            gate.wait();
             Reply::ok("at last")
         })
+    }
+
+    fn wait(&self) {
+        let (open, opened) = &*self.0;
+        drop(
+            opened
+                .wait_while(open.lock().unwrap(), |open| !*open)
+                .unwrap(),
+        );
     }
 
     fn open(&self) {
@@ -365,4 +369,85 @@ fn a_caller_that_leaves_ends_its_request_at_the_api() {
     crate::support::within(crate::support::PATIENCE, "the request is over", || {
         (proxy.metric("countersign_requests_total{verdict=\"aborted\"}") > 0.0).then_some(())
     });
+}
+
+#[test]
+fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
+    let api = Upstream::handling(|exchange| {
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")?;
+        exchange.peer_closed();
+        Ok(crate::support::upstream::After::Close)
+    });
+    // Nothing but the caller's leaving ends such a request.
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'")
+        .start();
+    let gone = |count: f64| {
+        crate::support::within(crate::support::PATIENCE, "the requests are over", || {
+            let aborted = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
+            (aborted >= count).then_some(())
+        });
+    };
+    run(async {
+        let begin = async |client: &Client| {
+            let (request, _) = client.request(&Call::get("/pauses"));
+            let mut send = client.sender().ready().await.unwrap();
+            let (response, _) = send.send_request(request, true).unwrap();
+            let mut response = response.await.unwrap();
+            response.body_mut().data().await.unwrap().unwrap();
+            response
+        };
+        let client = Client::to(&proxy).await;
+        let answers = [begin(&client).await, begin(&client).await];
+        drop(answers);
+        while proxy.metric("countersign_requests_total{verdict=\"aborted\"}") < 2.0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(begin(&client).await);
+    });
+    // And with its connection, which the end of the runtime closes.
+    gone(3.0);
+}
+
+#[test]
+fn a_caller_that_leaves_a_body_nobody_takes_ends_its_request_at_the_api() {
+    let gate = Gate::default();
+    let api = {
+        let gate = gate.clone();
+        Upstream::handling(move |_| {
+            gate.wait();
+            Ok(crate::support::upstream::After::Close)
+        })
+    };
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'")
+        .start();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let (mut request, _) = client.request(&Call::post("/up"));
+        request.headers_mut().remove("content-length");
+        let mut send = client.sender().ready().await.unwrap();
+        let (_response, mut stream) = send.send_request(request, false).unwrap();
+        // Until all windows and buffers on the way are full.
+        stream.reserve_capacity(16 * 1024);
+        let mut room = async || {
+            let room = std::future::poll_fn(|context| stream.poll_capacity(context));
+            let room = tokio::time::timeout(Duration::from_millis(500), room).await;
+            let Ok(Some(Ok(room))) = room else {
+                return false;
+            };
+            stream.send_data(vec![b'x'; room].into(), false).unwrap();
+            stream.reserve_capacity(16 * 1024);
+            true
+        };
+        while room().await {}
+        assert_eq!(api.count(), 1);
+        stream.send_reset(h2::Reason::CANCEL);
+        while proxy.metric("countersign_requests_total{verdict=\"aborted\"}") < 1.0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // The connection itself goes on.
+        client.send(Call::get("/").host("other.example")).await;
+    });
+    gate.open();
 }
