@@ -32,6 +32,11 @@ const LIMITS: HeadLimits = HeadLimits {
 /// Of an answer's body so much is given to the connection at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
+/// What is left of an answer, if it is no more than that, is given to the connection whether its caller takes it now or
+/// not: the connection keeps it in far less than a request under way takes, which a caller who gives no window could
+/// otherwise make wait by the hundred.
+const LAST_BYTES: usize = 1024;
+
 /// A stream of an HTTP/2 connection.
 #[derive(Debug)]
 pub struct Http2Stream {
@@ -235,15 +240,19 @@ impl AsyncWrite for Http2Stream {
                     // More than the head announced.
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
                 }
-                stream.reserve_capacity(wanted);
-                while stream.capacity() == 0 {
-                    match ready!(stream.poll_capacity(context)) {
-                        Some(Ok(_)) => {}
-                        Some(Err(error)) => return Poll::Ready(Err(broken(error))),
-                        None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                let count = if wanted <= LAST_BYTES && *left == Some(wanted as u64) {
+                    wanted
+                } else {
+                    stream.reserve_capacity(wanted);
+                    while stream.capacity() == 0 {
+                        match ready!(stream.poll_capacity(context)) {
+                            Some(Ok(_)) => {}
+                            Some(Err(error)) => return Poll::Ready(Err(broken(error))),
+                            None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                        }
                     }
-                }
-                let count = wanted.min(stream.capacity());
+                    wanted.min(stream.capacity())
+                };
                 let rest = left.map(|left| left - count as u64);
                 let piece = Bytes::copy_from_slice(&bytes[..count]);
                 stream.send_data(piece, rest == Some(0)).map_err(broken)?;

@@ -7,7 +7,7 @@ use crate::{
         CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, HEADERS, PING,
         PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame,
     },
-    support::{Call, PATIENCE, Proxy, Upstream},
+    support::{Call, PATIENCE, Proxy, Upstream, within},
 };
 
 fn signed_head(proxy: &Proxy) -> Vec<u8> {
@@ -190,6 +190,36 @@ fn a_flood_of_streams_waits_for_its_turn() {
     let reset = raw.next_of(RST_STREAM);
     assert_eq!(reset.stream, 11, "REFUSED_STREAM, RFC 9113 5.1.2");
     assert_eq!(reset.payload, [0, 0, 0, 7]);
+}
+
+/// CVE-2019-9517: answers that are asked for and not taken. They wait in the connection, and not each as a request.
+#[test]
+fn short_answers_that_nobody_takes_keep_no_request_under_way() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits.body_timeout = '10m'")
+        .start();
+    let mut raw = Raw::to(proxy.address());
+    // A window of nothing for each answer.
+    raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]).unwrap();
+    let head = signed_head(&proxy);
+    let streams = (0..100).map(|n| n * 2 + 1);
+    for stream in streams.clone() {
+        raw.frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+            .unwrap();
+    }
+    within(PATIENCE, "all are answered", || {
+        let refused = "countersign_requests_total{verdict=\"parameter_absent\"}";
+        (proxy.metric(refused) >= 100.0).then_some(())
+    });
+    // Whoever takes them later gets them whole.
+    raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 64, 0]).unwrap();
+    for _ in streams {
+        let data = raw.next_of(DATA);
+        assert_eq!(data.flags & END_STREAM, END_STREAM);
+        assert!(data.payload.starts_with(b"oauth_problem="), "{data:?}");
+    }
+    api.saw_nothing();
 }
 
 #[test]
