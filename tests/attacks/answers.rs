@@ -40,7 +40,8 @@ const fn told(name: &'static str, source: &'static str, sent: &'static str, get:
 }
 
 /// Plays them: the request for `/n` is answered with the n-th.
-fn play(table: &'static [Told], after: After) {
+#[track_caller]
+fn play(count: usize, table: &'static [Told], after: After) {
     let api = Upstream::replying(move |seen| {
         let number = seen.target.strip_prefix('/').and_then(|n| n.parse().ok());
         match number.map(|n: usize| table[n].sent) {
@@ -65,7 +66,7 @@ fn play(table: &'static [Told], after: After) {
             }
         })
         .collect();
-    stage.play(&cases);
+    stage.play(count, &cases);
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn an_answer_that_two_could_split_differently_is_a_bad_one() {
         told("nearly chunked", "RFC 9112 §6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", BadGateway),
         told("chunks in HTTP/1.0", "Pingora CVE-2026-2835; RFC 9112 §6.1", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", BadGateway),
     ];
-    play(TABLE, After::Close);
+    play(16, TABLE, After::Close);
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_head_that_is_none_is_a_bad_answer() {
         told("a head that is too large", "RFC 6585 §5", "HTTP/1.1 200 OK\r\nX-A: $R[70000:a]\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("too many fields", "RFC 6585 §5", "HTTP/1.1 200 OK\r\n$R[500:X: a\r\n]Content-Length: 3\r\n\r\nabc", BadGateway),
     ];
-    play(TABLE, After::Close);
+    play(24, TABLE, After::Close);
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn a_body_that_breaks_off_never_looks_whole() {
         told("an extension with LF", "Netty CVE-2025-58056", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a\nabc\r\n0\r\n\r\n", Broken),
         told("chunks that end with LF", "RFC 9112 §7.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\n0\n\n", Broken),
     ];
-    play(TABLE, After::Close);
+    play(12, TABLE, After::Close);
 }
 
 /// What is sent, and an answer behind it that nobody asked for.
@@ -164,7 +165,7 @@ fn what_follows_an_answer_is_nobodys() {
         Told { method: "HEAD", ..told("a body of HEAD", "RFC 9110 §9.3.2", poisoned!("HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\n"), Whole(200, "")) },
         Told { method: "HEAD", ..told("chunks of HEAD", "RFC 9110 §9.3.2", poisoned!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), Whole(200, "")) },
     ];
-    play(TABLE, After::Keep);
+    play(10, TABLE, After::Keep);
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn an_answer_with_its_oddities_is_passed_on() {
         told("fifteen interim answers", "RFC 9110 §15.2", "$R[15:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
         told("interim answers without end", "RFC 9110 §15.2", "$R[16:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
     ];
-    play(TABLE, After::Close);
+    play(10, TABLE, After::Close);
 }
 
 /// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.

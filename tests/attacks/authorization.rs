@@ -173,7 +173,7 @@ fn credentials_stand_once_and_in_one_place() {
             request("/x", &lines),
         ));
     }
-    stage.play(&cases);
+    stage.play(43, &cases);
 }
 
 #[test]
@@ -181,32 +181,35 @@ fn credentials_may_be_spelt_as_the_grammar_allows() {
     let stage = Stage::new("");
     let request =
         |value: &str| format!("GET /x HTTP/1.1\r\nHost: $H\r\nAuthorization: {value}\r\n\r\n");
-    stage.play(&[
-        passes(
-            "the scheme in capitals",
-            "RFC 9110 §11.1",
-            "GET /x",
-            request("OAUTH $P[GET /x]"),
-        ),
-        passes(
-            "an empty element",
-            "RFC 9110 §5.6.1.2",
-            "GET /x",
-            request("$V[GET /x],"),
-        ),
-        passes(
-            "a realm",
-            "RFC 5849 §3.5.1",
-            "GET /x",
-            request("$V[GET /x], realm=\"a, oauth_token=\\\"x\\\"\""),
-        ),
-        passes(
-            "in the query",
-            "RFC 5849 §3.5.3",
-            "GET /x?",
-            "GET /x?$Q[GET /x] HTTP/1.1\r\nHost: $H\r\n\r\n",
-        ),
-    ]);
+    stage.play(
+        4,
+        &[
+            passes(
+                "the scheme in capitals",
+                "RFC 9110 §11.1",
+                "GET /x",
+                request("OAUTH $P[GET /x]"),
+            ),
+            passes(
+                "an empty element",
+                "RFC 9110 §5.6.1.2",
+                "GET /x",
+                request("$V[GET /x],"),
+            ),
+            passes(
+                "a realm",
+                "RFC 5849 §3.5.1",
+                "GET /x",
+                request("$V[GET /x], realm=\"a, oauth_token=\\\"x\\\"\""),
+            ),
+            passes(
+                "in the query",
+                "RFC 5849 §3.5.3",
+                "GET /x?",
+                "GET /x?$Q[GET /x] HTTP/1.1\r\nHost: $H\r\n\r\n",
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -406,7 +409,7 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
         401,
         "POST /x?b=2 HTTP/1.1\r\nHost: $H\r\n$A[POST /x a=1]\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: $L\r\n\r\na=1",
     ));
-    stage.play(&cases);
+    stage.play(48, &cases);
 }
 
 #[test]
@@ -418,7 +421,7 @@ fn credentials_in_a_form_stand_there_alone() {
         )
     };
     let body = "$B[POST /x a=1]";
-    stage.play(&[
+    stage.play(10, &[
         passes("in the form", "RFC 5849 §3.5.2", "POST /x | a=1", request("/x", "", body)),
         answered("a token in the query too", "RFC 5849 §3.5", 400, request("/x?oauth_token=x", "", body)),
         answered("a token in the header too", "RFC 5849 §3.5", 400, request("/x", "Authorization: OAuth oauth_token=\"x\"\r\n", body)),
@@ -436,7 +439,7 @@ fn credentials_in_a_form_stand_there_alone() {
 #[test]
 fn a_covered_form_passes_in_every_spelling() {
     let stage = Stage::new("");
-    stage.play(&[
+    stage.play(6, &[
         passes("plain", "RFC 5849 §3.4.1.3.1", "POST /x | a=1&b=%20+", form("Content-Type: application/x-www-form-urlencoded", "a=1&b=%20+")),
         passes("capitals", "RFC 9110 §8.3.1", "POST /x | a=1", form("Content-Type: APPLICATION/X-WWW-FORM-URLENCODED", "a=1")),
         passes("a charset", "RFC 9110 §8.3.2", "POST /x | a=1", form("Content-Type: application/x-www-form-urlencoded; charset=UTF-8", "a=1")),

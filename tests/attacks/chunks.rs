@@ -256,7 +256,7 @@ fn a_broken_chunked_body_is_the_callers_fault_and_never_forwarded() {
         .iter()
         .map(|(name, source, body)| refused(name, source, 400, post(CODED, body)))
         .collect();
-    stage.play(&cases);
+    stage.play(51, &cases);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_broken_chunked_form_is_never_forwarded() {
             refused(name, source, 400, format!("{head}3\r\na=1\r\n{fault}"))
         })
         .collect();
-    stage.play(&cases);
+    stage.play(10, &cases);
 }
 
 /// The head and a first chunk are with the API when the fault arrives: the caller is told 400, the API sees a body that
@@ -368,7 +368,7 @@ fn what_chunks_may_have_is_taken_off_and_not_forwarded() {
         passes(name, "RFC 9112 §7.1", data, post(CODED, body))
     })
     .collect();
-    stage.play(&cases);
+    stage.play(10, &cases);
     for seen in stage.api.requests() {
         let head = String::from_utf8_lossy(&seen.head).into_owned();
         assert!(!head.contains(';'), "{head}");

@@ -112,7 +112,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
         )
         .closed(),
     );
-    stage.play(&cases);
+    stage.play(24, &cases);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_body_is_asked_for_only_when_it_is_wanted() {
             format!("POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nExpect: {value}\r\nContent-Length: 3\r\n\r\nabc"),
         ));
     }
-    stage.play(&cases);
+    stage.play(17, &cases);
 }
 
 #[test]

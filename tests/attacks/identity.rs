@@ -65,7 +65,7 @@ fn forged_identity_never_arrives() {
     ] {
         cases.push(passes(name, "Fabio CVE-2025-48865", "GET /x", get(fields)));
     }
-    stage.play(&cases);
+    stage.play(33, &cases);
     for seen in stage.api.requests() {
         assert_eq!(seen.fields.all("x-auth-permissions"), [""], "{seen:?}");
     }
@@ -88,7 +88,7 @@ fn forged_identity_never_arrives_on_an_anonymous_call() {
             .anonymous()
         })
         .collect();
-    stage.play(&cases);
+    stage.play(24, &cases);
 }
 
 /// What a `Connection` line names is taken away, but nothing that the proxy itself answers for.
@@ -163,7 +163,7 @@ fn connection_takes_nothing_away_that_the_proxy_answers_for() {
         .closed()
         .seen(&["GET /x"]),
     );
-    stage.play(&cases);
+    stage.play(23, &cases);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn forwarded_fields_of_a_peer_that_is_not_trusted_never_count() {
             )
         })
         .collect();
-    stage.play(&cases);
+    stage.play(30, &cases);
     let host = stage.proxy.host();
     for seen in stage.api.requests() {
         assert_eq!(
@@ -280,7 +280,7 @@ fn forwarded_fields_never_choose_whether_to_verify() {
                 format!("GET /admin HTTP/1.1\r\nHost: $H\r\n{field}\r\n\r\n"),
             ));
         }
-        stage.play(&cases);
+        stage.play(15, &cases);
     }
 }
 

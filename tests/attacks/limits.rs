@@ -24,76 +24,85 @@ fn a_head_is_bounded_to_the_byte() {
         format!("GET {target} HTTP/1.1\r\nHost: $H\r\n$A[GET {target}]\r\n\r\n")
     };
     let long = format!("GET /{}", "a".repeat(1023));
-    stage.play(&[
-        passes(
-            "as many bytes as allowed",
-            "RFC 6585 §5",
-            "GET /x",
-            fill(4096),
-        ),
-        refused("one byte more", "RFC 6585 §5", 431, fill(4097)),
-        refused(
-            "a head without end",
-            "RFC 6585 §5",
-            431,
-            "GET /x HTTP/1.1\r\nX: $R[8000:a]",
-        ),
-        refused(
-            "fields without end",
-            "RFC 6585 §5",
-            431,
-            "GET /x HTTP/1.1\r\n$R[3000:X: a\r\n]",
-        ),
-        passes(
-            "as many fields as allowed",
-            "RFC 6585 §5",
-            "GET /x",
-            fields(20),
-        ),
-        refused("one field more", "RFC 6585 §5", 431, fields(21)),
-        refused("many fields", "RFC 6585 §5", 431, fields(200)),
-        passes(
-            "as long a target as allowed",
-            "RFC 9110 §15.5.15",
-            &long,
-            target(1024),
-        ),
-        refused(
-            "one byte more of a target",
-            "RFC 9110 §15.5.15",
-            414,
-            target(1025),
-        ),
-        refused(
-            "a target without end",
-            "RFC 9110 §15.5.15",
-            414,
-            "GET /$R[8000:a]",
-        ),
-        refused("a method without end", "RFC 9112 §3", 414, "$R[8000:A]"),
-        refused(
-            "a long absolute target",
-            "RFC 9110 §15.5.15",
-            414,
-            "GET http://$H/$R[1024:a] HTTP/1.1\r\nHost: $H\r\n\r\n",
-        ),
-    ]);
+    stage.play(
+        12,
+        &[
+            passes(
+                "as many bytes as allowed",
+                "RFC 6585 §5",
+                "GET /x",
+                fill(4096),
+            ),
+            refused("one byte more", "RFC 6585 §5", 431, fill(4097)),
+            refused(
+                "a head without end",
+                "RFC 6585 §5",
+                431,
+                "GET /x HTTP/1.1\r\nX: $R[8000:a]",
+            ),
+            refused(
+                "fields without end",
+                "RFC 6585 §5",
+                431,
+                "GET /x HTTP/1.1\r\n$R[3000:X: a\r\n]",
+            ),
+            passes(
+                "as many fields as allowed",
+                "RFC 6585 §5",
+                "GET /x",
+                fields(20),
+            ),
+            refused("one field more", "RFC 6585 §5", 431, fields(21)),
+            refused("many fields", "RFC 6585 §5", 431, fields(200)),
+            passes(
+                "as long a target as allowed",
+                "RFC 9110 §15.5.15",
+                &long,
+                target(1024),
+            ),
+            refused(
+                "one byte more of a target",
+                "RFC 9110 §15.5.15",
+                414,
+                target(1025),
+            ),
+            refused(
+                "a target without end",
+                "RFC 9110 §15.5.15",
+                414,
+                "GET /$R[8000:a]",
+            ),
+            refused("a method without end", "RFC 9112 §3", 414, "$R[8000:A]"),
+            refused(
+                "a long absolute target",
+                "RFC 9110 §15.5.15",
+                414,
+                "GET http://$H/$R[1024:a] HTTP/1.1\r\nHost: $H\r\n\r\n",
+            ),
+        ],
+    );
     // A body counts for nothing here.
-    stage.play(&[passes(
-        "a body beyond the bounds of heads",
-        "RFC 9112 §6",
-        &format!("POST /x | {}", "b".repeat(9000)),
-        "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Length: 9000\r\n\r\n$R[9000:b]",
-    )]);
+    stage.play(
+        1,
+        &[passes(
+            "a body beyond the bounds of heads",
+            "RFC 9112 §6",
+            &format!("POST /x | {}", "b".repeat(9000)),
+            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Length: 9000\r\n\r\n$R[9000:b]",
+        )],
+    );
     // The end of a request before is not the beginning of the next one's head.
-    stage.play(&[passes(
-        "two heads as large as allowed",
-        "RFC 9112 §9.3.2",
-        "GET /x",
-        fill(4096) + &fill(4096),
-    )
-    .answers(&[200, 200])
-    .seen(&["GET /x", "GET /x"])]);
+    stage.play(
+        1,
+        &[passes(
+            "two heads as large as allowed",
+            "RFC 9112 §9.3.2",
+            "GET /x",
+            fill(4096) + &fill(4096),
+        )
+        .answers(&[200, 200])
+        .seen(&["GET /x", "GET /x"])],
+    );
 }
 
 /// Each field is looked for among what Connection names, so that work would grow with the square of the head.

@@ -53,6 +53,7 @@ mod framing;
 mod host;
 mod identity;
 mod limits;
+mod mutations;
 mod paths;
 mod pipelining;
 mod request_line;

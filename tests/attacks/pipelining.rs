@@ -12,62 +12,65 @@ fn every_good_request_is_answered_once_and_in_order() {
     let wrong = "GET /y HTTP/1.1\r\nHost: $H\r\n$A[GET /z]\r\n\r\n";
     let none = "GET /y HTTP/1.1\r\nHost: $H\r\n\r\n";
     let chunked = post("Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n");
-    stage.play(&[
-        answered("three", "RFC 9112 §9.3.2", 200, one(1) + &one(2) + &one(3))
+    stage.play(
+        7,
+        &[
+            answered("three", "RFC 9112 §9.3.2", 200, one(1) + &one(2) + &one(3))
+                .answers(&[200, 200, 200])
+                .seen(&["GET /1", "GET /2", "GET /3"]),
+            answered(
+                "behind a length",
+                "RFC 9112 §9.3.2",
+                200,
+                post("Content-Length: 3", "abc") + &one(1),
+            )
+            .answers(&[200, 200])
+            .seen(&["POST /x | abc", "GET /1"]),
+            answered(
+                "behind chunks",
+                "RFC 9112 §9.3.2",
+                200,
+                chunked.clone() + &chunked + &one(1),
+            )
             .answers(&[200, 200, 200])
-            .seen(&["GET /1", "GET /2", "GET /3"]),
-        answered(
-            "behind a length",
-            "RFC 9112 §9.3.2",
-            200,
-            post("Content-Length: 3", "abc") + &one(1),
-        )
-        .answers(&[200, 200])
-        .seen(&["POST /x | abc", "GET /1"]),
-        answered(
-            "behind chunks",
-            "RFC 9112 §9.3.2",
-            200,
-            chunked.clone() + &chunked + &one(1),
-        )
-        .answers(&[200, 200, 200])
-        .seen(&["POST /x | abc", "POST /x | abc", "GET /1"]),
-        answered(
-            "behind a form",
-            "RFC 9112 §9.3.2",
-            200,
-            form("Content-Type: application/x-www-form-urlencoded", "a=1") + &one(1),
-        )
-        .answers(&[200, 200])
-        .seen(&["POST /x | a=1", "GET /1"]),
-        answered(
-            "behind a refused one without a body",
-            "RFC 9112 §9.3",
-            401,
-            format!("{wrong}{none}{}", one(1)),
-        )
-        .answers(&[401, 401, 200])
-        .seen(&["GET /1"]),
-        answered(
-            "an unsigned one behind a signed one",
-            "RFC 5849 §3",
-            200,
-            one(1) + none,
-        )
-        .answers(&[200, 401])
-        .seen(&["GET /1"]),
-        answered(
-            "behind HEAD",
-            "RFC 9110 §9.3.2",
-            200,
-            format!(
-                "HEAD /x HTTP/1.1\r\nHost: $H\r\n$A[HEAD /x]\r\n\r\n{}",
-                one(1)
-            ),
-        )
-        .answers(&[200, 200])
-        .seen(&["HEAD /x", "GET /1"]),
-    ]);
+            .seen(&["POST /x | abc", "POST /x | abc", "GET /1"]),
+            answered(
+                "behind a form",
+                "RFC 9112 §9.3.2",
+                200,
+                form("Content-Type: application/x-www-form-urlencoded", "a=1") + &one(1),
+            )
+            .answers(&[200, 200])
+            .seen(&["POST /x | a=1", "GET /1"]),
+            answered(
+                "behind a refused one without a body",
+                "RFC 9112 §9.3",
+                401,
+                format!("{wrong}{none}{}", one(1)),
+            )
+            .answers(&[401, 401, 200])
+            .seen(&["GET /1"]),
+            answered(
+                "an unsigned one behind a signed one",
+                "RFC 5849 §3",
+                200,
+                one(1) + none,
+            )
+            .answers(&[200, 401])
+            .seen(&["GET /1"]),
+            answered(
+                "behind HEAD",
+                "RFC 9110 §9.3.2",
+                200,
+                format!(
+                    "HEAD /x HTTP/1.1\r\nHost: $H\r\n$A[HEAD /x]\r\n\r\n{}",
+                    one(1)
+                ),
+            )
+            .answers(&[200, 200])
+            .seen(&["HEAD /x", "GET /1"]),
+        ],
+    );
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_request_behind_a_broken_one_is_never_served() {
         .answers(&[200, 400])
         .seen(&["POST /x | abc"]),
     );
-    stage.play(&cases);
+    stage.play(12, &cases);
 }
 
 /// Each request counts by itself: a nonce that was used is used on the same connection too.

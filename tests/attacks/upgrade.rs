@@ -83,7 +83,7 @@ fn an_upgrade_is_dropped_and_the_request_served() {
             .seen(&["GET /x"]),
         );
     }
-    stage.play(&cases);
+    stage.play(36, &cases);
     for seen in stage.api.requests() {
         assert!(
             !seen.fields.has("connection") && !seen.fields.has("upgrade"),
@@ -104,22 +104,26 @@ fn a_101_that_nobody_asked_for_is_a_broken_answer() {
     });
     let stage = Stage::before(api, "");
     let seen = ["GET /x"];
-    stage.play(&[
-        answered("unasked", "RFC 9110 §15.2.2", 502, get("X-A: b")).seen(&seen),
-        answered(
-            "asked for and dropped",
-            "Pingora CVE-2026-2833",
-            502,
-            get("Connection: Upgrade\r\nUpgrade: foo"),
-        )
-        .seen(&seen),
-        answered(
-            "a request behind",
-            "Pingora CVE-2026-2833",
-            502,
-            get("Connection: Upgrade\r\nUpgrade: foo") + "GET /admin HTTP/1.1\r\nHost: $H\r\n\r\n",
-        )
-        .answers(&[502, 401])
-        .seen(&seen),
-    ]);
+    stage.play(
+        3,
+        &[
+            answered("unasked", "RFC 9110 §15.2.2", 502, get("X-A: b")).seen(&seen),
+            answered(
+                "asked for and dropped",
+                "Pingora CVE-2026-2833",
+                502,
+                get("Connection: Upgrade\r\nUpgrade: foo"),
+            )
+            .seen(&seen),
+            answered(
+                "a request behind",
+                "Pingora CVE-2026-2833",
+                502,
+                get("Connection: Upgrade\r\nUpgrade: foo")
+                    + "GET /admin HTTP/1.1\r\nHost: $H\r\n\r\n",
+            )
+            .answers(&[502, 401])
+            .seen(&seen),
+        ],
+    );
 }

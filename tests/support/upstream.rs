@@ -371,6 +371,11 @@ impl Upstream {
         self.record.requests.lock().unwrap().clone()
     }
 
+    /// Those after the first `count`.
+    pub fn requests_since(&self, count: usize) -> Vec<Seen> {
+        self.record.requests.lock().unwrap()[count..].to_vec()
+    }
+
     /// How many requests came so far.
     pub fn count(&self) -> usize {
         self.record.requests.lock().unwrap().len()
