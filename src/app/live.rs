@@ -315,6 +315,8 @@ pub fn upstream_params(config: &Config) -> Result<upstream::Params, TlsError> {
         tls,
         connect_timeout: upstream.connect_timeout,
         idle_timeout: upstream.idle_timeout,
-        max_idle: upstream.max_idle as usize,
+        // Kept connections of all workers together leave callers theirs.
+        max_idle: (upstream.max_idle as usize)
+            .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),
     })
 }

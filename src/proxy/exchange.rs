@@ -136,6 +136,7 @@ impl Worker {
             return Ok(outcome);
         }
 
+        connection.begin_answer();
         let to_head = way.head.method() == b"HEAD";
         let answer_framing = framing::response(&answer_head, to_head)
             .map_err(|error| Fault::BrokenAnswer(error.to_string().into()))?;

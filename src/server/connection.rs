@@ -449,6 +449,11 @@ impl Connection {
         false
     }
 
+    /// An answer is about to be written: no `100 (Continue)` may follow it.
+    pub fn begin_answer(&mut self) {
+        self.awaits_continue = false;
+    }
+
     /// Whether the caller has broken its stream off. Nothing is read: over HTTP/1, only writing tells.
     pub fn poll_broken_off(&mut self, context: &mut Context<'_>) -> bool {
         match &mut self.stream {
