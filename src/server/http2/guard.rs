@@ -117,7 +117,7 @@ const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
 
 /// Where in the frames the bytes stand.
 #[derive(Debug)]
-struct Frames {
+pub(super) struct Frames {
     preface_left: usize,
     head: [u8; FRAME_HEAD],
     head_length: usize,
@@ -143,7 +143,7 @@ impl Default for Frames {
 
 impl Frames {
     /// Follows the bytes; `frame` gets type, flags and length of each frame that begins among them.
-    fn follow(&mut self, mut bytes: &[u8], mut frame: impl FnMut(u8, u8, usize)) {
+    pub(super) fn follow(&mut self, mut bytes: &[u8], mut frame: impl FnMut(u8, u8, usize)) {
         let skipped = self.preface_left.min(bytes.len());
         self.preface_left -= skipped;
         bytes = &bytes[skipped..];
@@ -174,7 +174,7 @@ impl Frames {
         }
     }
 
-    const fn is_unfinished(&self) -> bool {
+    pub(super) const fn is_unfinished(&self) -> bool {
         self.preface_left > 0
             || self.block_open
             || self.head_length > 0

@@ -1,6 +1,8 @@
 //! One caller's HTTP/2 connection (RFC 9113): its requests run beside each other, each like one on a connection of its
 //! own, and what a caller can do to the connection itself is bounded.
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod request;
 
