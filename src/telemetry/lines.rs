@@ -209,29 +209,10 @@ fn digits(place: &mut [u8], mut number: u32) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        sync::{Arc, Mutex},
-    };
-
     use proptest::prelude::*;
     use tracing_subscriber::{Layer as _, layer::SubscriberExt as _};
 
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use super::{super::kept::Kept, *};
 
     /// What the library makes of the same record, and what is made of it here, both without their times.
     fn both(record: impl Fn()) -> [String; 2] {
@@ -250,7 +231,7 @@ mod tests {
             };
             let subscriber = tracing_subscriber::registry().with(lines);
             tracing::subscriber::with_default(subscriber, &record);
-            let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+            let text = kept.take();
             let (time, rest) = text.split_at(27);
             let format = time::format_description::well_known::Rfc3339;
             let time = OffsetDateTime::parse(time, &format).unwrap();

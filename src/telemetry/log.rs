@@ -196,9 +196,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
+    use super::{super::kept::Kept, *};
 
     #[test]
     fn reads_levels_by_target() {
@@ -241,27 +239,6 @@ mod tests {
         assert_eq!(of_tls("off"), LevelFilter::OFF);
         assert_eq!(of_tls("debug"), LevelFilter::DEBUG);
         assert_eq!(of_tls("info,rustls=warn"), LevelFilter::WARN);
-    }
-
-    /// Keeps what a log writes.
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Kept {
-        fn take(&self) -> String {
-            String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
-        }
     }
 
     fn params(format: Format, level: &str) -> Params {
