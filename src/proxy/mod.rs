@@ -167,7 +167,9 @@ impl Worker {
         laps: &Laps,
     ) -> Result<Outcome, Failure> {
         let live = &*current.live;
-        if matches!(head.method(), b"CONNECT" | b"TRACE") {
+        // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
+        let method = head.method();
+        if method.eq_ignore_ascii_case(b"CONNECT") || method.eq_ignore_ascii_case(b"TRACE") {
             return Err(Refusal::MethodNotAllowed {
                 allow: KNOWN_METHODS.to_owned(),
             }

@@ -218,24 +218,25 @@ fn methods_are_case_sensitive_tokens_and_what_was_sent_is_what_is_signed() {
             format!("{sent} /x HTTP/1.1\r\nHost: $H\r\n$A[{signed} /x]\r\n\r\n"),
         ));
     }
-    for method in ["TRACE", "CONNECT"] {
+    for method in ["TRACE", "CONNECT", "trace", "Connect"] {
+        let signed = method.to_ascii_uppercase();
         cases.push(answered(
             method,
             "RFC 9110 §9.3.6, §9.3.8",
             405,
-            format!("{method} /x HTTP/1.1\r\nHost: $H\r\n$A[{method} /x]\r\n\r\n"),
+            format!("{method} /x HTTP/1.1\r\nHost: $H\r\n$A[{signed} /x]\r\n\r\n"),
         ));
         cases.push(
             answered(
                 &format!("{method} with a body"),
                 "RFC 9110 §9.3.6, §9.3.8",
                 405,
-                format!("{method} /x HTTP/1.1\r\nHost: $H\r\n$A[{method} /x]\r\nContent-Length: $L\r\n\r\n{SMUGGLED}"),
+                format!("{method} /x HTTP/1.1\r\nHost: $H\r\n$A[{signed} /x]\r\nContent-Length: $L\r\n\r\n{SMUGGLED}"),
             )
             .closed(),
         );
     }
-    stage.play(16, &cases);
+    stage.play(20, &cases);
 }
 
 #[test]
