@@ -59,3 +59,4 @@ mod pipelining;
 mod request_line;
 mod trailers;
 mod upgrade;
+mod websocket;
