@@ -1,0 +1,205 @@
+//! One connection to the proxy: a request goes out, an answer comes in.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mio::{Interest, Registry, Token, net::TcpStream};
+use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
+
+use crate::requests::Requests;
+
+/// One answer that is in, with its body.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) latency: Duration,
+    /// What came of it in the first read, for who looks for a failure.
+    pub(crate) head: String,
+}
+
+pub(crate) struct Connection {
+    token: Token,
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    stream: Stream,
+    /// The request that is out, how much of it, and since when.
+    request: Option<(usize, usize, Instant)>,
+    /// The head of the answer, until it is whole.
+    head: Vec<u8>,
+    /// Status of the answer, and what is to come of its body.
+    body: Option<(u16, usize)>,
+    piece: Box<[u8]>,
+}
+
+impl Connection {
+    pub(crate) fn open(
+        registry: &Registry,
+        token: Token,
+        address: SocketAddr,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Self {
+        Self {
+            stream: Stream::open(registry, token, address, tls.clone()),
+            token,
+            address,
+            tls,
+            request: None,
+            head: Vec::new(),
+            body: None,
+            piece: vec![0; 16 * 1024].into(),
+        }
+    }
+
+    /// Closes the connection and begins another.
+    pub(crate) fn reopen(&mut self, registry: &Registry) {
+        self.stream = Stream::open(registry, self.token, self.address, self.tls.clone());
+    }
+
+    pub(crate) fn send(&mut self, number: usize, since: Instant, requests: &Requests) {
+        self.request = Some((number, 0, since));
+        self.write(requests);
+    }
+
+    /// Moves what can be moved; the answer, once it is in.
+    pub(crate) fn drive(&mut self, requests: &Requests) -> Option<Answer> {
+        self.write(requests);
+        loop {
+            let length = match self.stream.read(&mut self.piece) {
+                Ok(0) if self.request.is_none() => return None,
+                Ok(0) => panic_with("reading", &ErrorKind::UnexpectedEof.into()),
+                Ok(length) => length,
+                Err(error) if later(&error) => return None,
+                Err(error) => panic_with("reading", &error),
+            };
+            if let Some(answer) = self.take(length) {
+                return Some(answer);
+            }
+        }
+    }
+
+    /// Takes `length` bytes of an answer.
+    fn take(&mut self, length: usize) -> Option<Answer> {
+        let (status, left) = match self.body {
+            Some((status, left)) => (status, left.checked_sub(length)),
+            None => {
+                self.head.extend_from_slice(&self.piece[..length]);
+                let (status, head, body) = head(&self.head)?;
+                (status, (head + body).checked_sub(self.head.len()))
+            }
+        };
+        let left = left.expect("nothing comes after an answer");
+        if left > 0 {
+            self.body = Some((status, left));
+            return None;
+        }
+        self.body = None;
+        let (_, _, since) = self.request.take().expect("an answer to a request");
+        let head = if status == 200 {
+            String::new()
+        } else {
+            String::from_utf8_lossy(&self.head).into_owned()
+        };
+        self.head.clear();
+        Some(Answer {
+            status,
+            latency: since.elapsed(),
+            head,
+        })
+    }
+
+    fn write(&mut self, requests: &Requests) {
+        if let Some((number, sent, _)) = &mut self.request {
+            loop {
+                let rest = requests.rest(*number, *sent);
+                if rest.is_empty() {
+                    break;
+                }
+                match self.stream.write(rest) {
+                    Ok(written) => *sent += written,
+                    Err(error) if later(&error) => break,
+                    Err(error) => panic_with("writing", &error),
+                }
+            }
+        }
+        match self.stream.flush() {
+            Err(error) if !later(&error) => panic_with("writing", &error),
+            _ => {}
+        }
+    }
+}
+
+fn later(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::NotConnected
+    )
+}
+
+#[expect(clippy::panic, reason = "the measurement is worth nothing then")]
+fn panic_with(what: &str, error: &std::io::Error) -> ! {
+    panic!("{what}: {error}")
+}
+
+/// Status, length of the head and length of the body of the answer in front, once its head is whole.
+fn head(buffer: &[u8]) -> Option<(u16, usize, usize)> {
+    let end = memchr::memmem::find(buffer, b"\r\n\r\n")? + 4;
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut head = httparse::Response::new(&mut fields);
+    head.parse(&buffer[..end]).expect("an answer of HTTP/1.1");
+    let length = head
+        .headers
+        .iter()
+        .find(|field| field.name.eq_ignore_ascii_case("content-length"));
+    let length: usize = length
+        .and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok())
+        .expect("an answer with Content-Length");
+    Some((head.code.unwrap_or(0), end, length))
+}
+
+/// TCP, or TLS over it.
+struct Stream {
+    tcp: TcpStream,
+    tls: Option<ClientConnection>,
+}
+
+impl Stream {
+    fn open(
+        registry: &Registry,
+        token: Token,
+        address: SocketAddr,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Self {
+        let mut tcp = TcpStream::connect(address).unwrap();
+        tcp.set_nodelay(true).unwrap();
+        registry
+            .register(&mut tcp, token, Interest::READABLE | Interest::WRITABLE)
+            .unwrap();
+        let name = ServerName::try_from("api.test").unwrap();
+        let tls = tls.map(|config| ClientConnection::new(config, name).unwrap());
+        Self { tcp, tls }
+    }
+
+    fn read(&mut self, piece: &mut [u8]) -> std::io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.tcp).read(piece),
+            None => self.tcp.read(piece),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.tcp).write(bytes),
+            None => self.tcp.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.tcp).flush(),
+            None => Ok(()),
+        }
+    }
+}

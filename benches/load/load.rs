@@ -1,0 +1,198 @@
+//! The load of `benches/run`: kept connections, each request signed beforehand with a nonce of its own, so that the same
+//! bytes can be sent to a proxy that verifies and to one that does not.
+//!
+//! In a closed loop the next request goes out when an answer is in. With `--rate` the loop is open: requests are due at
+//! times drawn beforehand (exponential gaps, the same for every run), and a latency counts from when its request was
+//! due, however late it could be sent; so a proxy that stalls pays for all whom it kept waiting.
+//!
+//! Prints one line of JSON. Everything that is not a 200 counts as a failure.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a measuring tool: it reports on standard output and stops at the first surprise"
+)]
+
+mod connection;
+mod options;
+mod requests;
+mod schedule;
+mod tls;
+
+use std::{
+    collections::VecDeque,
+    io::Read,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use mio::{Events, Poll, Token, Waker};
+
+use self::{
+    connection::{Answer, Connection},
+    options::Options,
+    requests::Requests,
+    schedule::Schedule,
+};
+
+/// The token of the clock in an open loop; connections count from 0.
+const CLOCK: Token = Token(usize::MAX);
+
+fn main() {
+    let options = Options::parse();
+    if options.print_targets {
+        return requests::print_targets(&options);
+    }
+    let requests = Requests::sign(&options);
+    let mut load = Load::open(&options, requests);
+    if options.hold {
+        return load.hold();
+    }
+    let elapsed = load.run();
+    load.tally.report(elapsed);
+}
+
+/// All connections, and how far the run has come.
+struct Load<'a> {
+    options: &'a Options,
+    requests: Requests,
+    poll: Poll,
+    connections: Vec<Connection>,
+    /// Connections that wait for a request.
+    free: VecDeque<usize>,
+    next: usize,
+    tally: Tally,
+}
+
+impl<'a> Load<'a> {
+    fn open(options: &'a Options, requests: Requests) -> Self {
+        let poll = Poll::new().unwrap();
+        let count = options.connections.min(options.requests);
+        let tls = options.tls.then(|| tls::config());
+        let connections = (0..count).map(|number| {
+            Connection::open(poll.registry(), Token(number), options.address, tls.clone())
+        });
+        Self {
+            connections: connections.collect(),
+            options,
+            requests,
+            poll,
+            free: (0..count).collect(),
+            next: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Sends all requests and waits for all answers.
+    fn run(&mut self) -> Duration {
+        let start = Instant::now();
+        let schedule = self.options.rate.map(|rate| {
+            let waker = Waker::new(self.poll.registry(), CLOCK).unwrap();
+            Schedule::start(rate, self.options.requests, start, waker)
+        });
+        let in_flight = self.options.in_flight.unwrap_or(usize::MAX);
+        let mut events = Events::with_capacity(1024);
+        while self.tally.answered < self.requests.len() {
+            match &schedule {
+                Some(schedule) => {
+                    while let Some(due) = schedule.due(self.next)
+                        && self.send_next(due)
+                    {}
+                }
+                None => {
+                    while self.next - self.tally.answered < in_flight
+                        && self.send_next(Instant::now())
+                    {}
+                }
+            }
+            self.turn(&mut events);
+        }
+        start.elapsed()
+    }
+
+    /// Sends one request on each connection, keeps them open, and says so; until standard input ends.
+    fn hold(&mut self) {
+        let mut events = Events::with_capacity(1024);
+        while self.tally.answered < self.requests.len() {
+            while self.next - self.tally.answered < 64 && self.send_next(Instant::now()) {}
+            self.turn(&mut events);
+        }
+        self.tally.report(Duration::ZERO);
+        _ = std::io::stdin().read_to_end(&mut Vec::new());
+    }
+
+    fn send_next(&mut self, since: Instant) -> bool {
+        if self.next >= self.requests.len() {
+            return false;
+        }
+        let Some(number) = self.free.pop_front() else {
+            return false;
+        };
+        self.connections[number].send(self.next, since, &self.requests);
+        self.next += 1;
+        true
+    }
+
+    fn turn(&mut self, events: &mut Events) {
+        self.poll
+            .poll(events, Some(Duration::from_secs(30)))
+            .unwrap();
+        assert!(
+            !events.is_empty(),
+            "no answer for 30 s; {} came",
+            self.tally.answered
+        );
+        for event in events.iter().filter(|event| event.token() != CLOCK) {
+            let connection = &mut self.connections[event.token().0];
+            let Some(answer) = connection.drive(&self.requests) else {
+                continue;
+            };
+            self.tally.count(answer);
+            if self.options.fresh {
+                connection.reopen(self.poll.registry());
+            }
+            self.free.push_back(event.token().0);
+        }
+    }
+}
+
+/// What the whole run came to.
+#[derive(Default)]
+struct Tally {
+    answered: usize,
+    failures: usize,
+    first_failure: Option<String>,
+    latencies: Vec<Duration>,
+}
+
+impl Tally {
+    fn count(&mut self, answer: Answer) {
+        self.answered += 1;
+        self.latencies.push(answer.latency);
+        if answer.status != 200 {
+            self.failures += 1;
+            self.first_failure
+                .get_or_insert_with(|| format!("{}\n{}", answer.status, answer.head));
+        }
+    }
+
+    fn report(&mut self, elapsed: Duration) {
+        self.latencies.sort_unstable();
+        let quantile = |part: usize| {
+            let index = (self.latencies.len() * part / 1000).min(self.latencies.len() - 1);
+            self.latencies[index].as_micros()
+        };
+        let report = serde_json::json!({
+            "requests": self.answered,
+            "failures": self.failures,
+            "first_failure": self.first_failure,
+            "seconds": elapsed.as_secs_f64(),
+            "p50_us": quantile(500),
+            "p90_us": quantile(900),
+            "p99_us": quantile(990),
+            "p999_us": quantile(999),
+        });
+        println!("{report}");
+    }
+}

@@ -1,0 +1,21 @@
+"""The parts of `benches/run`: each is a module with `run(suite) -> Report`."""
+
+from importlib import import_module
+
+PARTS = {
+    "cost": "cost",
+    "instructions": "instructions",
+    "core": "core",
+    "nonces": "nonces",
+    "idle": "idle",
+    "latency": "latency",
+    "tls": "tls",
+    "bodies": "bodies",
+    "growth": "growth",
+    "start": "start",
+    "http2": "http2",
+}
+
+
+def part(name):
+    return import_module(f".{PARTS[name]}", __name__)

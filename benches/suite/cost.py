@@ -1,0 +1,68 @@
+"""Target 1: CPU time of the proxy per request, every check on, beside peers that check nothing or check in Lua."""
+
+from . import peers
+from .report import Report
+from .rounds import interleave
+
+
+def run(suite):
+    report = Report("cost", "CPU time per request")
+    options = suite.options
+    with suite.started("cost") as started:
+        api = started.add(peers.api(started.directory / "api", options.load_core))
+        rows = []
+        for logged in (False, True) if options.log else (False,):
+            rows += [(logged, peer) for peer in start(suite, started, api, logged)]
+        everyone = [peer for _, peer in rows]
+        for peer in everyone:
+            suite.load.drive(peer, max(1000, options.requests // 10), connections=64)
+        rounds = interleave(
+            "CPU µs a request", everyone, options.rounds,
+            lambda peer: suite.load.drive(peer, options.requests, connections=64),
+        )
+    table = []
+    for logged, peer in rows:
+        base = "nginx, access log" if logged else "nginx"
+        low, high = rounds.spread(peer.name, base)
+        table.append([
+            peer.name, f"{rounds.median(peer.name, 'cpu_us'):.2f}", f"{rounds.ratio(peer.name, base):.2f}",
+            f"{low:.2f} to {high:.2f}", f"{rounds.median(peer.name, 'rate'):.0f}",
+            f"{rounds.median(peer.name, 'used'):.0%}", f"{rounds.median(peer.name, 'p50_us'):.0f}",
+            f"{rounds.median(peer.name, 'p99_us'):.0f}",
+        ])
+    report.table(
+        f"64 kept connections, {options.requests:,} requests a round, {options.rounds} rounds, medians. The ratio is to nginx that "
+        "forwards unsigned, with or without access log as the row itself; half of the rounds lie in the range beside it.",
+        ["proxy", "µs CPU/request", "to nginx", "half of the rounds", "requests/s", "core used", "p50 µs", "p99 µs"], table,
+    )
+    ratio = rounds.ratio("countersign", "nginx")
+    report.target(1, "full enforcement to nginx unsigned", ratio, 1.10)
+    report.target(1, "full enforcement to nginx unsigned, the goal", ratio, 1.00)
+    report.target(1, "full enforcement to nginx with the check in Lua", rounds.ratio("countersign", "nginx, Lua check"), 1 / 3)
+    if options.log:
+        report.target(
+            1, "access log on: ratio to nginx with its own, less the ratio without",
+            rounds.ratio("countersign, access log", "nginx, access log") - ratio, 0.10,
+        )
+    report.numbers = {"rounds": rounds.rows}
+    return report
+
+
+def start(suite, started, api, logged):
+    options, suffix = suite.options, ", access log" if logged else ""
+    place = started.directory
+    ours = started.add(peers.Countersign(
+        place / f"countersign{suffix}".replace(", ", "-").replace(" ", "-"), options.proxy_core, suite.binary, api.port,
+        name="countersign" + suffix, logged=logged,
+    ))
+    found = [
+        peers.nginx(place / f"nginx-{logged}", options.proxy_core, api.port, name="nginx" + suffix, logged=logged),
+        peers.Haproxy(place / f"haproxy-{logged}", options.proxy_core, api.port, name="HAProxy" + suffix, logged=logged),
+        peers.nginx_lua(
+            place / f"lua-{logged}", options.proxy_core, api.port, ours.credentials, name="nginx, Lua check" + suffix, logged=logged
+        ),
+    ]
+    for peer in found:
+        started.add(peer)
+        peer.credentials_file = ours.credentials_file
+    return [*found, ours]

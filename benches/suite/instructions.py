@@ -1,0 +1,96 @@
+"""Target 2: instructions in user space per request, and where they go.
+
+Two ways of counting. Callgrind runs the program on an emulated processor and knows who called whom, which tells the
+stages apart; but that processor has no SHA instructions, so HMAC is counted as the portable code. Single steps of the
+worker's thread (`ptrace`) count what the real processor runs, and tell nothing about callers. Both count the difference
+between a short and a long run, so that starting, connecting and closing cancel out.
+"""
+
+import subprocess
+import sys
+import time
+
+from . import callgrind, machine, peers, stages, steps
+from .report import Report
+
+
+def run(suite):
+    report = Report("instructions", "Instructions in user space per request")
+    options = suite.options
+    found = {}
+    with suite.started("instructions") as started:
+        api = started.add(peers.api(started.directory / "api", options.load_core))
+        ours = started.add(peers.Countersign(started.directory / "ours", options.proxy_core, suite.binary, api.port))
+        nginx = started.add(peers.nginx(started.directory / "nginx", options.proxy_core, api.port))
+        nginx.credentials_file = ours.credentials_file
+        for peer in (ours, nginx):
+            machine.say(f"single steps: {peer.name}")
+            found[peer.name] = {"steps": steps.per_request(suite, peer)}
+    for name in ("countersign", "nginx"):
+        machine.say(f"callgrind: {name}")
+        found[name]["callgrind"], profile = under_callgrind(suite, name)
+        if name == "countersign":
+            staged = stages.split(profile, suite.binary)
+    rows = [
+        [name, f"{one['callgrind']:,.0f}", f"{one['steps']:,.0f}" if one["steps"] else "not allowed here"]
+        for name, one in found.items()
+    ]
+    report.table("", ["proxy", "callgrind (no SHA instructions)", "single steps on this processor"], rows)
+    total = sum(staged.values())
+    report.table(
+        "By stage, callgrind. What a library does is counted to the stage that called it; HMAC, allocation, system calls (libc) and the "
+        "runtime (tokio, mio) stand apart.",
+        ["stage", "instructions", "share"],
+        [[stage, f"{cost:,.0f}", f"{cost / total:.1%}"] for stage, cost in sorted(staged.items(), key=lambda item: -item[1])],
+    )
+    measured = found["countersign"]["steps"] or found["countersign"]["callgrind"]
+    plain = found["nginx"]["steps"] or found["nginx"]["callgrind"]
+    report.target(2, "instructions of full enforcement", round(measured), 25_000)
+    report.target(2, "the same, to nginx's plain proxying", measured / plain, 1.0)
+    report.numbers = {"per_request": found, "stages": staged}
+    return report
+
+
+def under_callgrind(suite, name):
+    """Instructions of one request, and the profile that they make."""
+    options = suite.options
+    short = 500 if options.quick else 1000
+    with suite.started("callgrind") as started:
+        directory = started.directory
+        out = directory / "callgrind.out"
+        under = [
+            "valgrind", "--tool=callgrind", "--dump-instr=yes", "--quiet", f"--callgrind-out-file={out}.%p",
+            *(["--trace-children=yes"] if name == "nginx" else []),
+        ]
+        api = started.add(peers.api(directory / "api", options.load_core))
+        ours = started.add(
+            peers.Countersign(
+                directory / "ours", options.proxy_core, suite.binary, api.port, under=under if name == "countersign" else ()
+            )
+        )
+        peer = ours
+        if name == "nginx":
+            peer = started.add(peers.nginx(directory / "nginx", options.proxy_core, api.port, under=under))
+            peer.credentials_file = ours.credentials_file
+        pid = peer.pids()[0]
+        counts = [0, short, 4 * short]
+        dump(pid)
+        suite.load.drive(peer, short, connections=16)
+        for requests in counts[1:]:
+            dump(pid)
+            suite.load.drive(peer, requests, connections=16)
+        dump(pid)
+        files = sorted(directory.glob("callgrind.out.*"), key=lambda file: file.stat().st_mtime_ns)
+        files = [file for file in files if file.name.startswith(f"callgrind.out.{pid}.")]
+        files.sort(key=lambda file: int(file.suffix[1:]))
+        if len(files) < 4:
+            sys.exit(f"callgrind left {len(files)} dumps")
+        small, large = (callgrind.read(file) for file in files[2:4])
+    profile = callgrind.difference(large, small, 3 * short)
+    return profile.total(), profile
+
+
+def dump(pid):
+    """Makes callgrind write what it counted since the last time."""
+    subprocess.run(["callgrind_control", "-d", str(pid)], check=True, capture_output=True)
+    time.sleep(0.5)

@@ -1,0 +1,78 @@
+"""Interleaved rounds: every peer gets the same load in every round, so that whatever else the machine does falls on all."""
+
+import json
+import statistics
+import subprocess
+import sys
+
+from . import machine
+from .peers import HOST
+
+
+class Load:
+    """The load generator, on its core."""
+
+    def __init__(self, options, binary):
+        self.options, self.binary = options, binary
+
+    def command(self, peer, requests, **flags):
+        """`flags` are the generator's own options, underscores for hyphens; True is a flag without a value."""
+        core = [] if self.options.load_core is None else ["taskset", "-c", str(self.options.load_core)]
+        command = [*core, str(self.binary), "--address", f"127.0.0.1:{peer.port}", "--host", HOST]
+        command += ["--requests", str(requests), "--credentials", str(self.credentials(peer))]
+        if peer.tls:
+            command.append("--tls")
+        for name, value in flags.items():
+            if value is True:
+                command.append(f"--{name.replace('_', '-')}")
+            elif value is not None and value is not False:
+                command += [f"--{name.replace('_', '-')}", str(value)]
+        return command
+
+    def credentials(self, peer):
+        return peer.credentials_file
+
+    def drive(self, peer, requests, **flags):
+        """One run on one peer: what it cost and how long it took."""
+        before = machine.cpu_nanoseconds(peer.pids())
+        finished = subprocess.run(self.command(peer, requests, **flags), capture_output=True, text=True, check=False)
+        cpu = machine.cpu_nanoseconds(peer.pids()) - before
+        if finished.returncode != 0:
+            sys.exit(f"{peer.name}: {finished.stderr}")
+        told = json.loads(finished.stdout)
+        if told["failures"]:
+            sys.exit(f"{peer.name}: {told['failures']} of {requests} requests failed; the first answer:\n{told['first_failure']}")
+        told["cpu_us"] = cpu / 1000 / requests
+        told["rate"] = requests / told["seconds"]
+        told["used"] = cpu / 1e9 / told["seconds"]
+        return told
+
+
+class Rounds:
+    """The numbers of all rounds, by peer."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def median(self, name, key):
+        return statistics.median(row[name][key] for row in self.rows)
+
+    def ratio(self, name, base, key="cpu_us"):
+        """The median of the ratios taken within each round."""
+        return statistics.median(row[name][key] / row[base][key] for row in self.rows)
+
+    def spread(self, name, base, key="cpu_us"):
+        """Half of the rounds' ratios lie between these two."""
+        ratios = sorted(row[name][key] / row[base][key] for row in self.rows)
+        return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4 if len(ratios) > 1 else 0]
+
+
+def interleave(title, peers, rounds, run):
+    """Calls `run(peer)` for all peers in every round, the order turned around each time."""
+    rows = []
+    for number in range(rounds):
+        order = peers if number % 2 == 0 else peers[::-1]
+        rows.append({peer.name: run(peer) for peer in order})
+        told = "  ".join(f"{peer.name} {rows[-1][peer.name].get('cpu_us', 0):.2f}" for peer in peers)
+        machine.say(f"{title}, round {number + 1}/{rounds}: {told}")
+    return Rounds(rows)
