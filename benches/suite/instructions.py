@@ -60,7 +60,6 @@ def under_callgrind(suite, name):
         out = directory / "callgrind.out"
         under = [
             "valgrind", "--tool=callgrind", "--dump-instr=yes", "--quiet", f"--callgrind-out-file={out}.%p",
-            *(["--trace-children=yes"] if name == "nginx" else []),
         ]
         api = started.add(peers.api(directory / "api", options.load_core))
         ours = started.add(
@@ -70,7 +69,9 @@ def under_callgrind(suite, name):
         )
         peer = ours
         if name == "nginx":
-            peer = started.add(peers.nginx(directory / "nginx", options.proxy_core, api.port, under=under))
+            peer = started.add(peers.nginx(
+                directory / "nginx", options.proxy_core, api.port, under=under, main="master_process off;",
+            ))
             peer.credentials_file = ours.credentials_file
         pid = peer.pids()[0]
         counts = [0, short, 4 * short]

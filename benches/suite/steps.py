@@ -17,10 +17,11 @@ def per_request(suite, peer):
     """Instructions of one request: the difference of a short and a long run; None where stepping is not possible."""
     if platform.machine() != "x86_64":
         return None
-    short, long = (5, 25) if suite.options.quick else (20, 120)
-    suite.load.drive(peer, 2000, connections=1)
+    # As many connections as under callgrind: several requests wait whenever the thread looks for events.
+    short, long = (16, 48) if suite.options.quick else (32, 112)
+    suite.load.drive(peer, 2000, connections=16)
     try:
-        # Two connections' worth of noise cancels out; the median of three leaves out a timer that fired.
+        # The median of three leaves out a timer that fired.
         found = []
         for _ in range(3):
             few, many = (count(suite, peer, requests) for requests in (short, long))
@@ -42,7 +43,7 @@ def count(suite, peer, requests):
         raise PermissionError(ctypes.get_errno())
     status = ctypes.c_int()
     waitpid(task, ctypes.byref(status), WALL)
-    load = subprocess.Popen(suite.load.command(peer, requests, connections=1), stdout=subprocess.PIPE)
+    load = subprocess.Popen(suite.load.command(peer, requests, connections=16), stdout=subprocess.PIPE)
     over = threading.Event()
 
     def wake_when_over():

@@ -1,0 +1,153 @@
+"""Target 9: what a request costs as operations, consumers, query parameters and connections grow."""
+
+import json
+
+from . import machine, peers, plot
+from .report import Report
+from .rounds import interleave
+
+
+def run(suite):
+    report = Report("growth", "Cost as work grows")
+    for grow in (operations, consumers, parameters, connections):
+        with suite.started(f"growth-{grow.__name__}") as started:
+            api = started.add(peers.api(started.directory / "api", suite.options.load_core))
+            grow(suite, report, started, api)
+    report.note(
+        "Points are medians over interleaved rounds, divided by what nginx that forwards unsigned costs in the same round (for "
+        "connections and query parameters: with as many). Flat is 1.00 in the last column."
+    )
+    return report
+
+
+def start(suite, started, api, name, **rest):
+    return started.add(
+        peers.Countersign(started.directory / name.replace(" ", "-"), suite.options.proxy_core, suite.binary, api.port, name=name, **rest)
+    )
+
+
+def start_nginx(suite, started, api, like):
+    nginx = started.add(peers.nginx(started.directory / "nginx", suite.options.proxy_core, api.port))
+    nginx.credentials_file = like.credentials_file
+    return nginx
+
+
+def requests(suite):
+    return suite.options.requests // 2
+
+
+def add(report, suite, key, title, label, points):
+    """`points`: how much of it, cost of ours in µs, the same to nginx."""
+    first = points[0][2]
+    report.table(
+        title, [label, "µs CPU/request", "to nginx", "to the first row"],
+        [[f"{size:,}", f"{cost:.2f}", f"{ratio:.2f}", f"{ratio / first:.2f}"] for size, cost, ratio in points],
+    )
+    worst = max(ratio for _, _, ratio in points) / first
+    report.target(9, f"{title.lower()}: dearest to first (flat is 1; up to 1.10 counts as flat)", worst, 1.10)
+    report.numbers[key] = points
+    suite.plot(key, plot.lines(
+        f"{title}: CPU per request", label, "CPU time, nginx unsigned = 1",
+        [("countersign", [(size, ratio) for size, _, ratio in points]), ("nginx, unsigned", [(size, 1.0) for size, _, _ in points])],
+    ))
+
+
+def operations(suite, report, started, api):
+    sizes = [1, 1000] if suite.options.quick else [1, 10, 100, 1000]
+    ours = [start(suite, started, api, f"{size} operations", operations=size) for size in sizes]
+    nginx = start_nginx(suite, started, api, ours[0])
+    rounds = interleave(
+        "operations", [nginx, *ours], suite.options.rounds, lambda peer: suite.load.drive(peer, requests(suite), connections=64)
+    )
+    add(report, suite, "operations", "Operations", "operations", [
+        (size, rounds.median(peer.name, "cpu_us"), rounds.ratio(peer.name, "nginx")) for size, peer in zip(sizes, ours)
+    ])
+
+
+def consumers(suite, report, started, api):
+    """Each consumer with an access token of its own; they take turns, so that no processor cache holds them all."""
+    sizes = [1, 10_000] if suite.options.quick else [1, 1000, 100_000, 1_000_000]
+    ours = []
+    for size in sizes:
+        records = started.directory / f"records-{size}"
+        credentials = write_records(records, size)
+        peer = start(suite, started, api, f"{size} consumers", records=records)
+        records.unlink()
+        peer.credentials_file = started.directory / f"credentials-{size}"
+        peers.write_credentials(peer.credentials_file, credentials)
+        peer.turn = 0
+        ours.append(peer)
+        # Every one of them into the cache.
+        for first in range(0, size, 200_000):
+            machine.say(f"{peer.name}: caching from {first}")
+            suite.load.drive(peer, min(200_000, size - first), connections=64, first=first)
+    nginx = start_nginx(suite, started, api, ours[0])
+
+    def drive(peer):
+        peer.turn = getattr(peer, "turn", 0) + requests(suite)
+        return suite.load.drive(peer, requests(suite), connections=64, first=peer.turn)
+
+    rounds = interleave("consumers", [nginx, *ours], suite.options.rounds, drive)
+    add(report, suite, "consumers", "Cached consumers", "consumers in the cache, each with a token", [
+        (size, rounds.median(peer.name, "cpu_us"), rounds.ratio(peer.name, "nginx")) for size, peer in zip(sizes, ours)
+    ])
+    resident = [(size, machine.resident_bytes(peer.pids())) for size, peer in zip(sizes, ours)]
+    report.table("Memory with that many in the cache", ["consumers", "resident MiB"], [[f"{size:,}", f"{bytes_ / (1 << 20):.1f}"] for size, bytes_ in resident])
+    suite.plot("consumers-memory", plot.lines(
+        "Memory with cached consumers", "consumers in the cache, each with a token", "resident MiB",
+        [("countersign", [(size, bytes_ / (1 << 20)) for size, bytes_ in resident])],
+    ))
+
+
+def write_records(file, count):
+    """An export of `count` consumers, each with a token; what the load generator needs to sign for them."""
+    credentials = []
+    with file.open("w") as out:
+        write = lambda record: out.write(json.dumps(record) + "\n")
+        write({"kind": "export", "version": 1})
+        write({"kind": "user", "id": "bench", "name": "bench"})
+        for number in range(count):
+            one = {
+                "key": f"consumer{number:07}{'k' * 16}", "secret": f"{number:07}{'s' * 25}",
+                "token": f"token{number:07}{'t' * 20}", "token_secret": f"{number:07}{'u' * 25}",
+            }
+            credentials.append(one)
+            write({
+                "kind": "consumer", "key": one["key"], "secret": one["secret"], "name": f"Consumer {number}",
+                "callbacks": [], "permissions": ["members.read"],
+            })
+            write({
+                "kind": "token", "token": one["token"], "token_secret": one["token_secret"], "consumer": one["key"], "user": "bench",
+                "permissions": ["members.read"],
+            })
+    return credentials
+
+
+def parameters(suite, report, started, api):
+    ours = start(suite, started, api, "countersign")
+    nginx = start_nginx(suite, started, api, ours)
+    points = []
+    for size in [0, 50] if suite.options.quick else [0, 5, 10, 20, 30, 40, 50]:
+        rounds = interleave(
+            f"{size} query parameters", [nginx, ours], suite.options.rounds,
+            lambda peer: suite.load.drive(peer, requests(suite), connections=64, query=size),
+        )
+        points.append((size, rounds.median("countersign", "cpu_us"), rounds.ratio("countersign", "nginx")))
+    add(report, suite, "query-parameters", "Query parameters", "query parameters of 16 bytes", points)
+    report.note("More query parameters make a longer base string: about 30 bytes of HMAC, and a place in the sorted order, for each.")
+
+
+def connections(suite, report, started, api):
+    ours = start(suite, started, api, "countersign")
+    nginx = start_nginx(suite, started, api, ours)
+    most = min(10_000, machine.raise_descriptor_limit() - 1000)
+    points = []
+    for size in [1, 64, 1000] if suite.options.quick else [1, 10, 100, 1000, 3000, most]:
+        # With one connection each request waits for the one before; more than 64 at once would measure the API.
+        amount = max(requests(suite), 10 * size) if size > 10 else requests(suite) // 4
+        rounds = interleave(
+            f"{size} connections", [nginx, ours], suite.options.rounds,
+            lambda peer: suite.load.drive(peer, amount, connections=size, in_flight=64),
+        )
+        points.append((size, rounds.median("countersign", "cpu_us"), rounds.ratio("countersign", "nginx")))
+    add(report, suite, "connections", "Connections", "kept connections, at most 64 requests at once", points)

@@ -1,0 +1,147 @@
+"""Tells to which stage of a request each instruction belongs.
+
+An instruction has a chain of functions that were inlined around it, each with its file. The innermost file that stands
+for a stage decides. Where none does (memcpy, the standard library, a hash map) the instruction belongs to whoever called
+its function, in proportion to what the calls cost.
+"""
+
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+# Files below src/, first match decides. An empty stage is the caller's.
+FILES = [
+    (r"http1/(write|mod)\.rs", ""),
+    (r"http1/body\.rs", "relay"),
+    (r"http1/pool\.rs", "buffers"),
+    (r"http1/", "read head"),
+    (r"server/listener", "accept"),
+    (r"server/http2", "HTTP/2"),
+    (r"server/", "connection"),
+    (r"route\.rs|parse/(origin|target)", "route"),
+    (r"parse/|oauth/(parameters|percent|shape|name|protocol|method)", "collect parameters"),
+    (r"oauth/", "verify: base string and comparison"),
+    (r"verify/nonces|nonce/", "nonce"),
+    (r"verify/", "verify: order and states"),
+    (r"store/", "credentials"),
+    (r"policy/", "policy"),
+    (r"forward/(request_head|credentials)", "write request head"),
+    (r"forward/(response_head|location)", "write answer head"),
+    (r"forward/(upstream|tls)", "pool of API connections"),
+    (r"forward/", "relay"),
+    (r"telemetry/metrics|app/live", "metrics"),
+    (r"telemetry/", "log"),
+    (r"proxy/", "proxy"),
+    (r"transport/", "transport and deadlines"),
+    (r"secret\.rs|names\.rs|clock\.rs|lib\.rs|main\.rs", ""),
+]
+FILES = [(re.compile(pattern), stage) for pattern, stage in FILES]
+CRATES = {
+    "tokio": "runtime (tokio, mio)", "mio": "runtime (tokio, mio)", "sha1": "HMAC", "hmac": "HMAC", "digest": "HMAC",
+    "block_buffer": "HMAC", "block-buffer": "HMAC", "tracing": "log", "tracing_core": "log", "tracing_subscriber": "log",
+}
+ALLOCATION = re.compile(r"malloc|free|calloc|realloc|memalign|_int_|tcache|sysmalloc|unlink_chunk")
+CALLERS = re.compile(r"mem(cpy|move|set|cmp|chr|rchr)|str(len|chr)|_dl_|__tls_get_addr|0x0")
+# The same parser reads the caller's head and the API's answer: who called it tells which.
+ANSWERED_BY = {"relay", "pool of API connections", "write answer head", "read answer head"}
+
+
+def split(profile, binary):
+    """Instructions of one request by stage."""
+    chains = symbolize(binary, sorted({key[2] for key in profile.own if is_program(key, binary)} | {
+        caller[2] for caller, _ in profile.calls if is_program(caller, binary)
+    }))
+
+    def label(key):
+        return by_file(chains.get(key[2], ())) or by_name(key[1]) if is_program(key, binary) else by_library(key[1])
+
+    callers = defaultdict(list)
+    for (caller, callee), cost in profile.calls.items():
+        # A call of a function by itself says nothing of whose it is.
+        if cost > 0 and caller[:2] != callee:
+            callers[callee].append((label(caller), caller[:2], cost))
+    shares = {function: {"other": 1.0} for function in callers}
+    for _ in range(20):
+        shares = {function: share(calls, shares) for function, calls in callers.items()}
+    stages = defaultdict(float)
+    for key, cost in profile.own.items():
+        for stage, part in settle(label(key), shares.get(key[:2], {"other": 1.0})).items():
+            stages[stage] += cost * part
+    return dict(stages)
+
+
+def share(calls, shares):
+    """To which stages a function belongs, by what its callers spent on it."""
+    found, total = defaultdict(float), sum(cost for _, _, cost in calls)
+    for stage, caller, cost in calls:
+        for settled, part in settle(stage, shares.get(caller, {"other": 1.0})).items():
+            found[settled] += part * cost / total
+    return found
+
+
+def settle(stage, callers):
+    """A stage as it counts in the end, `callers` being those of the function."""
+    if stage is None:
+        return callers
+    if stage != "read head":
+        return {stage: 1.0}
+    settled = defaultdict(float)
+    for caller, part in callers.items():
+        settled["read answer head" if caller in ANSWERED_BY else "read request head"] += part
+    return settled
+
+
+def is_program(key, binary):
+    return Path(key[0]).name == binary.name
+
+
+def by_file(chain):
+    shared = None
+    for file in chain:
+        stage = file_stage(file)
+        if stage and shared:
+            return "read answer head" if stage in ANSWERED_BY else "read request head"
+        if stage == "read head":
+            shared = stage
+        elif stage:
+            return stage
+    return shared
+
+
+def file_stage(file):
+    if file.startswith("/rustc/") or "/library/" in file:
+        return None
+    if "/registry/" in file:
+        crate = re.sub(r"-\d.*", "", file.split("/registry/src/", 1)[1].split("/")[1])
+        return CRATES.get(crate)
+    ours = re.search(r"(?:^|/)src/(.*)", file)
+    if ours:
+        return next((stage for pattern, stage in FILES if pattern.match(ours.group(1))), None)
+    return None
+
+
+def by_name(function):
+    """A function of a library, which has no lines."""
+    crate = re.match(r"[<&(\s]*(?:impl )?(\w+)::", function)
+    if crate and crate.group(1) in CRATES:
+        return CRATES[crate.group(1)]
+    return by_library(function) if ALLOCATION.match(function) else None
+
+
+def by_library(function):
+    if CALLERS.search(function):
+        return None
+    return "allocation" if ALLOCATION.search(function) else "system calls (libc)"
+
+
+def symbolize(binary, addresses):
+    """The files of the functions inlined around each address, innermost first."""
+    asked = "".join(f"{address:#x}\n" for address in addresses)
+    command = ["llvm-symbolizer", f"--obj={binary}", "--inlines", "--functions=none", "--output-style=LLVM"]
+    finished = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    blocks = finished.stdout.split("\n\n")
+    chains = {}
+    for address, block in zip(addresses, blocks):
+        chains[address] = [line.rsplit(":", 2)[0] for line in block.splitlines() if not line.startswith("??")]
+    return chains
