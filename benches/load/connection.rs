@@ -96,7 +96,9 @@ impl Connection {
             return None;
         }
         self.body = None;
-        let (_, _, since) = self.request.take().expect("an answer to a request");
+        let Some((_, _, since)) = self.request.take() else {
+            unasked(&self.head)
+        };
         let head = if status == 200 {
             String::new()
         } else {
@@ -136,6 +138,11 @@ fn later(error: &std::io::Error) -> bool {
         error.kind(),
         ErrorKind::WouldBlock | ErrorKind::NotConnected
     )
+}
+
+#[expect(clippy::panic, reason = "the measurement is worth nothing then")]
+fn unasked(head: &[u8]) -> ! {
+    panic!("an answer to nothing: {}", String::from_utf8_lossy(head))
 }
 
 #[expect(clippy::panic, reason = "the measurement is worth nothing then")]

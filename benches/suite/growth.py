@@ -140,7 +140,7 @@ def parameters(suite, report, started, api):
 def connections(suite, report, started, api):
     ours = start(suite, started, api, "countersign")
     nginx = start_nginx(suite, started, api, ours)
-    most = min(10_000, machine.raise_descriptor_limit() - 1000)
+    most = machine.most_connections()
     points = []
     for size in [1, 64, 1000] if suite.options.quick else [1, 10, 100, 1000, 3000, most]:
         # With one connection each request waits for the one before; more than 64 at once would measure the API.

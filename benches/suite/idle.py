@@ -11,8 +11,7 @@ from .report import Report
 def run(suite):
     report = Report("idle", "Idle kept connections")
     options = suite.options
-    # One descriptor a connection in the proxy; the limit of the machine may be lower than what is wanted.
-    most = min(10_000, machine.raise_descriptor_limit() - 1000)
+    most = machine.most_connections()
     counts = [1000, most] if options.quick else [1000, 2500, 5000, 7500, most]
     measured = {}
     with suite.started("idle") as started:

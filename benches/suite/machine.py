@@ -3,7 +3,7 @@
 import datetime
 import os
 import platform
-import shutil
+import resource
 import signal
 import socket
 import subprocess
@@ -117,11 +117,20 @@ def stop(process):
 
 
 def raise_descriptor_limit():
-    import resource
-
+    """Lets this process and its children have 65,536 descriptors, or what is allowed; how many that are."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
+    wanted = max(hard, 65_536)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+    except (ValueError, PermissionError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+    return wanted
+
+
+def most_connections():
+    """How many connections can be tried: a proxy may need two descriptors for each."""
+    return min(10_000, (raise_descriptor_limit() - 200) // 2)
 
 
 def certificate(directory, kind):
