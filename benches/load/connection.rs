@@ -24,7 +24,8 @@ pub(crate) struct Connection {
     token: Token,
     address: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
-    stream: Stream,
+    /// Opened for the first request.
+    stream: Option<Stream>,
     /// The request that is out, how much of it, and since when.
     request: Option<(usize, usize, Instant)>,
     /// The head of the answer, until it is whole.
@@ -35,14 +36,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn open(
-        registry: &Registry,
-        token: Token,
-        address: SocketAddr,
-        tls: Option<Arc<ClientConfig>>,
-    ) -> Self {
+    pub(crate) fn new(token: Token, address: SocketAddr, tls: Option<Arc<ClientConfig>>) -> Self {
         Self {
-            stream: Stream::open(registry, token, address, tls.clone()),
+            stream: None,
             token,
             address,
             tls,
@@ -53,12 +49,20 @@ impl Connection {
         }
     }
 
-    /// Closes the connection and begins another.
-    pub(crate) fn reopen(&mut self, registry: &Registry) {
-        self.stream = Stream::open(registry, self.token, self.address, self.tls.clone());
+    /// The next request gets another connection.
+    pub(crate) fn close(&mut self) {
+        self.stream = None;
     }
 
-    pub(crate) fn send(&mut self, number: usize, since: Instant, requests: &Requests) {
+    pub(crate) fn send(
+        &mut self,
+        registry: &Registry,
+        number: usize,
+        since: Instant,
+        requests: &Requests,
+    ) {
+        self.stream
+            .get_or_insert_with(|| Stream::open(registry, self.token, self.address, self.tls.clone()));
         self.request = Some((number, 0, since));
         self.write(requests);
     }
@@ -67,7 +71,7 @@ impl Connection {
     pub(crate) fn drive(&mut self, requests: &Requests) -> Option<Answer> {
         self.write(requests);
         loop {
-            let length = match self.stream.read(&mut self.piece) {
+            let length = match self.stream.as_mut()?.read(&mut self.piece) {
                 Ok(0) if self.request.is_none() => return None,
                 Ok(0) => panic_with("reading", &ErrorKind::UnexpectedEof.into()),
                 Ok(length) => length,
@@ -113,20 +117,23 @@ impl Connection {
     }
 
     fn write(&mut self, requests: &Requests) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
         if let Some((number, sent, _)) = &mut self.request {
             loop {
                 let rest = requests.rest(*number, *sent);
                 if rest.is_empty() {
                     break;
                 }
-                match self.stream.write(rest) {
+                match stream.write(rest) {
                     Ok(written) => *sent += written,
                     Err(error) if later(&error) => break,
                     Err(error) => panic_with("writing", &error),
                 }
             }
         }
-        match self.stream.flush() {
+        match stream.flush() {
             Err(error) if !later(&error) => panic_with("writing", &error),
             _ => {}
         }

@@ -5,7 +5,11 @@
 //! times drawn beforehand (exponential gaps, the same for every run), and a latency counts from when its request was
 //! due, however late it could be sent; so a proxy that stalls pays for all whom it kept waiting.
 //!
-//! Prints one line of JSON. Everything that is not a 200 counts as a failure.
+//! Before that, each connection is opened and has one request answered, and the word `ready` is printed; the run begins
+//! with a line on standard input. Then one line of JSON is printed, and connections stay open until standard input ends. So
+//! whoever measures can leave out signing, opening and closing.
+//!
+//! Everything that is not a 200 counts as a failure.
 
 #![expect(
     clippy::print_stdout,
@@ -22,7 +26,6 @@ mod tls;
 
 use std::{
     collections::VecDeque,
-    io::Read,
     time::{Duration, Instant},
 };
 
@@ -44,13 +47,16 @@ fn main() {
     if options.print_targets {
         return requests::print_targets(&options);
     }
-    let requests = Requests::sign(&options);
-    let mut load = Load::open(&options, requests);
-    if options.hold {
-        return load.hold();
+    let mut load = Load::open(&options);
+    load.warm_up();
+    println!("ready");
+    let mut input = std::io::stdin().lines();
+    if input.next().is_none() {
+        return;
     }
     let elapsed = load.run();
     load.tally.report(elapsed);
+    _ = input.next();
 }
 
 /// All connections, and how far the run has come.
@@ -62,74 +68,78 @@ struct Load<'a> {
     /// Connections that wait for a request.
     free: VecDeque<usize>,
     next: usize,
+    answered: usize,
     tally: Tally,
 }
 
 impl<'a> Load<'a> {
-    fn open(options: &'a Options, requests: Requests) -> Self {
+    fn open(options: &'a Options) -> Self {
         let poll = Poll::new().unwrap();
-        let count = options.connections.min(options.requests);
+        let count = options.connections;
         let tls = options.tls.then(|| tls::config());
-        let connections = (0..count).map(|number| {
-            Connection::open(poll.registry(), Token(number), options.address, tls.clone())
-        });
+        let connections = (0..count)
+            .map(|number| Connection::new(Token(number), options.address, tls.clone()));
         Self {
             connections: connections.collect(),
             options,
-            requests,
+            requests: Requests::sign(options),
             poll,
             free: (0..count).collect(),
             next: 0,
+            answered: 0,
             tally: Tally::default(),
         }
+    }
+
+    /// One request on each connection, few at a time.
+    fn warm_up(&mut self) {
+        let last = self.requests.len() - self.options.requests;
+        self.run_closed(last, 64);
+        self.tally.latencies.clear();
     }
 
     /// Sends all requests and waits for all answers.
     fn run(&mut self) -> Duration {
         let start = Instant::now();
-        let schedule = self.options.rate.map(|rate| {
-            let waker = Waker::new(self.poll.registry(), CLOCK).unwrap();
-            Schedule::start(rate, self.options.requests, start, waker)
-        });
-        let in_flight = self.options.in_flight.unwrap_or(usize::MAX);
-        let mut events = Events::with_capacity(1024);
-        while self.tally.answered < self.requests.len() {
-            match &schedule {
-                Some(schedule) => {
-                    while let Some(due) = schedule.due(self.next)
-                        && self.send_next(due)
-                    {}
-                }
-                None => {
-                    while self.next - self.tally.answered < in_flight
-                        && self.send_next(Instant::now())
-                    {}
-                }
+        match self.options.rate {
+            Some(rate) => self.run_open(rate, start),
+            None => {
+                let in_flight = self.options.in_flight.unwrap_or(usize::MAX);
+                self.run_closed(self.requests.len(), in_flight);
             }
-            self.turn(&mut events);
         }
         start.elapsed()
     }
 
-    /// Sends one request on each connection, keeps them open, and says so; until standard input ends.
-    fn hold(&mut self) {
+    fn run_closed(&mut self, last: usize, in_flight: usize) {
         let mut events = Events::with_capacity(1024);
-        while self.tally.answered < self.requests.len() {
-            while self.next - self.tally.answered < 64 && self.send_next(Instant::now()) {}
+        while self.answered < last {
+            while self.next < last
+                && self.next - self.answered < in_flight
+                && self.send_next(Instant::now())
+            {}
             self.turn(&mut events);
         }
-        self.tally.report(Duration::ZERO);
-        _ = std::io::stdin().read_to_end(&mut Vec::new());
+    }
+
+    fn run_open(&mut self, rate: f64, start: Instant) {
+        let waker = Waker::new(self.poll.registry(), CLOCK).unwrap();
+        let schedule = Schedule::start(rate, self.options.requests, start, waker);
+        let first = self.next;
+        let mut events = Events::with_capacity(1024);
+        while self.answered < self.requests.len() {
+            while let Some(due) = schedule.due(self.next - first)
+                && self.send_next(due)
+            {}
+            self.turn(&mut events);
+        }
     }
 
     fn send_next(&mut self, since: Instant) -> bool {
-        if self.next >= self.requests.len() {
-            return false;
-        }
         let Some(number) = self.free.pop_front() else {
             return false;
         };
-        self.connections[number].send(self.next, since, &self.requests);
+        self.connections[number].send(self.poll.registry(), self.next, since, &self.requests);
         self.next += 1;
         true
     }
@@ -141,16 +151,17 @@ impl<'a> Load<'a> {
         assert!(
             !events.is_empty(),
             "no answer for 30 s; {} came",
-            self.tally.answered
+            self.answered
         );
         for event in events.iter().filter(|event| event.token() != CLOCK) {
             let connection = &mut self.connections[event.token().0];
             let Some(answer) = connection.drive(&self.requests) else {
                 continue;
             };
+            self.answered += 1;
             self.tally.count(answer);
             if self.options.fresh {
-                connection.reopen(self.poll.registry());
+                connection.close();
             }
             self.free.push_back(event.token().0);
         }
@@ -160,7 +171,6 @@ impl<'a> Load<'a> {
 /// What the whole run came to.
 #[derive(Default)]
 struct Tally {
-    answered: usize,
     failures: usize,
     first_failure: Option<String>,
     latencies: Vec<Duration>,
@@ -168,7 +178,6 @@ struct Tally {
 
 impl Tally {
     fn count(&mut self, answer: Answer) {
-        self.answered += 1;
         self.latencies.push(answer.latency);
         if answer.status != 200 {
             self.failures += 1;
@@ -184,7 +193,7 @@ impl Tally {
             self.latencies[index].as_micros()
         };
         let report = serde_json::json!({
-            "requests": self.answered,
+            "requests": self.latencies.len(),
             "failures": self.failures,
             "first_failure": self.first_failure,
             "seconds": elapsed.as_secs_f64(),

@@ -45,9 +45,6 @@ pub(crate) struct Options {
     /// A new connection for each request.
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Once each connection had its answer, keep all open until standard input ends.
-    #[arg(long)]
-    pub(crate) hold: bool,
     /// Only print signed targets, one a line, the oauth_ parameters in the query.
     #[arg(long)]
     pub(crate) print_targets: bool,

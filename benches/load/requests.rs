@@ -24,8 +24,11 @@ impl Requests {
     pub(crate) fn sign(options: &Options) -> Self {
         let mut signer = Signer::new(options);
         let mut heads = String::new();
-        let mut ends = Vec::with_capacity(options.requests);
-        for number in 0..options.requests {
+        // One more for each connection that is kept: the first on it is not measured.
+        let first = if options.fresh { 0 } else { options.connections };
+        let count = first + options.requests;
+        let mut ends = Vec::with_capacity(count);
+        for number in 0..count {
             signer.write_head(number, &mut heads);
             ends.push(heads.len());
         }

@@ -33,13 +33,10 @@ impl Schedule {
         let times = due.clone();
         thread::spawn(move || {
             for due in times {
-                let wait = (start + due).saturating_duration_since(Instant::now());
-                if !wait.is_zero() {
-                    thread::sleep(wait);
-                    waker.wake().expect("the loop is there");
-                }
+                // Woken for each, also when this thread comes late: the loop may have looked just before the time.
+                thread::sleep((start + due).saturating_duration_since(Instant::now()));
+                waker.wake().expect("the loop is there");
             }
-            waker.wake().expect("the loop is there");
         });
         Self { start, due }
     }

@@ -8,7 +8,7 @@ from .rounds import interleave
 def run(suite):
     report = Report("bodies", "Bodies")
     options = suite.options
-    count = 200 if options.quick else 1000
+    count = 200 if options.quick else 500
     with suite.started("bodies") as started:
         api = started.add(peers.api(started.directory / "api", options.load_core))
         place = started.directory

@@ -1,7 +1,5 @@
 """Target 5: resident memory of an idle kept connection."""
 
-import json
-import subprocess
 import time
 
 from . import machine, peers, plot
@@ -43,12 +41,9 @@ def run(suite):
 
 def held(suite, peer, count):
     """Resident bytes while `count` connections idle."""
-    command = suite.load.command(peer, count, connections=count, hold=True)
-    load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    told = json.loads(load.stdout.readline())
-    assert told["failures"] == 0, told["first_failure"]
-    time.sleep(1)
-    resident = machine.resident_bytes(peer.pids())
-    load.communicate()
+    with suite.load.connected(peer, 64, connections=count) as run:
+        run()
+        time.sleep(1)
+        resident = machine.resident_bytes(peer.pids())
     time.sleep(1)
     return resident

@@ -16,7 +16,7 @@ def run(suite):
         pair = [nginx, ours]
         closed = interleave("saturation", pair, 3, lambda peer: suite.load.drive(peer, options.requests, connections=64))
         rate = closed.median("nginx", "rate") / 2
-        seconds = 3 if options.quick else 10
+        seconds = 3 if options.quick else 5
         rounds = interleave(
             f"open loop, {rate:.0f} requests a second", pair, options.rounds,
             lambda peer: suite.load.drive(peer, int(rate * seconds), connections=64, rate=rate),

@@ -14,6 +14,8 @@ from . import machine
 HOST = "api.test"
 LUA = Path(__file__).resolve().parent / "check.lua"
 BIG = 1 << 20
+# Answers with what the API was told of the caller, a line for each field.
+WHO = "/v1/members/17"
 
 
 class Peer:
@@ -71,7 +73,9 @@ def api(directory, core):
         f"server {{ listen 127.0.0.1:PORT; default_type text/plain; client_max_body_size 0;"
         f" client_body_buffer_size 2m; location / {{ return 200 '{'x' * 1024}'; }}"
         f" location /big {{ root {directory}; }}"
-        f" location /upload {{ proxy_pass http://127.0.0.1:PORT/uploaded; proxy_pass_request_body off;"
+        f" location = {WHO} {{ return 200 '$http_x_auth_user\\n$http_x_auth_consumer\\n$http_x_auth_permissions\\n$http_x_auth_kind"
+        f"\\n$http_authorization'; }}"
+        f" location = /upload {{ proxy_pass http://127.0.0.1:PORT/uploaded; proxy_pass_request_body off;"
         f" proxy_set_header Content-Length ''; }} }}"
     )
     return Nginx("api", directory / "nginx", core, server)
@@ -155,7 +159,7 @@ class Countersign(Peer):
 
     def __init__(
         self, directory, core, binary, upstream, *, name="countersign", logged=False, workers=1, tls=None,
-        operations=10, records=None, connections=18_000, under=(),
+        operations=10, records=None, cached=1_000_000, under=(),
     ):
         super().__init__(name, directory, core)
         self.binary, self.tls = binary, tls is not None
@@ -180,8 +184,10 @@ class Countersign(Peer):
             url = "{directory}/countersign.db"
             [cache]
             ttl = "1h"
+            max_entries = {cached}
             [limits]
-            connections = {connections}
+            connections = 18_000
+            form_bytes = "2MiB"
             body_timeout = "300s"
             idle_timeout = "600s"
             [log]
@@ -199,19 +205,21 @@ class Countersign(Peer):
         self.process = subprocess.Popen(command, stderr=self.log)
         self.wait_until_ready()
         self.started_in = time.monotonic() - began
-        self.credentials = None if records is not None else self.register()
+        if records is None:
+            self.run("user", "add", "bench", "--password-stdin", "--json", given="bench\n")
+            self.credentials = [self.register("bench", permission="members.read")]
+            self.credentials_file = self.directory / "credentials"
+            write_credentials(self.credentials_file, self.credentials)
 
-    def register(self):
-        consumer = self.run("consumer", "add", "--name", "bench", "--permission", "members.read", "--json")
-        self.run("user", "add", "bench", "--password-stdin", "--json", given="bench\n")
+    def register(self, name, *, permission):
+        """A consumer with an access token."""
+        permitted = ["--permission", permission] if permission else []
+        consumer = self.run("consumer", "add", "--name", name, *permitted, "--json")
         token = self.run("token", "issue", "--consumer", consumer["key"], "--user", "bench", "--json")
-        one = {
+        return {
             "key": consumer["key"], "secret": consumer["secret"],
             "token": token["token"], "token_secret": token["token_secret"],
         }
-        self.credentials_file = self.directory / "credentials"
-        write_credentials(self.credentials_file, [one])
-        return [one]
 
     def run(self, *arguments, given=""):
         command = [str(self.binary), *arguments, "--config", str(self.config)]

@@ -1,5 +1,6 @@
 """Interleaved rounds: every peer gets the same load in every round, so that whatever else the machine does falls on all."""
 
+import contextlib
 import json
 import statistics
 import subprocess
@@ -34,18 +35,34 @@ class Load:
 
     def drive(self, peer, requests, **flags):
         """One run on one peer: what it cost and how long it took."""
-        before = machine.cpu_nanoseconds(peer.pids())
-        finished = subprocess.run(self.command(peer, requests, **flags), capture_output=True, text=True, check=False)
-        cpu = machine.cpu_nanoseconds(peer.pids()) - before
-        if finished.returncode != 0:
-            sys.exit(f"{peer.name}: {finished.stderr}")
-        told = json.loads(finished.stdout)
-        if told["failures"]:
-            sys.exit(f"{peer.name}: {told['failures']} of {requests} requests failed; the first answer:\n{told['first_failure']}")
+        with self.connected(peer, requests, **flags) as run:
+            before = machine.cpu_nanoseconds(peer.pids())
+            told = run()
+            cpu = machine.cpu_nanoseconds(peer.pids()) - before
         told["cpu_us"] = cpu / 1000 / requests
         told["rate"] = requests / told["seconds"]
         told["used"] = cpu / 1e9 / told["seconds"]
         return told
+
+    @contextlib.contextmanager
+    def connected(self, peer, requests, **flags):
+        """Connections that are open and had an answer each; calling it sends the requests and tells of them, and they stay open."""
+        command = self.command(peer, requests, **flags)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+
+            def line(given=""):
+                load.stdin.write(given)
+                load.stdin.flush()
+                return load.stdout.readline() or sys.exit(f"{peer.name}: {load.stderr.read()}")
+
+            def run():
+                told = json.loads(line("run\n"))
+                if told["failures"]:
+                    sys.exit(f"{peer.name}: {told['failures']} requests failed; the first answer:\n{told['first_failure']}")
+                return told
+
+            line()
+            yield run
 
 
 class Rounds:

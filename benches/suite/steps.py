@@ -1,10 +1,11 @@
 """Counts the instructions of one thread in user space by stepping through them (ptrace, x86-64)."""
 
 import ctypes
+import os
 import platform
 import signal
 import socket
-import subprocess
+import statistics
 import threading
 from pathlib import Path
 
@@ -14,21 +15,20 @@ WALL = 0x40000000
 
 
 def per_request(suite, peer):
-    """Instructions of one request: the difference of a short and a long run; None where stepping is not possible."""
+    """Instructions of one request on kept connections; None where stepping is not possible."""
     if platform.machine() != "x86_64":
         return None
-    # As many connections as under callgrind: several requests wait whenever the thread looks for events.
-    short, long = (16, 48) if suite.options.quick else (32, 112)
+    # On the core of what it steps through: handing over from core to core takes several times as long.
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {suite.options.proxy_core})
     suite.load.drive(peer, 2000, connections=16)
     try:
         # The median of three leaves out a timer that fired.
-        found = []
-        for _ in range(3):
-            few, many = (count(suite, peer, requests) for requests in (short, long))
-            found.append((many - few) / (long - short))
-        return sorted(found)[1]
+        return statistics.median(count(suite, peer, 64) / 64 for _ in range(1 if suite.options.quick else 3))
     except PermissionError:
         return None
+    finally:
+        os.sched_setaffinity(0, everywhere)
 
 
 def count(suite, peer, requests):
@@ -38,36 +38,37 @@ def count(suite, peer, requests):
     ptrace.restype = ctypes.c_long
     waitpid = libc.waitpid
     waitpid.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int]
-    task = worker(peer)
-    if ptrace(ATTACH, task, None, None) != 0:
-        raise PermissionError(ctypes.get_errno())
-    status = ctypes.c_int()
-    waitpid(task, ctypes.byref(status), WALL)
-    load = subprocess.Popen(suite.load.command(peer, requests, connections=16), stdout=subprocess.PIPE)
-    over = threading.Event()
-
-    def wake_when_over():
-        load.communicate()
-        over.set()
-        # The thread waits for events by now: one more connection makes its wait end.
-        socket.create_connection(("127.0.0.1", peer.port)).close()
-
-    waker = threading.Thread(target=wake_when_over)
-    waker.start()
-    steps, last, deliver = 0, None, None
-    while not over.is_set():
-        if ptrace(STEP, task, None, deliver) != 0:
-            break
+    # As many connections as under callgrind: several requests wait whenever the thread looks for events.
+    with suite.load.connected(peer, requests, connections=16) as run:
+        task = worker(peer)
+        if ptrace(ATTACH, task, None, None) != 0:
+            raise PermissionError(ctypes.get_errno())
+        status = ctypes.c_int()
         waitpid(task, ctypes.byref(status), WALL)
-        stopped = (status.value >> 8) & 0xFF
-        deliver = None if stopped in (signal.SIGTRAP, signal.SIGSTOP) else stopped
-        place = ptrace(PEEK_USER, task, RIP, None)
-        # A repeated string instruction stops after each round; it is one instruction all the same.
-        if place != last:
-            steps += 1
-        last = place
-    ptrace(DETACH, task, None, None)
-    waker.join()
+        over = threading.Event()
+
+        def send():
+            run()
+            over.set()
+            # The thread waits for events by now: one more connection makes its wait end.
+            socket.create_connection(("127.0.0.1", peer.port)).close()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        steps, last, deliver = 0, None, None
+        while not over.is_set():
+            if ptrace(STEP, task, None, deliver) != 0:
+                break
+            waitpid(task, ctypes.byref(status), WALL)
+            stopped = (status.value >> 8) & 0xFF
+            deliver = None if stopped in (signal.SIGTRAP, signal.SIGSTOP) else stopped
+            place = ptrace(PEEK_USER, task, RIP, None)
+            # A repeated string instruction stops after each round; it is one instruction all the same.
+            if place != last:
+                steps += 1
+            last = place
+        ptrace(DETACH, task, None, None)
+        sender.join()
     return steps
 
 

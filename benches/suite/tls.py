@@ -9,7 +9,7 @@ def run(suite):
     report = Report("tls", "TLS")
     options = suite.options
     requests = options.requests // 2
-    handshakes = 1000 if options.quick else 4000
+    handshakes = 1000 if options.quick else 2000
     rows = []
     with suite.started("tls") as started:
         api = started.add(peers.api(started.directory / "api", options.load_core))
