@@ -61,8 +61,9 @@ impl Connection {
         since: Instant,
         requests: &Requests,
     ) {
-        self.stream
-            .get_or_insert_with(|| Stream::open(registry, self.token, self.address, self.tls.clone()));
+        self.stream.get_or_insert_with(|| {
+            Stream::open(registry, self.token, self.address, self.tls.clone())
+        });
         self.request = Some((number, 0, since));
         self.write(requests);
     }

@@ -77,8 +77,8 @@ impl<'a> Load<'a> {
         let poll = Poll::new().unwrap();
         let count = options.connections;
         let tls = options.tls.then(|| tls::config());
-        let connections = (0..count)
-            .map(|number| Connection::new(Token(number), options.address, tls.clone()));
+        let connections =
+            (0..count).map(|number| Connection::new(Token(number), options.address, tls.clone()));
         Self {
             connections: connections.collect(),
             options,

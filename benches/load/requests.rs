@@ -25,7 +25,11 @@ impl Requests {
         let mut signer = Signer::new(options);
         let mut heads = String::new();
         // One more for each connection that is kept: the first on it is not measured.
-        let first = if options.fresh { 0 } else { options.connections };
+        let first = if options.fresh {
+            0
+        } else {
+            options.connections
+        };
         let count = first + options.requests;
         let mut ends = Vec::with_capacity(count);
         for number in 0..count {

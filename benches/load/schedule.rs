@@ -1,7 +1,9 @@
 //! When requests are due in an open loop.
 
 use std::{
-    fs, thread,
+    fs,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -11,6 +13,8 @@ use mio::Waker;
 pub(crate) struct Schedule {
     start: Instant,
     due: Vec<Duration>,
+    /// Kept with the loop: closed by the thread that sent it, the last call to wake might be lost.
+    _waker: Arc<Waker>,
 }
 
 impl Schedule {
@@ -31,14 +35,20 @@ impl Schedule {
         // The kernel may else wake the thread 50 µs late.
         _ = fs::write("/proc/self/timerslack_ns", "1");
         let times = due.clone();
+        let waker = Arc::new(waker);
+        let caller = Arc::clone(&waker);
         thread::spawn(move || {
             for due in times {
                 // Woken for each, also when this thread comes late: the loop may have looked just before the time.
                 thread::sleep((start + due).saturating_duration_since(Instant::now()));
-                waker.wake().expect("the loop is there");
+                caller.wake().expect("the loop is there");
             }
         });
-        Self { start, due }
+        Self {
+            start,
+            due,
+            _waker: waker,
+        }
     }
 
     /// When the request of this number was due, if it is by now.
