@@ -19,7 +19,7 @@ def run(suite):
         for peer in everyone:
             suite.load.drive(peer, 5000, connections=64)
             if peer.name.startswith("countersign"):
-                proof.counted_all(peer, suite.load.drive, 5000)
+                proof.counts_all(peer, suite.load, 5000)
         rounds = interleave(
             "CPU µs a request", everyone, count, lambda peer: suite.load.drive(peer, requests, connections=64),
         )

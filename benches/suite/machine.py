@@ -129,8 +129,8 @@ def raise_descriptor_limit():
 
 
 def most_connections():
-    """How many connections can be tried: each takes a descriptor of the load generator's and one of the proxy's."""
-    return min(10_000, raise_descriptor_limit() - 1000)
+    """How many connections can be tried: countersign lets in no more than it could serve at once, with two descriptors for each."""
+    return min(10_000, (raise_descriptor_limit() - 200) // 2)
 
 
 def certificate(directory, kind):

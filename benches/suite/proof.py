@@ -51,11 +51,13 @@ def permissions(peer):
     expect(peer, "a consumer without the permission", ask(peer, {"Authorization": sign(peer, stranger)})[0], 404)
 
 
-def counted_all(peer, drive, requests):
-    """Demands that every request of a run was verified, recorded and counted, and found its credentials in the cache."""
-    before = counted(peer)
-    drive(peer, requests)
-    for name, number in counted(peer).items():
+def counts_all(peer, load, requests):
+    """Every request of a run was verified, recorded and counted, and found its credentials in the cache."""
+    with load.connected(peer, requests, connections=64) as run:
+        before = counted(peer)
+        run()
+        after = counted(peer)
+    for name, number in after.items():
         expect(peer, f"{name} in {requests} requests", number - before[name], 0 if name == "cache misses" else requests)
 
 

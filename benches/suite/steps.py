@@ -21,17 +21,17 @@ def per_request(suite, peer):
     # On the core of what it steps through: handing over from core to core takes several times as long.
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {suite.options.proxy_core})
-    suite.load.drive(peer, 2000, connections=16)
+    task = worker(peer, lambda: suite.load.drive(peer, 2000, connections=16))
     try:
         # The median of three leaves out a timer that fired.
-        return statistics.median(count(suite, peer, 64) / 64 for _ in range(1 if suite.options.quick else 3))
+        return statistics.median(count(suite, peer, task, 64) / 64 for _ in range(1 if suite.options.quick else 3))
     except PermissionError:
         return None
     finally:
         os.sched_setaffinity(0, everywhere)
 
 
-def count(suite, peer, requests):
+def count(suite, peer, task, requests):
     libc = ctypes.CDLL(None, use_errno=True)
     ptrace = libc.ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -40,7 +40,6 @@ def count(suite, peer, requests):
     waitpid.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int]
     # As many connections as under callgrind: several requests wait whenever the thread looks for events.
     with suite.load.connected(peer, requests, connections=16) as run:
-        task = worker(peer)
         if ptrace(ATTACH, task, None, None) != 0:
             raise PermissionError(ctypes.get_errno())
         status = ctypes.c_int()
@@ -72,8 +71,15 @@ def count(suite, peer, requests):
     return steps
 
 
-def worker(peer):
-    """The thread that used most of the processor."""
-    pid = peer.pids()[0]
-    tasks = [task for task in Path(f"/proc/{pid}/task").iterdir()]
-    return int(max(tasks, key=lambda task: int((task / "schedstat").read_text().split()[0])).name)
+def worker(peer, work):
+    """The thread that `work` kept busy."""
+    before = busy(peer)
+    work()
+    after = busy(peer)
+    return max(after, key=lambda task: after[task] - before.get(task, 0))
+
+
+def busy(peer):
+    """Processor time of each thread, in nanoseconds."""
+    tasks = Path(f"/proc/{peer.pids()[0]}/task").iterdir()
+    return {int(task.name): int((task / "schedstat").read_text().split()[0]) for task in tasks}
