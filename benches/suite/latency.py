@@ -16,18 +16,19 @@ def run(suite):
         pair = [nginx, ours]
         closed = interleave("saturation", pair, 3, lambda peer: suite.load.drive(peer, options.requests, connections=64))
         rate = closed.median("nginx", "rate") / 2
-        seconds = 3 if options.quick else 5
+        # One second a round and many of them: a tail is made of what else the machine does as much as of the proxy.
+        seconds, count = 1, 4 * options.rounds
         rounds = interleave(
-            f"open loop, {rate:.0f} requests a second", pair, options.rounds,
+            f"open loop, {rate:.0f} requests a second", pair, count,
             lambda peer: suite.load.drive(peer, int(rate * seconds), connections=64, rate=rate),
         )
         report.table(
-            f"Open loop, {rate:,.0f} requests a second (half of what nginx does in a closed loop), {seconds} s a round; medians of the "
-            "rounds. A latency counts from when the request was due.",
-            ["proxy", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "p99 to nginx", "CPU to nginx"],
+            f"Open loop, {rate:,.0f} requests a second (half of what nginx does in a closed loop), {count} rounds of {seconds} s; medians of "
+            "the rounds. A latency counts from when the request was due. The quarter of the rounds that others disturbed least is told beside.",
+            ["proxy", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "p99 µs, best quarter", "p99 to nginx", "CPU to nginx"],
             [
                 [peer.name, *(f"{rounds.median(peer.name, key):,.0f}" for key in ("p50_us", "p90_us", "p99_us", "p999_us")),
-                 f"{rounds.ratio(peer.name, 'nginx', 'p99_us'):.2f}", f"{rounds.ratio(peer.name, 'nginx'):.2f}"]
+                 f"{rounds.low(peer.name, 'p99_us'):,.0f}", f"{rounds.ratio(peer.name, 'nginx', 'p99_us'):.2f}", f"{rounds.ratio(peer.name, 'nginx'):.2f}"]
                 for peer in pair
             ],
         )

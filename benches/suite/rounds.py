@@ -74,6 +74,11 @@ class Rounds:
     def median(self, name, key):
         return statistics.median(row[name][key] for row in self.rows)
 
+    def low(self, name, key):
+        """A quarter of the rounds lie below it."""
+        values = sorted(row[name][key] for row in self.rows)
+        return values[len(values) // 4]
+
     def ratio(self, name, base, key="cpu_us"):
         """The median of the ratios taken within each round."""
         return statistics.median(row[name][key] / row[base][key] for row in self.rows)
