@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -13,8 +16,14 @@ use mio::Waker;
 pub(crate) struct Schedule {
     start: Instant,
     due: Vec<Duration>,
-    /// Kept with the loop: closed by the thread that sent it, the last call to wake might be lost.
-    _waker: Arc<Waker>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// How many requests the loop knows to be due: it need not be woken for them.
+    known: AtomicUsize,
+    /// Lives as long as the loop: closed by the thread that sent it, the last call to wake might be lost.
+    waker: Waker,
 }
 
 impl Schedule {
@@ -35,25 +44,34 @@ impl Schedule {
         // The kernel may else wake the thread 50 µs late.
         _ = fs::write("/proc/self/timerslack_ns", "1");
         let times = due.clone();
-        let waker = Arc::new(waker);
-        let caller = Arc::clone(&waker);
+        let shared = Arc::new(Shared {
+            known: AtomicUsize::new(0),
+            waker,
+        });
+        let loops = Arc::clone(&shared);
         thread::spawn(move || {
-            for due in times {
-                // Woken for each, also when this thread comes late: the loop may have looked just before the time.
-                thread::sleep((start + due).saturating_duration_since(Instant::now()));
-                caller.wake().expect("the loop is there");
+            let mut next = 0;
+            while let Some(due) = times.get(next) {
+                // Also when this thread comes late: the loop may have looked just before the time.
+                thread::sleep((start + *due).saturating_duration_since(Instant::now()));
+                next += 1;
+                let known = loops.known.load(Ordering::Relaxed);
+                if known < next {
+                    loops.waker.wake().expect("the loop is there");
+                }
+                next = next.max(known);
             }
         });
-        Self {
-            start,
-            due,
-            _waker: waker,
-        }
+        Self { start, due, shared }
     }
 
     /// When the request of this number was due, if it is by now.
     pub(crate) fn due(&self, number: usize) -> Option<Instant> {
         let due = self.start + *self.due.get(number)?;
-        (due <= Instant::now()).then_some(due)
+        if due > Instant::now() {
+            return None;
+        }
+        self.shared.known.store(number + 1, Ordering::Relaxed);
+        Some(due)
     }
 }
