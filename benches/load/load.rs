@@ -76,7 +76,7 @@ impl<'a> Load<'a> {
     fn open(options: &'a Options) -> Self {
         let poll = Poll::new().unwrap();
         let count = options.connections;
-        let tls = options.tls.then(|| tls::config());
+        let tls = options.tls.then(tls::config);
         let connections =
             (0..count).map(|number| Connection::new(Token(number), options.address, tls.clone()));
         Self {
