@@ -261,3 +261,46 @@ fn only_what_can_do_no_harm_is_sent_twice() {
         assert_eq!(twice.count(), seen, "{request}");
     }
 }
+
+/// HTTP/1.0 has no chunks: the end of the connection is the end of a body, so one that broke off is reset, not closed.
+#[test]
+fn a_caller_of_http_1_0_can_tell_what_broke_off() {
+    for (name, sent, whole) in [
+        (
+            "chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            true,
+        ),
+        (
+            "no last chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            false,
+        ),
+        (
+            "a size that is none",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
+            false,
+        ),
+        (
+            "fewer bytes than its length",
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+            false,
+        ),
+    ] {
+        let api = Upstream::replying(move |_| Reply::raw(sent).closing());
+        let stage = Stage::before(api, "");
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes("GET /x HTTP/1.0\r\nHost: $H\r\n$A[GET /x]\r\n\r\n"));
+        match connection.try_answer("GET") {
+            Ok(Some(answer)) => {
+                assert!(whole, "{name} looks whole: {answer:?}");
+                assert_eq!(answer.text(), "abc", "{name}");
+                assert!(
+                    !answer.fields.has("transfer-encoding"),
+                    "{name}: {answer:?}"
+                );
+            }
+            other => assert!(!whole, "{name}: {other:?}"),
+        }
+    }
+}

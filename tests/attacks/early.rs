@@ -2,8 +2,8 @@
 
 use crate::{
     case::{Case, Stage, answered, refused},
-    script::SMUGGLED,
-    support::http::latin1,
+    script::{SMUGGLED, post},
+    support::{Upstream, http::latin1, upstream::After},
 };
 
 /// A POST that is refused, with a whole signed request for a body.
@@ -202,5 +202,90 @@ fn an_expectation_that_is_met_ends_here() {
             "{name}: {answer:?}"
         );
         assert!(!stage.api.last_request().fields.has("expect"), "{name}");
+    }
+}
+
+/// Pingora CVE-2025-4366, Kettle 2025 (0.CL): an API that answers before it has read the body leaves both connections
+/// in the middle of one, and nobody's next request may go there.
+#[test]
+fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
+    // Answers at the head, and goes on as if nothing were to come.
+    let api = Upstream::handling(|exchange| {
+        let target = exchange.seen.target.clone();
+        let length = target.len();
+        exchange.write(format!(
+            "HTTP/1.1 200 OK\r\nX-Target: {target}\r\nContent-Length: {length}\r\n\r\n{target}"
+        ))?;
+        Ok(After::Keep)
+    });
+    let stage = Stage::before(api, "");
+    let unsigned = "GET /unsigned HTTP/1.1\r\nHost: $H\r\n\r\n";
+    for (name, fields, body) in [
+        (
+            "a length that goes on",
+            "Content-Length: 100000",
+            SMUGGLED.to_owned(),
+        ),
+        (
+            "a chunk that goes on",
+            "Transfer-Encoding: chunked",
+            format!("186a0\r\n{SMUGGLED}"),
+        ),
+        (
+            "a length, the body behind the answer",
+            "Content-Length: 4000",
+            unsigned.to_owned(),
+        ),
+    ] {
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes(&post(fields, &body)));
+        connection.answer("POST").has_status(200);
+        // The rest of the body: requests, whole and signed.
+        let rest = stage.bytes(SMUGGLED);
+        while connection.try_send(&rest).is_ok() && stage.api.count() < 2 {
+            if connection.is_closed() {
+                break;
+            }
+        }
+        // Others come through, each with its own answer.
+        for n in 0..5 {
+            let target = format!("/next/{n}");
+            let answer = stage.proxy.send(stage.get(&target));
+            assert_eq!((answer.status, answer.text()), (200, target), "{name}");
+        }
+    }
+    // Such an API takes the body for requests itself; what the proxy takes for one carries an identity.
+    for seen in stage.api.requests() {
+        let known = seen.target == "/x" || seen.target.starts_with("/next/");
+        assert!(
+            known || !seen.fields.has("x-auth-kind"),
+            "a body was read as a request: {seen:?}"
+        );
+    }
+}
+
+/// Kettle 2022 (pause-based desync): a body that pauses is answered by 408 and the end, never by going on behind it.
+#[test]
+fn a_body_that_pauses_is_not_gone_on_behind() {
+    let stage = Stage::new(
+        "[limits]\nhead_timeout = '200ms'\nform_timeout = '200ms'\nbody_timeout = '200ms'",
+    );
+    for (name, request) in [
+        ("a head", "GET /x HTTP/1.1\r\nHost: $H\r\nX-A: ".to_owned()),
+        ("a form", "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 400\r\n\r\n".to_owned()),
+        ("a form in chunks", "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned()),
+        ("a body", post("Content-Length: 400", "")),
+        ("a chunk", post("Transfer-Encoding: chunked", "ff\r\n")),
+    ] {
+        let before = stage.api.count();
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes(&request));
+        let answer = connection.answer("POST");
+        assert_eq!(answer.status, 408, "{name}: {answer:?}");
+        drop(connection.try_send(&stage.bytes(SMUGGLED)));
+        assert_eq!(connection.wire().rest(), b"", "{name}");
+        for seen in stage.api.requests_since(before) {
+            assert!(seen.target == "/x" && !seen.whole, "{name}: {seen:?}");
+        }
     }
 }

@@ -136,3 +136,37 @@ fn what_connection_names_is_bounded() {
         ],
     );
 }
+
+/// What is held back until it is proved is bounded (RFC 9110 §15.5.14); what streams is not.
+#[test]
+fn a_form_is_bounded_to_the_byte() {
+    let stage = Stage::new("limits.form_bytes = '1KiB'");
+    let form = |length: usize, framing: &str, end: &str| {
+        let body = format!("a={}", "b".repeat(length - 2));
+        format!(
+            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x {body}]\r\nContent-Type: application/x-www-form-urlencoded\r\n{framing}{body}{end}"
+        )
+    };
+    let length = |length| form(length, "Content-Length: $L\r\n\r\n", "");
+    let chunk = |length: usize| {
+        let framing = format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n");
+        form(length, &framing, "\r\n0\r\n\r\n")
+    };
+    let seen = |length: usize| format!("POST /x | a={}", "b".repeat(length - 2));
+    let source = "RFC 9110 §15.5.14";
+    let header = |length: usize| {
+        format!(
+            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    stage.play(8, &[
+        passes("as long as allowed", source, &seen(1024), length(1024)),
+        refused("a byte more", source, 413, length(1025)),
+        passes("as long as allowed, a chunk", source, &seen(1024), chunk(1024)),
+        refused("a byte more, a chunk", source, 413, chunk(1025)),
+        refused("announced only", source, 413, header(1025)),
+        refused("announced, far more", source, 413, header(99_999_999_999_999)),
+        refused("chunks of a byte", source, 413, "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n$R[1025:1\r\na\r\n]0\r\n\r\n"),
+        passes("another body", source, &format!("POST /x | {}", "b".repeat(5000)), "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Length: 5000\r\n\r\n$R[5000:b]"),
+    ]);
+}

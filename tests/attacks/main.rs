@@ -47,6 +47,7 @@ mod script;
 mod answers;
 mod authorization;
 mod chunks;
+mod differential;
 mod early;
 mod fields;
 mod framing;
