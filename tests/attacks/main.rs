@@ -59,5 +59,6 @@ mod paths;
 mod pipelining;
 mod request_line;
 mod trailers;
+mod trusted;
 mod upgrade;
 mod websocket;
