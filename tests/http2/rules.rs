@@ -28,6 +28,27 @@ fn what_http_1_1_refuses_is_refused() {
                 call("/?oauth_token=other"),
             ),
             (
+                "an oauth_ parameter twice, RFC 5849 3.2",
+                400,
+                Call::get("/").header(
+                    "Authorization",
+                    "OAuth oauth_token=\"x\", oauth_token=\"x\"",
+                ),
+            ),
+            (
+                "a form behind another type, RFC 5849 3.4.1.3.1",
+                401,
+                Call::post("/")
+                    .by(&consumer)
+                    .with(&token)
+                    .body("text/plain, application/x-www-form-urlencoded", b"admin=1"),
+            ),
+            (
+                "TRACE in small letters",
+                405,
+                Call::new("trace", "/").by(&consumer).with(&token),
+            ),
+            (
                 "another's name, RFC 9110 7.4",
                 421,
                 call("/").host("other.example"),
