@@ -279,12 +279,14 @@ fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
         "long, RFC 9113 8.1.1"
     );
     for seen in api.requests() {
-        assert_ne!(seen.text(), "four", "{seen:?}");
-        assert_ne!(
-            seen.text().len().to_string(),
-            seen.header("Content-Length").unwrap_or(""),
+        let announced = seen.header("Content-Length").unwrap_or_default();
+        // A request that announced nothing may have gone on, as that, before the bytes came that nobody announced.
+        let nothing = announced == "0" && seen.text().is_empty();
+        assert!(
+            nothing || seen.text().len().to_string() != announced,
             "{seen:?}"
         );
+        assert_ne!(seen.text(), "four", "{seen:?}");
     }
 }
 
