@@ -3,11 +3,11 @@
 //! # The way of a request
 //!
 //! ```text
-//! accept -> tls -> http -> route -> parse -> verify -> authorize -> forward
-//! server/   server/ http1/ route.rs parse/   verify/   policy/      forward/
+//! accept -> tls -> hyper -> route -> parse -> verify -> authorize -> forward -> hyper -> API
+//! server/   server/ server/ route.rs parse/  verify/   policy/      forward/
 //! ```
 //!
-//! `proxy::Worker::answer` calls them in this order. Each step takes the value of the step before, so none can be left
+//! `proxy::Worker::pass` calls them in this order. Each step takes the value of the step before, so none can be left
 //! out: [`parse`] makes a `SignedRequest`, [`verify`] turns it into `Verified`, [`policy`] into a `Permit`, and
 //! [`forward`] takes nothing but a `Permit`.
 //!
@@ -40,8 +40,8 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod endpoints;
+pub mod fields;
 pub mod forward;
-pub mod http1;
 pub mod issue;
 pub mod login;
 pub mod names;
@@ -59,5 +59,4 @@ pub mod secret;
 pub mod server;
 pub mod store;
 pub mod telemetry;
-pub mod transport;
 pub mod verify;

@@ -6,9 +6,7 @@ use std::{borrow::Cow, time::Duration};
 
 use thiserror::Error;
 
-use crate::{
-    http1::head::HeadError, issue::random::NoRandomness, oauth::ShapeError, store::StoreError,
-};
+use crate::{issue::random::NoRandomness, oauth::ShapeError, store::StoreError};
 
 /// What the caller did.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -177,21 +175,5 @@ impl From<NoRandomness> for Failure {
 impl From<ShapeError> for Failure {
     fn from(error: ShapeError) -> Self {
         Self::Refusal(Refusal::Shape(error))
-    }
-}
-
-impl From<HeadError> for Refusal {
-    fn from(error: HeadError) -> Self {
-        match error {
-            HeadError::TooLarge | HeadError::TooManyFields => Self::HeadTooLarge,
-            HeadError::TargetTooLong => Self::TargetTooLong,
-            HeadError::LineEnd
-            | HeadError::Folded
-            | HeadError::StartLine
-            | HeadError::Target
-            | HeadError::Version
-            | HeadError::FieldName
-            | HeadError::FieldValue => Self::Malformed(error.to_string().into()),
-        }
     }
 }

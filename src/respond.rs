@@ -2,19 +2,16 @@
 //!
 //! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
 
-use std::{borrow::Cow, io::Write as _, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
 use crate::{
-    http1::{
-        head::{RequestHead, Version},
-        name::Name,
-        token::{list, trim},
-        write,
-    },
+    fields::{all, list, trim},
     oauth::{ShapeError, percent},
     refusal::{Failure, Fault, Refusal},
+    server::response::ResponseBody,
     telemetry::metrics::Verdict,
 };
 
@@ -56,27 +53,32 @@ impl Answer {
         answer
     }
 
-    /// Appends the whole answer to `out`; the body is left out for HEAD.
-    pub fn write(&self, out: &mut Vec<u8>, to_head: bool, keep_alive: bool, version: Version) {
-        let _ = write!(out, "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
-        write::field(
-            out,
-            b"Date",
-            httpdate::fmt_http_date(std::time::SystemTime::now()).as_bytes(),
-        );
-        for (name, value) in &self.fields {
-            write::field(out, name.as_bytes(), value.as_bytes());
+    /// The response that says this; to HEAD without the body.
+    #[must_use]
+    pub fn into_response(self, method: &Method) -> Response<ResponseBody> {
+        let body = if *method == Method::HEAD {
+            ResponseBody::announced(self.body.len() as u64)
+        } else {
+            ResponseBody::whole(self.body)
+        };
+        let mut response = Response::new(body);
+        // Whatever were no status or field would be a fault of ours.
+        let status = StatusCode::from_u16(self.status);
+        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        for (name, value) in self.fields {
+            match HeaderValue::try_from(value) {
+                Ok(value) => {
+                    let name = HeaderName::from_bytes(name.as_bytes());
+                    name.map(|name| response.headers_mut().append(name, value)).ok();
+                }
+                Err(error) => {
+                    tracing::error!(name, %error, "a field of a response cannot be sent");
+                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                    *response.body_mut() = ResponseBody::none();
+                }
+            }
         }
-        let _ = write!(out, "Content-Length: {}\r\n", self.body.len());
-        if !keep_alive {
-            out.extend_from_slice(b"Connection: close\r\n");
-        } else if version == Version::Http10 {
-            out.extend_from_slice(b"Connection: keep-alive\r\n");
-        }
-        out.extend_from_slice(b"\r\n");
-        if !to_head {
-            out.extend_from_slice(&self.body);
-        }
+        response
     }
 }
 
@@ -92,10 +94,10 @@ pub enum Format {
 impl Format {
     /// What a request's Accept prefers: JSON where it is named and the form is not named with a greater weight.
     #[must_use]
-    pub fn preferred_by(head: &RequestHead) -> Self {
+    pub fn preferred_by(headers: &HeaderMap) -> Self {
         let mut json = None;
         let mut form = None;
-        for element in head.fields.all(Name::Accept).flat_map(list) {
+        for element in all(headers, &header::ACCEPT).flat_map(list) {
             let mut parts = element.split(|&byte| byte == b';').map(trim);
             let media_type = parts.next().unwrap_or_default();
             let weight = parts.find_map(weight).unwrap_or(1000);

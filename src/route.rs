@@ -29,20 +29,20 @@ pub enum Endpoint {
 
 /// Where a request goes.
 #[derive(Debug)]
-pub enum Route<'r> {
+pub enum Route<'o, 'r> {
     /// To the service itself.
     Endpoint(Endpoint),
     /// To the API, if it may.
-    Api(ApiCall<'r>),
+    Api(ApiCall<'o, 'r>),
 }
 
 /// A call that is meant for the API.
 #[derive(Debug, Clone, Copy)]
-pub struct ApiCall<'r> {
+pub struct ApiCall<'o, 'r> {
     /// The public URL for which it was signed.
-    pub url: &'r PublicUrl,
+    pub url: &'o PublicUrl,
     /// The prefix to put in front of the received path for the signature; empty but for [`PrefixMode::Restore`].
-    pub restored_prefix: &'r str,
+    pub restored_prefix: &'o str,
     /// The path to match and to forward.
     pub path: &'r [u8],
 }
@@ -60,12 +60,12 @@ pub struct Params {
 ///
 /// # Errors
 /// A `mode` that is missing, unknown or given twice, and [`OriginError::Misdirected`].
-pub fn route<'r>(
+pub fn route<'o, 'r>(
     params: &Params,
-    origins: &'r Origins,
+    origins: &'o Origins,
     received: &Received<'_>,
     target: &Target<'r>,
-) -> Result<Route<'r>, Refusal> {
+) -> Result<Route<'o, 'r>, Refusal> {
     if origins.is_base(received) {
         if target.path == params.path.as_bytes() {
             return Ok(Route::Endpoint(by_mode(target.query.unwrap_or_default())?));

@@ -2,22 +2,26 @@
 
 use std::{
     net::IpAddr,
+    rc::Rc,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use http::{HeaderMap, Method, Request, Response, header};
 use tokio::time::timeout;
 
 use crate::{
-    http1::{
-        head::{HeadLimits, RequestHead},
-        name::Name,
-    },
+    fields::single,
     parse::origin::Authority,
     proxy::Shared,
     refusal::{Failure, Refusal},
     respond::{self, Answer, Format},
-    server::connection::{Connection, Handler, Limits},
+    server::{
+        caller::{Limits, Peer},
+        connection::Handler,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    },
     store::Store,
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
@@ -43,32 +47,30 @@ impl Admin {
         }
     }
 
-    async fn answer(&self, connection: &Connection, head: &RequestHead) -> Result<Answer, Refusal> {
-        if !self.probe && connection.peer.address.is_some() {
-            check_host(head)?;
+    async fn page(&self, request: &Request<RequestBody>) -> Result<Answer, Refusal> {
+        if !self.probe && request.body().caller().peer.address.is_some() {
+            check_host(request.headers())?;
         }
-        let path = head
-            .target()
-            .split(|&byte| byte == b'?')
-            .next()
-            .unwrap_or_default();
-        let answer = match path {
-            b"/healthz" => text(200, "ok"),
-            b"/readyz" => self.readiness().await,
-            b"/metrics" if !self.probe => Answer::new(
+        let path = request.uri().path();
+        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.probe;
+        if !known {
+            return Ok(text(404, "there is no such page here"));
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(Refusal::MethodNotAllowed {
+                allow: "GET, HEAD".to_owned(),
+            });
+        }
+        Ok(match path {
+            "/healthz" => text(200, "ok"),
+            "/readyz" => self.readiness().await,
+            _ => Answer::new(
                 200,
                 CONTENT_TYPE,
                 self.shared.metrics.render(),
                 Verdict::Page,
             ),
-            _ => return Ok(text(404, "there is no such page here")),
-        };
-        if !matches!(head.method(), b"GET" | b"HEAD") {
-            return Err(Refusal::MethodNotAllowed {
-                allow: "GET, HEAD".to_owned(),
-            });
-        }
-        Ok(answer)
+        })
     }
 
     async fn readiness(&self) -> Answer {
@@ -96,10 +98,8 @@ fn text(status: u16, line: &str) -> Answer {
 
 /// A page in the operator's browser could reach a loopback address under a name of its own; it cannot choose an address
 /// as Host.
-fn check_host(head: &RequestHead) -> Result<(), Refusal> {
-    let host = head
-        .fields
-        .single(Name::Host)
+fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = single(headers, &header::HOST)
         .ok()
         .flatten()
         .and_then(Authority::parse);
@@ -121,11 +121,9 @@ fn check_host(head: &RequestHead) -> Result<(), Refusal> {
 
 /// Bounds of the admin listener: what it is asked is small.
 const LIMITS: Limits = Limits {
-    head: HeadLimits {
-        head_bytes: 16 * 1024,
-        head_fields: 64,
-        target_bytes: 4 * 1024,
-    },
+    head_bytes: 16 * 1024,
+    head_fields: 100,
+    target_bytes: 4 * 1024,
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(60),
     body_timeout: Duration::from_secs(10),
@@ -148,30 +146,16 @@ impl Handler for Admin {
         std::future::pending().await
     }
 
-    async fn handle(&self, connection: &mut Connection, head: RequestHead) {
-        let answer = self.answer(connection, &head).await;
-        let answer = answer.unwrap_or_else(|refusal| {
-            respond::failure(
-                &Failure::Refusal(refusal),
-                "",
-                Format::preferred_by(&head),
-                "",
-            )
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
+        let answer = self.page(&request).await.unwrap_or_else(|refusal| {
+            let format = Format::preferred_by(request.headers());
+            respond::failure(&Failure::Refusal(refusal), "", format, "")
         });
-        connection.keep_alive &= connection.body.is_done();
-        let to_head = head.method() == b"HEAD";
-        answer.write(
-            connection.out.buffer(),
-            to_head,
-            connection.keep_alive,
-            connection.version,
-        );
-        connection.keep_alive &= connection.flush().await.is_ok();
+        Ok(answer.into_response(request.method()))
     }
 
-    async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
-        let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Form, "");
-        answer.write(connection.out.buffer(), false, false, connection.version);
-        let _ = connection.flush().await;
-    }
+    fn rejected(&self, _: Peer, _: u16, _: &str) {}
 }

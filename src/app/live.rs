@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use http::HeaderValue;
 use thiserror::Error;
 
 use super::{descriptors, services::Services};
@@ -10,8 +11,7 @@ use crate::{
         self, ApiUrl, CallerKind, Config, Enforcement, ForbiddenStatus, PathPolicy, UpstreamHost,
     },
     endpoints::{Endpoints, Lifetimes},
-    forward::{self, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, tls, upstream},
-    http1::{head::HeadLimits, name::FoldedNames},
+    forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PrefixMode, PublicUrl},
@@ -21,7 +21,7 @@ use crate::{
     },
     proxy::{Conventions, Live},
     route,
-    server::{connection::Limits, tls::TlsError},
+    server::{caller::Limits, tls::TlsError},
     verify,
 };
 
@@ -93,11 +93,9 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
 fn limits(config: &Config) -> Limits {
     let limits = &config.limits;
     Limits {
-        head: HeadLimits {
-            head_bytes: limits.head_bytes.as_usize(),
-            head_fields: limits.head_fields.get() as usize,
-            target_bytes: limits.target_bytes.as_usize(),
-        },
+        head_bytes: limits.head_bytes.as_usize(),
+        head_fields: limits.head_fields.get() as usize,
+        target_bytes: limits.target_bytes.as_usize(),
         head_timeout: limits.head_timeout,
         idle_timeout: limits.idle_timeout,
         body_timeout: limits.body_timeout,
@@ -240,17 +238,18 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         api_origin,
         host: match &upstream.host {
             UpstreamHost::Public => HostMode::Public,
-            UpstreamHost::Upstream => HostMode::Fixed(api_host),
-            UpstreamHost::Name(name) => HostMode::Fixed(name.clone()),
+            UpstreamHost::Upstream => HostMode::Fixed(field_value(&api_host)),
+            UpstreamHost::Name(name) => HostMode::Fixed(field_value(name)),
         },
+        secure: matches!(&upstream.api_url, ApiUrl::Http(url) if url.origin.scheme == config::Scheme::Https),
         forwarded: upstream.forwarded,
         dropped: FoldedNames::new(dropped),
         lookalikes: FoldedNames::new(LOOKALIKES),
         identity: IdentityNames {
-            user: wire_name(&identity.user_header),
-            consumer: wire_name(&identity.consumer_header),
-            permissions: wire_name(&identity.permissions_header),
-            kind: wire_name(&identity.kind_header),
+            user: identity.user_header.clone(),
+            consumer: identity.consumer_header.clone(),
+            permissions: identity.permissions_header.clone(),
+            kind: identity.kind_header.clone(),
         },
         forward_authorization: identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
@@ -259,28 +258,19 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
     }
 }
 
-/// A field name as people write it: each word with a capital.
-fn wire_name(name: &http::HeaderName) -> String {
-    let words = name.as_str().split('-').map(|word| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_ascii_uppercase())
-            .into_iter()
-            .chain(letters)
-            .collect::<String>()
-    });
-    words.collect::<Vec<_>>().join("-")
+/// A host that the configuration has checked, as a field has it.
+fn field_value(host: &str) -> HeaderValue {
+    HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// How to connect to the API.
 ///
 /// # Errors
 /// The files of its TLS.
-pub fn upstream_params(config: &Config) -> Result<upstream::Params, TlsError> {
+pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
     let upstream = &config.upstream;
     let (address, tls) = match &upstream.api_url {
-        ApiUrl::Unix(path) => (upstream::Address::Unix(path.clone()), None),
+        ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
         ApiUrl::Http(url) => {
             let origin = &url.origin;
             let host = origin
@@ -307,12 +297,13 @@ pub fn upstream_params(config: &Config) -> Result<upstream::Params, TlsError> {
             } else {
                 None
             };
-            (upstream::Address::Tcp(host, origin.port), tls)
+            (pool::Address::Tcp(host, origin.port), tls)
         }
     };
-    Ok(upstream::Params {
+    Ok(pool::Params {
         address,
         tls,
+        http2: upstream.http2,
         connect_timeout: upstream.connect_timeout,
         idle_timeout: upstream.idle_timeout,
         // Kept connections of all workers together leave callers theirs.

@@ -6,7 +6,7 @@ use super::{context::config_path, serve::say};
 use crate::{
     app::{live, services},
     config::{self, ApiUrl, Config},
-    forward::upstream::Upstream,
+    forward::pool::Pool,
     refusal::Fault,
     server::tls,
     store::Store as _,
@@ -127,7 +127,7 @@ fn api(config: &Config) -> Outcome {
     };
     let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
     block_on(async {
-        match Upstream::new(params).connect().await {
+        match Pool::new(params).connect().await {
             Ok(_) => Ok(format!("{name} takes connections")),
             Err(Fault::Unreachable(error)) => Err((
                 1,

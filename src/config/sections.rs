@@ -99,6 +99,8 @@ section! {
         idle_timeout: Duration = r#""60s""#, check between(MILLISECOND, LONGEST);
         /// How many unused connections each worker keeps.
         max_idle: u32 = "128";
+        /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
+        http2: bool = "false";
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = r#""public""#;
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.

@@ -7,7 +7,7 @@ use crate::{
     refusal::{Failure, Refusal},
     respond::Answer,
     secret::Secret,
-    server::connection::Connection,
+    server::request::RequestBody,
     store::{
         port::{Exchange, Exchanged},
         record::Callback,
@@ -22,9 +22,9 @@ use crate::{
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
-    connection: &mut Connection,
+    body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, connection).await?;
+    let collected = endpoints.collect(call, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
     let credentials = endpoints.demand(&collected, &needed)?;
     let request = endpoints.signed(call, &collected, credentials);

@@ -7,20 +7,22 @@ pub mod revoke_token;
 
 use std::{sync::Arc, time::Duration};
 
+use http::{Method, request::Parts};
+use http_body::Body as _;
+
 use crate::{
     clock::Clock,
-    http1::head::RequestHead,
     oauth::{Credentials, ProtocolParameter},
     pages::Pages,
     parse::{
         origin::{PublicUrl, Received},
-        signed::{self, Collected, SignedRequest},
+        signed::{Collected, SignedRequest, is_form},
         target::Target,
     },
     refusal::{Failure, Refusal},
     respond::Answer,
     route::Endpoint,
-    server::connection::Connection,
+    server::request::RequestBody,
     verify::{self, Verifier},
 };
 
@@ -53,7 +55,7 @@ pub struct Endpoints {
 #[derive(Debug)]
 pub struct Call<'r> {
     /// Its head.
-    pub head: &'r RequestHead,
+    pub parts: &'r Parts,
     /// Its target.
     pub target: &'r Target<'r>,
     /// What was received.
@@ -69,31 +71,28 @@ impl Endpoints {
         &self,
         endpoint: Endpoint,
         call: &Call<'_>,
-        connection: &mut Connection,
+        body: &mut RequestBody,
     ) -> Result<Answer, Failure> {
-        let methods: &[&[u8]] = match endpoint {
-            Endpoint::RequestToken | Endpoint::AccessToken => &[b"GET", b"POST"],
-            Endpoint::RevokeToken | Endpoint::Logout => &[b"POST"],
+        let methods: &[Method] = match endpoint {
+            Endpoint::RequestToken | Endpoint::AccessToken => &[Method::GET, Method::POST],
+            Endpoint::RevokeToken | Endpoint::Logout => &[Method::POST],
             Endpoint::Authorize | Endpoint::Login | Endpoint::Applications => {
-                &[b"GET", b"HEAD", b"POST"]
+                &[Method::GET, Method::HEAD, Method::POST]
             }
         };
-        if !methods.contains(&call.head.method()) {
-            let names: Vec<_> = methods
-                .iter()
-                .map(|name| String::from_utf8_lossy(name))
-                .collect();
+        if !methods.contains(&call.parts.method) {
+            let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
             return Err(Refusal::MethodNotAllowed {
                 allow: names.join(", "),
             }
             .into());
         }
         match endpoint {
-            Endpoint::RequestToken => request_token::answer(self, call, connection).await,
-            Endpoint::AccessToken => access_token::answer(self, call, connection).await,
-            Endpoint::RevokeToken => revoke_token::answer(self, call, connection).await,
+            Endpoint::RequestToken => request_token::answer(self, call, body).await,
+            Endpoint::AccessToken => access_token::answer(self, call, body).await,
+            Endpoint::RevokeToken => revoke_token::answer(self, call, body).await,
             Endpoint::Authorize | Endpoint::Login | Endpoint::Logout | Endpoint::Applications => {
-                page::answer(self, endpoint, call, connection).await
+                page::answer(self, endpoint, call, body).await
             }
         }
     }
@@ -102,15 +101,18 @@ impl Endpoints {
     async fn collect(
         &self,
         call: &Call<'_>,
-        connection: &mut Connection,
+        body: &mut RequestBody,
     ) -> Result<Collected, Failure> {
-        let mut collected = signed::collect(call.head, call.target, connection).await?;
+        let mut collected = Collected::of(&call.parts.headers, call.target)?;
+        if !body.is_end_stream() && is_form(&call.parts.headers)? {
+            collected.hold_form(body.read_whole().await?);
+        }
         if !collected.signed {
             return Err(Refusal::NoCredentials.into());
         }
-        collected
-            .hold_hashed_body(self.verify.methods, connection)
-            .await?;
+        if collected.needs_body(self.verify.methods)? {
+            collected.held = Some(body.read_whole().await?);
+        }
         Ok(collected)
     }
 
@@ -122,7 +124,7 @@ impl Endpoints {
         credentials: Credentials<'r>,
     ) -> SignedRequest<'r> {
         SignedRequest {
-            method: call.head.method(),
+            method: call.parts.method.as_str().as_bytes(),
             url: &self.base,
             path: call.target.path,
             query: call.target.query.unwrap_or_default(),

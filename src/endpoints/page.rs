@@ -1,16 +1,22 @@
 //! The way to the pages: what a browser sent, in the form they take, and their answer in ours.
 
+use http::{HeaderName, Method, header};
+use http_body::Body as _;
+
 use super::{Call, Endpoints};
 use crate::{
-    http1::{framing::Framing, name::Name},
+    fields::{all, single},
     pages::{Page, PageRequest},
     parse::signed::is_form,
     refusal::{Failure, Refusal},
     respond::Answer,
     route::Endpoint,
-    server::{connection::Connection, held::HeldBody},
+    server::{held::HeldBody, request::RequestBody},
     telemetry::metrics::Verdict,
 };
+
+/// The field in which a browser tells how a request came about (Fetch Metadata).
+pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answers a page call.
 ///
@@ -20,26 +26,27 @@ pub(super) async fn answer(
     endpoints: &Endpoints,
     endpoint: Endpoint,
     call: &Call<'_>,
-    connection: &mut Connection,
+    body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let form = if connection.framing != Framing::None && is_form(call.head)? {
-        connection.read_whole_body().await?
+    let parts = call.parts;
+    let form = if !body.is_end_stream() && is_form(&parts.headers)? {
+        body.read_whole().await?
     } else {
         HeldBody::default()
     };
     let single = |name| {
         let repeated =
             || Refusal::Malformed("Origin or Sec-Fetch-Site is given more than once".into());
-        call.head.fields.single(name).map_err(|_| repeated())
+        single(&parts.headers, name).map_err(|_| repeated())
     };
     let request = PageRequest {
-        method: std::str::from_utf8(call.head.method()).unwrap_or_default(),
+        method: parts.method.as_str(),
         path: std::str::from_utf8(call.target.path).unwrap_or_default(),
         query: call.target.query.unwrap_or_default(),
         form: &form,
-        cookies: call.head.fields.all(Name::Cookie).collect(),
-        origin: single(Name::Origin)?,
-        sec_fetch_site: single(Name::SecFetchSite)?,
+        cookies: all(&parts.headers, &header::COOKIE).collect(),
+        origin: single(&header::ORIGIN)?,
+        sec_fetch_site: single(&SEC_FETCH_SITE)?,
         peer: call
             .received
             .address
@@ -56,7 +63,7 @@ pub(super) async fn answer(
         | Endpoint::AccessToken
         | Endpoint::RevokeToken => pages.authorize(request).await,
     };
-    if call.head.method() == b"POST" {
+    if parts.method == Method::POST {
         // What a page has revoked is refused from now on, not with the next look at the store's changes.
         endpoints.verifier.credentials().follow_changes().await?;
     }

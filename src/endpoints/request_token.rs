@@ -6,7 +6,7 @@ use crate::{
     oauth::{Place, ProtocolParameter, Selection},
     refusal::{Failure, Refusal},
     respond::Answer,
-    server::connection::Connection,
+    server::request::RequestBody,
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
 };
@@ -18,9 +18,9 @@ use crate::{
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
-    connection: &mut Connection,
+    body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, connection).await?;
+    let collected = endpoints.collect(call, body).await?;
     let credentials = endpoints.demand(&collected, &[ProtocolParameter::Callback])?;
     let request = endpoints.signed(call, &collected, credentials);
     let verified = endpoints

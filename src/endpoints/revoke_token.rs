@@ -5,7 +5,7 @@ use crate::{
     oauth::ProtocolParameter,
     refusal::{Failure, Refusal},
     respond::Answer,
-    server::connection::Connection,
+    server::request::RequestBody,
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::Signer,
 };
@@ -17,9 +17,9 @@ use crate::{
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
-    connection: &mut Connection,
+    body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, connection).await?;
+    let collected = endpoints.collect(call, body).await?;
     let credentials = endpoints.demand(&collected, &[ProtocolParameter::Token])?;
     let request = endpoints.signed(call, &collected, credentials);
     let verified = endpoints

@@ -1,18 +1,22 @@
-//! To the API and back: heads rewritten once, bodies streamed, connections kept.
+//! To the API and back: heads rewritten in place, bodies streamed, connections kept.
 
+pub mod body;
 pub mod credentials;
+pub mod exchange;
+pub mod folded;
 pub mod location;
-pub mod relay;
-pub mod request_head;
-pub mod response_head;
+pub mod pool;
+pub mod request;
+pub mod response;
 pub mod tls;
 pub mod tunnel;
-pub mod upstream;
 pub mod websocket;
 
 use std::time::Duration;
 
-use crate::http1::name::FoldedNames;
+use http::{HeaderName, HeaderValue};
+
+pub use self::folded::FoldedNames;
 
 /// What becomes of the heads on their way.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub struct Params {
     pub api_path: String,
     /// Scheme, host and port of `upstream.api_url`; `None` for a Unix socket.
     pub api_origin: Option<url::Origin>,
+    /// The API is reached by TLS.
+    pub secure: bool,
     /// `Host` as sent to the API.
     pub host: HostMode,
     /// `X-Forwarded-*` are set.
@@ -55,13 +61,13 @@ impl Params {
 #[derive(Debug, Clone)]
 pub struct IdentityNames {
     /// The user's id.
-    pub user: String,
+    pub user: HeaderName,
     /// The consumer key.
-    pub consumer: String,
+    pub consumer: HeaderName,
     /// The permissions, separated by spaces.
-    pub permissions: String,
+    pub permissions: HeaderName,
     /// The kind of caller.
-    pub kind: String,
+    pub kind: HeaderName,
 }
 
 /// What `Host` the API sees.
@@ -70,7 +76,7 @@ pub enum HostMode {
     /// What the caller sent.
     Public,
     /// A fixed one.
-    Fixed(String),
+    Fixed(HeaderValue),
 }
 
 /// Names that a CGI-like framework reads like fields of HTTP itself or like forwarded fields: in any other spelling

@@ -8,15 +8,16 @@ pub(super) fn params() -> Params {
     Params {
         api_path: "/base".to_owned(),
         api_origin: Some(api.origin()),
+        secure: false,
         host: HostMode::Public,
         forwarded: true,
         dropped: FoldedNames::new(["X-Auth-User"]),
         lookalikes: FoldedNames::new(LOOKALIKES),
         identity: IdentityNames {
-            user: "X-Auth-User".to_owned(),
-            consumer: "X-Auth-Consumer".to_owned(),
-            permissions: "X-Auth-Permissions".to_owned(),
-            kind: "X-Auth-Kind".to_owned(),
+            user: HeaderName::from_static("x-auth-user"),
+            consumer: HeaderName::from_static("x-auth-consumer"),
+            permissions: HeaderName::from_static("x-auth-permissions"),
+            kind: HeaderName::from_static("x-auth-kind"),
         },
         forward_authorization: false,
         cookies: ["__Host-countersign", "__Host-countersign-login"],
@@ -75,7 +76,7 @@ fn our_own_cookies_stay_here() {
         ),
         ("__Host-countersign2=x", None),
     ] {
-        let without = request_head::without_ours(sent.as_bytes(), &params);
+        let without = request::without_ours(sent.as_bytes(), &params);
         assert_eq!(without.as_deref(), passed.map(str::as_bytes), "{sent}");
     }
     for (set, ours) in [
@@ -87,7 +88,7 @@ fn our_own_cookies_stay_here() {
         ("__Host-countersignx=1", false),
     ] {
         assert_eq!(
-            params.is_own_cookie(response_head::cookie_name(set.as_bytes())),
+            params.is_own_cookie(response::cookie_name(set.as_bytes())),
             ours,
             "{set}"
         );

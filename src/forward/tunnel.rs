@@ -1,136 +1,55 @@
-//! What follows an upgrade: bytes both ways, until either side ends it or a limit does.
+//! A connection that has switched to another protocol: bytes pass on both ways, and nothing is read in them.
 
-use std::{
-    future::poll_fn,
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
+use std::time::Duration;
+
+use tokio::{
+    io::copy_bidirectional_with_sizes,
+    time::{Instant, sleep_until},
 };
 
-use tokio::io::AsyncWrite as _;
+use crate::server::wire::{Watch, Wire};
 
-use super::upstream::UpstreamConnection;
-use crate::{
-    server::connection::Connection,
-    transport::{
-        input::Input,
-        stream::{Outgoing, Stream, poll_drain},
-    },
-};
+/// So much is held of each direction, in bytes.
+const BUFFER_BYTES: usize = 16 * 1024;
 
-/// How a tunnel ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Both sides closed.
-    Closed,
-    /// A side broke off, or came to a limit.
-    Broken,
-}
-
-/// One direction of a tunnel.
-#[derive(Debug, Default)]
-struct Direction {
-    /// The side it comes from has said that nothing more comes.
-    ended: bool,
-    /// So has the side it goes to been told.
-    told: bool,
-}
-
-/// What a direction waits for.
-#[derive(Debug, PartialEq, Eq)]
-enum Waits {
-    /// Bytes to arrive.
-    Bytes,
-    /// The other side to take what is there.
-    Room,
-    /// Nothing: it has ended.
-    Nothing,
-}
-
-impl Direction {
-    /// Moves what can be moved now, one buffer at a time: a slow reader slows its writer down.
-    fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-        (from, input): (&mut Stream, &mut Input),
-        (to, out): (&mut Stream, &mut Outgoing),
-        progress: &mut bool,
-    ) -> io::Result<Waits> {
-        loop {
-            if !input.unread().is_empty() {
-                out.buffer().extend_from_slice(input.unread());
-                input.consume(input.unread().len());
-                input.release();
-            }
-            if !out.is_empty() {
-                let before = out.written();
-                match poll_drain(to, context, out) {
-                    Poll::Ready(result) => result?,
-                    Poll::Pending => {
-                        *progress |= out.written() != before;
-                        return Ok(Waits::Room);
-                    }
-                }
-                *progress = true;
-                out.release();
-            }
-            if self.told {
-                return Ok(Waits::Nothing);
-            }
-            if self.ended {
-                match Pin::new(&mut *to).poll_shutdown(context) {
-                    Poll::Ready(result) => result?,
-                    Poll::Pending => return Ok(Waits::Room),
-                }
-                self.told = true;
-                return Ok(Waits::Nothing);
-            }
-            match input.poll_fill(from, context) {
-                Poll::Ready(Ok(0)) => self.ended = true,
-                Poll::Ready(Ok(_)) => *progress = true,
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(Waits::Bytes),
-            }
+/// Passes bytes on both ways until both sides have ended. A side that takes nothing, or stays open when the other has
+/// ended, is given `stalled`; both may be silent for `idle`. A tunnel that breaks is reset on both sides.
+pub async fn run(mut caller: Wire, mut upstream: Wire, idle: Duration, stalled: Duration) {
+    let watches = [caller.watch(), upstream.watch()];
+    let copied = {
+        let copy =
+            copy_bidirectional_with_sizes(&mut caller, &mut upstream, BUFFER_BYTES, BUFFER_BYTES);
+        tokio::select! {
+            copied = copy => copied.is_ok(),
+            () = silence([&watches[0], &watches[1]], idle, stalled) => false,
         }
+    };
+    if !copied {
+        caller.reset();
+        upstream.reset();
     }
 }
 
-/// Passes bytes on both ways. A side that takes nothing, or stays open when the other has closed, is given the limit for
-/// bodies; both may be silent for `idle`.
-pub async fn run(
-    caller: &mut Connection,
-    upstream: &mut UpstreamConnection,
-    idle: Duration,
-) -> Ended {
-    let stalled = caller.limits.body_timeout;
-    let (mut up, mut down) = (Direction::default(), Direction::default());
-    let mut limit = None;
-    poll_fn(|context| {
-        let mut progress = false;
-        let sent = up.poll(
-            context,
-            (&mut caller.stream, &mut caller.input),
-            (&mut upstream.stream, &mut upstream.out),
-            &mut progress,
-        );
-        let received = down.poll(
-            context,
-            (&mut upstream.stream, &mut upstream.input),
-            (&mut caller.stream, &mut caller.out),
-            &mut progress,
-        );
-        let now = match (sent, received) {
-            (Err(_), _) | (_, Err(_)) => return Poll::Ready(Ended::Broken),
-            (Ok(Waits::Nothing), Ok(Waits::Nothing)) => return Poll::Ready(Ended::Closed),
-            (Ok(Waits::Bytes), Ok(Waits::Bytes)) => idle,
-            _ => stalled,
+/// Ready once nothing has moved for too long.
+async fn silence(watches: [&Watch; 2], idle: Duration, stalled: Duration) {
+    let begun = Instant::now();
+    for watch in watches {
+        watch.follow_movement();
+    }
+    loop {
+        let moved = watches.iter().filter_map(|watch| watch.moved_at()).max();
+        let waits = |watch: &&Watch| watch.blocked_since().is_some() || watch.has_ended();
+        let limit = if watches.iter().any(waits) {
+            stalled
+        } else {
+            idle
         };
-        if progress || limit != Some(now) {
-            limit = Some(now);
-            caller.deadline.set(now);
+        let now = Instant::now();
+        let until = moved.unwrap_or(begun) + limit;
+        if until <= now {
+            return;
         }
-        caller.deadline.poll(context).map(|_| Ended::Broken)
-    })
-    .await
+        // What the limit is may change in the meantime.
+        sleep_until(until.min(now + stalled)).await;
+    }
 }

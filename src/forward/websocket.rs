@@ -4,13 +4,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha1::{Digest as _, Sha1};
 
+use http::{HeaderMap, HeaderName, Method, Version, header, request, response};
+
 use crate::{
-    http1::{
-        framing::{self, Framing},
-        head::{Field, Fields, RequestHead, ResponseHead, Version},
-        name::Name,
-        token::list,
-    },
+    fields::{lists, single},
     refusal::{Fault, Refusal},
 };
 
@@ -29,19 +26,18 @@ impl Handshake {
     ///
     /// # Errors
     /// [`Refusal::Malformed`] if it begins one that no server could accept.
-    pub fn begun_by(head: &RequestHead, framing: Framing) -> Result<Option<Self>, Refusal> {
-        if head.version != Version::Http11
-            || head.method() != b"GET"
-            || !names(&head.fields, Name::Upgrade, b"websocket")
-            || !framing::is_named_by_connection(&head.fields, b"upgrade")
+    pub fn begun_by(request: &request::Parts, has_body: bool) -> Result<Option<Self>, Refusal> {
+        if request.version != Version::HTTP_11
+            || request.method != Method::GET
+            || !switches_to_websocket(&request.headers)
         {
             return Ok(None);
         }
         let malformed = |reason: &'static str| Refusal::Malformed(reason.into());
-        if framing != Framing::None {
+        if has_body {
             return Err(malformed("a WebSocket handshake with a body"));
         }
-        let key = only(&head.fields, b"sec-websocket-key")
+        let key = only(&request.headers, &header::SEC_WEBSOCKET_KEY)
             .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16))
             .ok_or_else(|| malformed("Sec-WebSocket-Key is not one value of 16 bytes in base64"))?;
         let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
@@ -55,11 +51,10 @@ impl Handshake {
     ///
     /// # Errors
     /// [`Fault::BrokenAnswer`]
-    pub fn check(&self, head: &ResponseHead) -> Result<(), Fault> {
-        let answers = head.version == Version::Http11
-            && names(&head.fields, Name::Upgrade, b"websocket")
-            && framing::is_named_by_connection(&head.fields, b"upgrade")
-            && only(&head.fields, b"sec-websocket-accept") == Some(self.accept.as_bytes());
+    pub fn check(&self, response: &response::Parts) -> Result<(), Fault> {
+        let answers = response.version == Version::HTTP_11
+            && switches_to_websocket(&response.headers)
+            && only(&response.headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(self.accept.as_bytes());
         if answers {
             Ok(())
         } else {
@@ -69,102 +64,92 @@ impl Handshake {
     }
 }
 
-fn names(fields: &Fields, name: Name, element: &[u8]) -> bool {
-    fields
-        .all(name)
-        .flat_map(list)
-        .any(|listed| listed.eq_ignore_ascii_case(element))
+fn switches_to_websocket(headers: &HeaderMap) -> bool {
+    lists(headers, &header::UPGRADE, b"websocket")
+        && lists(headers, &header::CONNECTION, b"upgrade")
 }
 
 /// The value of a field that stands once.
-fn only<'f>(fields: &'f Fields, name: &[u8]) -> Option<&'f [u8]> {
-    let mut found = fields
-        .iter()
-        .filter(|field: &Field<'_>| field.name.eq_ignore_ascii_case(name));
-    let first = found.next()?;
-    found.next().is_none().then_some(first.value)
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
+    single(headers, name).ok().flatten()
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{Request, Response};
+
     use super::*;
-    use crate::http1::{head::HeadLimits, pool::Buffer};
-
-    const LIMITS: HeadLimits = HeadLimits {
-        head_bytes: 4096,
-        head_fields: 20,
-        target_bytes: 1000,
-    };
-
-    fn bytes(text: &str) -> Buffer {
-        let mut bytes = Buffer::take();
-        bytes.extend_from_slice(text.replace('\n', "\r\n").as_bytes());
-        bytes
-    }
-
-    fn begun(first: &str, fields: &str) -> Result<Option<Handshake>, Refusal> {
-        let head = RequestHead::parse(bytes(&format!("{first}\nHost: h\n{fields}\n")), &LIMITS);
-        let head = head.expect("a good head");
-        let framing = framing::request(&head).expect("a good framing");
-        Handshake::begun_by(&head, framing)
-    }
 
     const FIELDS: &str = "Upgrade: websocket\nConnection: keep-alive, Upgrade\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n";
 
+    fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
+        text.lines().filter_map(|line| line.split_once(": "))
+    }
+
+    fn begun(method: &str, version: Version, text: &str) -> Result<Option<Handshake>, Refusal> {
+        let mut request = Request::builder().method(method).version(version);
+        for (name, value) in fields(text) {
+            request = request.header(name, value);
+        }
+        let (parts, ()) = request.body(()).expect("a request").into_parts();
+        Handshake::begun_by(&parts, text.contains("Content-Length"))
+    }
+
     #[test]
     fn answers_the_example_of_the_rfc() {
-        let handshake = begun("GET /chat HTTP/1.1", FIELDS);
+        let handshake = begun("GET", Version::HTTP_11, FIELDS);
         let handshake = handshake.expect("well-formed").expect("one is begun");
         assert_eq!(handshake.accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        let check = |text: &str| {
-            let head = ResponseHead::parse(bytes(text), &LIMITS).expect("a good head");
-            handshake.check(&head).is_ok()
+        let check = |version: Version, text: &str| {
+            let mut response = Response::builder().status(101).version(version);
+            for (name, value) in fields(text) {
+                response = response.header(name, value);
+            }
+            let (parts, ()) = response.body(()).expect("a response").into_parts();
+            handshake.check(&parts).is_ok()
         };
-        let good = "HTTP/1.1 101 Switching Protocols\nUpgrade: WebSocket\nConnection: upgrade\n\
-                    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\n\n";
-        assert!(check(good));
+        let good = "Upgrade: WebSocket\nConnection: upgrade\n\
+                    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\n";
+        assert!(check(Version::HTTP_11, good));
+        assert!(!check(Version::HTTP_10, good));
         for (from, to) in [
-            ("WebSocket", "h2c"),
+            ("WebSocket\n", "h2c\n"),
             ("Upgrade: WebSocket\n", ""),
             ("Connection: upgrade\n", ""),
             ("s3pP", "S3pP"),
             ("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\n", ""),
             (
-                "\n\n",
-                "\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\n\n",
+                "xOo=\n",
+                "xOo=\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\n",
             ),
-            ("HTTP/1.1", "HTTP/1.0"),
         ] {
-            assert!(!check(&good.replace(from, to)), "{from} -> {to}");
+            let other = good.replace(from, to);
+            assert_ne!(other, good);
+            assert!(!check(Version::HTTP_11, &other), "{from} -> {to}");
         }
     }
 
     #[test]
     fn is_begun_only_by_a_whole_one() {
-        for (first, fields) in [
-            ("POST /chat HTTP/1.1", FIELDS.to_owned()),
-            ("GET /chat HTTP/1.0", FIELDS.to_owned()),
-            ("GET /chat HTTP/1.1", FIELDS.replace("websocket", "h2c")),
-            ("GET /chat HTTP/1.1", FIELDS.replace(", Upgrade", "")),
-            ("GET /chat HTTP/1.1", String::new()),
+        for (method, version, text) in [
+            ("POST", Version::HTTP_11, FIELDS.to_owned()),
+            ("GET", Version::HTTP_10, FIELDS.to_owned()),
+            ("GET", Version::HTTP_11, FIELDS.replace("websocket", "h2c")),
+            ("GET", Version::HTTP_11, FIELDS.replace(", Upgrade", "")),
+            ("GET", Version::HTTP_11, String::new()),
         ] {
-            assert_eq!(begun(first, &fields), Ok(None), "{first} {fields}");
+            assert_eq!(begun(method, version, &text), Ok(None), "{method} {text}");
         }
-        assert!(
-            begun(
-                "GET / HTTP/1.1",
-                &FIELDS.replace("websocket", "h2c, WebSocket")
-            )
-            .is_ok_and(|begun| begun.is_some())
-        );
-        for fields in [
+        let offers = FIELDS.replace("websocket", "h2c, WebSocket");
+        assert!(begun("GET", Version::HTTP_11, &offers).is_ok_and(|begun| begun.is_some()));
+        for text in [
             FIELDS.replace("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n", ""),
             FIELDS.replace("dGhl", ""),
             FIELDS.replace("==", ""),
             format!("{FIELDS}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n"),
             format!("{FIELDS}Content-Length: 4\n"),
         ] {
-            assert!(begun("GET / HTTP/1.1", &fields).is_err(), "{fields}");
+            assert!(begun("GET", Version::HTTP_11, &text).is_err(), "{text}");
         }
     }
 }

@@ -4,19 +4,23 @@
 
 use std::net::IpAddr;
 
+use http::{HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::{
-    http1::{
-        head::{RequestHead, Version},
-        name::Name,
-        token::{list, trim},
-    },
+    fields::{all, list, single, trim},
     oauth::{EncodedOrigin, Scheme},
     parse::target::Target,
-    transport::peer::Peer,
+    server::caller::Peer,
 };
+
+/// The fields in which a trusted proxy tells what it received; no standard has them.
+pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// See [`X_FORWARDED_FOR`].
+pub static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// See [`X_FORWARDED_FOR`].
+pub static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// A public URL under which consumers sign.
 #[derive(Debug, Clone)]
@@ -197,14 +201,11 @@ impl Origins {
     /// Every [`OriginError`] but `Misdirected`.
     pub fn receive<'a>(
         &self,
-        head: &'a RequestHead,
+        parts: &'a Parts,
         target: &Target<'a>,
         peer: Peer,
     ) -> Result<Received<'a>, OriginError> {
-        let host = head
-            .fields
-            .single(Name::Host)
-            .map_err(|_| OriginError::Host)?;
+        let host = single(&parts.headers, &header::HOST).map_err(|_| OriginError::Host)?;
         let host = host
             .map(|host| Authority::parse(host).ok_or(OriginError::Host))
             .transpose()?;
@@ -212,7 +213,8 @@ impl Origins {
         let authority = match (target.absolute, host) {
             (None, Some(host)) => host,
             (None, None) => return Err(OriginError::Host),
-            (Some(_), None) if head.version != Version::Http10 => return Err(OriginError::Host),
+            // Over HTTP/2 the authority has a field of its own (RFC 9113 §8.3.1).
+            (Some(_), None) if parts.version == Version::HTTP_11 => return Err(OriginError::Host),
             (Some(absolute), host) => {
                 let named = Authority::parse(absolute.authority).ok_or(OriginError::Host)?;
                 if host.is_some_and(|host| !same_authority(host, named, absolute.secure)) {
@@ -229,21 +231,22 @@ impl Origins {
         };
         if peer.address.is_some_and(|address| self.is_trusted(address)) {
             received.trusted = true;
-            self.believe(head, &mut received)?;
+            self.believe(parts, &mut received)?;
         }
         Ok(received)
     }
 
     fn believe<'a>(
         &self,
-        head: &'a RequestHead,
+        parts: &'a Parts,
         received: &mut Received<'a>,
     ) -> Result<(), OriginError> {
-        let last = |name| head.fields.all(name).flat_map(list).last();
-        if let Some(host) = last(Name::XForwardedHost) {
+        let headers = &parts.headers;
+        let last = |name| all(headers, name).flat_map(list).last();
+        if let Some(host) = last(&X_FORWARDED_HOST) {
             received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
         }
-        if let Some(proto) = last(Name::XForwardedProto) {
+        if let Some(proto) = last(&X_FORWARDED_PROTO) {
             received.secure = if proto.eq_ignore_ascii_case(b"https") {
                 true
             } else if proto.eq_ignore_ascii_case(b"http") {
@@ -254,13 +257,12 @@ impl Origins {
         }
         // From the right: each trusted proxy vouches for the address it wrote down.
         let mut hops: Vec<&[u8]> = Vec::new();
-        if head.fields.has(Name::XForwardedFor) {
-            hops.extend(head.fields.all(Name::XForwardedFor).flat_map(list));
+        if headers.contains_key(&X_FORWARDED_FOR) {
+            hops.extend(all(headers, &X_FORWARDED_FOR).flat_map(list));
         } else {
             // An element that names nobody is a hop all the same: what stands to its left is no trusted proxy's word.
             hops.extend(
-                head.fields
-                    .all(Name::Forwarded)
+                all(headers, &header::FORWARDED)
                     .flat_map(list)
                     .map(|element| forwarded_for(element).unwrap_or_default()),
             );

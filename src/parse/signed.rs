@@ -8,15 +8,17 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
+use http::{HeaderMap, header};
+
 use super::{origin::PublicUrl, target::Target};
 use crate::{
-    http1::{framing::Framing, head::RequestHead, name::Name, token::list},
+    fields::{all, list, single},
     oauth::{
         Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, is_form_content_type,
         is_oauth_scheme,
     },
     refusal::{Failure, Refusal},
-    server::{connection::Connection, held::HeldBody},
+    server::held::HeldBody,
 };
 
 /// A request whose parameters are in shape; nothing about it is proved.
@@ -53,62 +55,50 @@ pub struct Collected {
     pub form: bool,
 }
 
-/// Collects the parameters of a request; reads its body if it is a form.
-///
-/// # Errors
-/// Two Authorization or Content-Type lines (either could be the one that counts), an encoded form, and what
-/// [`Connection::read_whole_body`] says.
-pub async fn collect(
-    head: &RequestHead,
-    target: &Target<'_>,
-    connection: &mut Connection,
-) -> Result<Collected, Failure> {
-    let authorization = head
-        .fields
-        .single(Name::Authorization)
-        .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
-    let mut parameters = Pooled::take();
-    let mut signed = false;
-    // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
-    if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
-        signed = true;
-        let _ = parameters.read_header(value);
-    }
-    if let Some(query) = target.query.filter(|query| !query.is_empty()) {
-        let _ = parameters.read_query(query);
-    }
-    let mut held = None;
-    if connection.framing != Framing::None && is_form(head)? {
-        let body = connection.read_whole_body().await?;
-        let _ = parameters.read_body(&body);
-        held = Some(body);
-    }
-    let signed = signed || parameters.has_protocol_parameter();
-    let form = held.is_some();
-    Ok(Collected {
-        parameters,
-        signed,
-        held,
-        form,
-    })
-}
-
 impl Collected {
-    /// The protocol parameters, in shape; reads the body if they have a hash of it.
+    /// Collects the parameters of header and query; those of a form follow with [`Collected::hold_form`].
     ///
     /// # Errors
-    /// [`Refusal::Shape`], and what [`Connection::read_whole_body`] says.
-    pub async fn hold_hashed_body(
-        &mut self,
-        methods: MethodSet,
-        connection: &mut Connection,
-    ) -> Result<(), Failure> {
-        if self.held.is_none() && self.parameters.was_sent(ProtocolParameter::BodyHash) {
-            // What is not in shape is refused before its body is waited for.
-            self.protocol(methods)?;
-            self.held = Some(connection.read_whole_body().await?);
+    /// Two Authorization lines: either could be the one that counts.
+    pub fn of(headers: &HeaderMap, target: &Target<'_>) -> Result<Self, Refusal> {
+        let authorization = single(headers, &header::AUTHORIZATION)
+            .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
+        let mut parameters = Pooled::take();
+        let mut signed = false;
+        // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
+        if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
+            signed = true;
+            let _ = parameters.read_header(value);
         }
-        Ok(())
+        if let Some(query) = target.query.filter(|query| !query.is_empty()) {
+            let _ = parameters.read_query(query);
+        }
+        Ok(Self {
+            signed: signed || parameters.has_protocol_parameter(),
+            parameters,
+            held: None,
+            form: false,
+        })
+    }
+
+    /// Collects the parameters of a form.
+    pub fn hold_form(&mut self, body: HeldBody) {
+        let _ = self.parameters.read_body(&body);
+        self.signed |= self.parameters.has_protocol_parameter();
+        self.form = true;
+        self.held = Some(body);
+    }
+
+    /// Whether the body has to be read before the call can be verified: the parameters have a hash of it.
+    ///
+    /// # Errors
+    /// [`Refusal::Shape`]: what is not in shape is refused before its body is waited for.
+    pub fn needs_body(&self, methods: MethodSet) -> Result<bool, Failure> {
+        if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
+            return Ok(false);
+        }
+        self.protocol(methods)?;
+        Ok(true)
     }
 
     /// The protocol parameters, in shape.
@@ -125,8 +115,8 @@ impl Collected {
 ///
 /// # Errors
 /// A second Content-Type line, and a form with a Content-Encoding.
-pub fn is_form(head: &RequestHead) -> Result<bool, Refusal> {
-    let types = || head.fields.all(Name::ContentType);
+pub fn is_form(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let types = || all(headers, &header::CONTENT_TYPE);
     if !types().any(is_form_content_type) {
         return Ok(false);
     }
@@ -135,9 +125,7 @@ pub fn is_form(head: &RequestHead) -> Result<bool, Refusal> {
             "Content-Type is given more than once".into(),
         ));
     }
-    let encoded = head
-        .fields
-        .all(Name::ContentEncoding)
+    let encoded = all(headers, &header::CONTENT_ENCODING)
         .flat_map(list)
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
     if encoded {

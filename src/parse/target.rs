@@ -1,5 +1,6 @@
 //! The request target (RFC 9112 §3.2), split and never changed.
 
+use http::uri::{Scheme, Uri};
 use thiserror::Error;
 
 use crate::oauth::percent;
@@ -10,6 +11,9 @@ pub enum TargetError {
     /// Neither a path nor an `http` or `https` URI: `*`, an authority, or something else.
     #[error("the request target is neither a path nor an absolute URI")]
     Form,
+    /// A byte that no URI has.
+    #[error("the request target is malformed")]
+    Byte,
 }
 
 /// A request target.
@@ -33,59 +37,38 @@ pub struct Absolute<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Splits a target that has been checked to be visible ASCII without a fragment.
+    /// Splits a target.
     ///
     /// # Errors
-    /// [`TargetError::Form`]
-    pub fn parse(target: &'a [u8]) -> Result<Self, TargetError> {
-        if target.first() == Some(&b'/') {
-            return Ok(Self::origin_form(None, target));
+    /// [`TargetError`]
+    pub fn of(uri: &'a Uri) -> Result<Self, TargetError> {
+        let (path, query) = (uri.path().as_bytes(), uri.query().map(str::as_bytes));
+        // RFC 3986 §2: raw bytes beyond ASCII are no URI, though a lenient parser lets them pass.
+        let is_visible = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_graphic);
+        if !is_visible(path) || !query.is_none_or(is_visible) {
+            return Err(TargetError::Byte);
         }
-        let (secure, rest) = if let Some(rest) = strip_scheme(target, b"http://") {
-            (false, rest)
-        } else if let Some(rest) = strip_scheme(target, b"https://") {
-            (true, rest)
-        } else {
-            return Err(TargetError::Form);
+        let absolute = match (uri.scheme(), uri.authority()) {
+            (None, None) => None,
+            (Some(scheme), Some(authority)) if is_http(scheme) => Some(Absolute {
+                secure: *scheme == Scheme::HTTPS,
+                authority: authority.as_str().as_bytes(),
+            }),
+            _ => return Err(TargetError::Form),
         };
-        let end = rest
-            .iter()
-            .position(|&byte| matches!(byte, b'/' | b'?'))
-            .unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        if authority.is_empty() {
+        if path.first() != Some(&b'/') {
             return Err(TargetError::Form);
         }
-        let absolute = Some(Absolute { secure, authority });
-        Ok(match rest {
-            [b'/', ..] => Self::origin_form(absolute, rest),
-            [b'?', query @ ..] => Self {
-                absolute,
-                path: b"/",
-                query: Some(query),
-            },
-            _ => Self {
-                absolute,
-                path: b"/",
-                query: None,
-            },
+        Ok(Self {
+            absolute,
+            path,
+            query,
         })
     }
+}
 
-    fn origin_form(absolute: Option<Absolute<'a>>, rest: &'a [u8]) -> Self {
-        match memchr::memchr(b'?', rest) {
-            Some(mark) => Self {
-                absolute,
-                path: &rest[..mark],
-                query: Some(&rest[mark + 1..]),
-            },
-            None => Self {
-                absolute,
-                path: rest,
-                query: None,
-            },
-        }
-    }
+fn is_http(scheme: &Scheme) -> bool {
+    *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS
 }
 
 /// Whether an API could read `path` as one above where it begins, however it writes dots and slashes: by escapes, with
@@ -114,33 +97,31 @@ pub fn climbs(path: &[u8]) -> bool {
     false
 }
 
-fn strip_scheme<'a>(target: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
-    let (front, rest) = target.split_at_checked(scheme.len())?;
-    front.eq_ignore_ascii_case(scheme).then_some(rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), TargetError> {
+        let uri: Uri = text.parse().expect("a URI");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Target::of(&uri).map(|target| {
+            let absolute = target.absolute.map(|absolute| text(absolute.authority));
+            (absolute, text(target.path), target.query.map(text))
+        })
+    }
+
     #[test]
     fn splits_and_keeps_every_byte() {
-        let target = Target::parse(b"/a/../%2e;x?b=?c").expect("a path");
-        assert_eq!(
-            (target.path, target.query),
-            (&b"/a/../%2e;x"[..], Some(&b"b=?c"[..]))
-        );
-        assert_eq!(Target::parse(b"/a?").expect("a path").query, Some(&b""[..]));
-        assert_eq!(Target::parse(b"/a").expect("a path").query, None);
-        let target = Target::parse(b"HTTPS://Host:1?x").expect("absolute");
-        assert_eq!(
-            target.absolute,
-            Some(Absolute {
-                secure: true,
-                authority: b"Host:1"
-            })
-        );
-        assert_eq!((target.path, target.query), (&b"/"[..], Some(&b"x"[..])));
+        for (target, absolute, path, query) in [
+            ("/a/../%2e;x?b=?c", None, "/a/../%2e;x", Some("b=?c")),
+            ("/a?", None, "/a", Some("")),
+            ("/a", None, "/a", None),
+            ("HTTPS://Host:1?x", Some("Host:1"), "/", Some("x")),
+            ("http://h", Some("h"), "/", None),
+        ] {
+            let split = (absolute.map(str::to_owned), path.to_owned(), query.map(str::to_owned));
+            assert_eq!(parse(target), Ok(split), "{target}");
+        }
     }
 
     #[test]
@@ -178,17 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_forms() {
-        for target in [
-            &b"*"[..],
-            b"host:443",
-            b"http:///a",
-            b"ftp://x/",
-            b"a/b",
-            b"http:/x",
-            b"?",
-        ] {
-            assert_eq!(Target::parse(target), Err(TargetError::Form), "{target:?}");
+    fn rejects_other_forms() {
+        for target in ["*", "host:443", "ftp://x/"] {
+            assert_eq!(parse(target), Err(TargetError::Form), "{target}");
         }
+        assert_eq!(parse("/\u{e9}"), Err(TargetError::Byte));
     }
 }

@@ -1,265 +1,91 @@
 //! A permitted call's exchange with the API.
 
+use std::rc::Rc;
+
+use http::{Request, Response, StatusCode, request::Parts};
+
+use super::{Current, Worker, nanoseconds, permission::Outgoing, record::Record};
 use crate::{
-    forward::{
-        credentials,
-        relay::{self, Delivered, NoAnswer, Sending},
-        request_head, response_head,
-        response_head::Delivery,
-        tunnel,
-        upstream::{Upstream, UpstreamConnection},
-        websocket::Handshake,
-    },
-    http1::{
-        framing::{self, Framing},
-        head::HeadLimits,
-        name::Name,
-        pool::Buffer,
-    },
-    oauth::Place,
-    parse::{origin::PrefixMode, signed::Collected},
-    policy::{
-        operations::{Found, Kind},
-        permit::Permit,
-    },
+    forward::{exchange, pool::Lease, request, response, tunnel},
+    parse::origin::PrefixMode,
+    policy::operations::Kind,
     refusal::{Failure, Fault},
-    server::connection::{Connection, Handler},
+    server::{caller::Caller, response::ResponseBody},
     telemetry::metrics::Verdict,
 };
 
-use super::{Current, Outcome, Worker, nanoseconds, permission::Way};
-
 impl Worker {
-    /// Sends a permitted call to the API and its answer back.
+    /// Sends a permitted call to the API; the response goes on as it comes.
     pub(super) async fn forward(
         &self,
         current: &Current,
-        way: &Way<'_>,
-        permit: Permit,
-        collected: Collected,
-        connection: &mut Connection,
-    ) -> Result<Outcome, Failure> {
-        let params = &way.live.forward;
-        let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
-        let strip_in = |place| strip && collected.parameters.has_oauth_name_in(place);
-        let query = way.target.query;
-        let stripped = query
-            .filter(|_| strip_in(Place::Query))
-            .and_then(credentials::strip);
-        let (in_body, mut body) = (strip_in(Place::Body), collected.held);
-        if in_body
-            && collected.form
-            && let Some(body) = &mut body
-            && let Some(form) = credentials::strip(body)
-        {
-            body.replace(form);
+        caller: &Rc<Caller>,
+        mut parts: Parts,
+        outgoing: Outgoing<'_>,
+        record: &mut Record,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let live = &*current.live;
+        let params = &live.forward;
+        let Outgoing {
+            permit,
+            body,
+            origin,
+            outline,
+            handshake,
+            url,
+            unsigned,
+        } = outgoing;
+        if unsigned {
+            record.laps.lap();
         }
-        let framing = match &body {
-            Some(body) if body.is_empty() => Framing::None,
-            Some(body) => Framing::Length(body.len() as u64),
-            // Where a stream of HTTP/2 ends, the API is told by chunks.
-            None if connection.framing == Framing::UntilClose => Framing::Chunked,
-            None => connection.framing,
-        };
-        let upgrade = match way.found {
-            Found::Operation(operation) if operation.websocket => {
-                Handshake::begun_by(way.head, connection.framing)?
-            }
-            _ => None,
-        };
-        let outline = request_head::Outline {
-            head: way.head,
-            path: way.call.path,
-            query: stripped.as_deref().or(query),
-            received: way.received,
-            url: way.call.url,
-            peer: connection.peer.address,
-            framing,
-            explicit_empty: body.is_some() || way.head.fields.has(Name::ContentLength),
-            websocket: upgrade.is_some(),
-        };
-        let compose = || {
-            let mut request = Buffer::take();
-            request_head::write(&mut request, params, &outline, &permit);
-            if let Some(body) = &body {
-                request.extend_from_slice(body);
-            }
-            request
-        };
-        let mut request = compose();
-        let mut streamed = if body.is_some() {
-            Framing::None
-        } else {
-            framing
-        };
-        if streamed != Framing::None && connection.take_arrived_body(&mut request)? {
-            streamed = Framing::None;
-        }
-
-        if !collected.signed {
-            // Whatever was waited for, it was not the API.
-            way.laps.lap();
-        }
-        let (mut upstream, mut sending, answer_head) = exchange(
-            &current.upstream,
-            way,
-            connection,
-            Request {
-                first: request,
-                again: &compose,
-                streamed,
-                upgrade: upgrade.as_ref(),
-            },
-        )
-        .await?;
-        let upstream_time = way.laps.lap();
-        self.metrics()
-            .upstream_nanoseconds(nanoseconds(upstream_time));
-
+        let method = parts.method.clone();
+        request::rewrite(&mut parts, params, &origin, &outline, &body, &permit)?;
         let verdict = match permit.kind() {
             None => Verdict::Observed,
             Some(Kind::Anonymous) => Verdict::Anonymous,
             Some(_) => Verdict::Forwarded,
         };
-        let outcome = Outcome {
-            verdict,
-            status: answer_head.status,
-            permit: Some(permit),
-            upstream: Some(upstream_time),
+        record.permit = Some(permit);
+        let request = Request::from_parts(parts, body);
+        let sent = exchange::send(&current.pool, caller, params.response_timeout, request).await;
+        let took = record.laps.lap();
+        record.upstream = Some(took);
+        let (answered, lease) = sent?;
+        self.metrics().upstream_nanoseconds(nanoseconds(took));
+        let (mut parts, incoming) = answered.into_parts();
+        response::check_framing(&parts)?;
+        let outline = response::Outline {
+            url,
+            strip: live.origins.prefix_mode != PrefixMode::Keep,
         };
-        if answer_head.status == 101 {
-            connection.keep_alive = false;
-            response_head::write_switching(connection.out.buffer(), params, &answer_head);
-            drop(answer_head);
-            let ended = tunnel::run(connection, &mut upstream, params.tunnel_timeout).await;
-            connection.abort = ended == tunnel::Ended::Broken;
-            return Ok(outcome);
+        (record.verdict, record.status) = (verdict, parts.status.as_u16());
+        if parts.status != StatusCode::SWITCHING_PROTOCOLS {
+            response::rewrite(&mut parts, params, &outline);
+            return Ok(response::with_body(
+                parts,
+                &method,
+                incoming,
+                lease,
+                &current.pool,
+                caller,
+            ));
         }
-
-        connection.begin_answer();
-        let to_head = way.head.method() == b"HEAD";
-        let answer_framing = framing::response(&answer_head, to_head)
-            .map_err(|error| Fault::BrokenAnswer(error.to_string().into()))?;
-        let delivery = response_head::delivery(answer_framing, connection.version);
-        connection.keep_alive &=
-            delivery != Delivery::UntilClose && connection.body.is_done() && !self.is_draining();
-        let outline = response_head::Outline {
-            url: way.call.url,
-            strip: way.live.origins.prefix_mode != PrefixMode::Keep,
-            version: connection.version,
-            keep_alive: connection.keep_alive,
+        let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
+            let reason = "101 (Switching Protocols) that nobody asked for".into();
+            return Err(Fault::BrokenAnswer(reason).into());
         };
-        response_head::write(
-            connection.out.buffer(),
-            params,
-            &outline,
-            &answer_head,
-            delivery,
-        );
-        let delivered = relay::answer(
-            connection,
-            &mut upstream,
-            &mut sending,
-            answer_framing,
-            delivery == Delivery::Chunked,
-        )
-        .await;
-        match delivered {
-            Delivered::Whole => {
-                if relay::is_reusable(&answer_head, answer_framing, &upstream, sending) {
-                    current.upstream.keep(upstream, way.laps.last());
-                }
-                Ok(outcome)
-            }
-            Delivered::Broken => {
-                tracing::warn!(status = answer_head.status, "the API broke off its answer");
-                connection.keep_alive = false;
-                connection.abort = true;
-                Ok(Outcome {
-                    verdict: Verdict::BadGateway,
-                    ..outcome
-                })
-            }
-            Delivered::CallerGone => {
-                connection.keep_alive = false;
-                connection.abort = true;
-                Ok(Outcome {
-                    verdict: Verdict::Aborted,
-                    ..outcome
-                })
-            }
-        }
+        handshake.check(&parts)?;
+        let upstream = http1.into_wire().await;
+        let upstream = upstream.map_err(|error| Fault::BrokenAnswer(error.to_string().into()))?;
+        let idle = params.tunnel_timeout;
+        let under_way = record.under_way.take();
+        caller.switch(Box::new(move |wire, stalled| {
+            Box::pin(async move {
+                tunnel::run(wire, upstream, idle, stalled).await;
+                drop(under_way);
+            })
+        }));
+        response::rewrite_switching(&mut parts, params, &outline);
+        Ok(Response::from_parts(parts, ResponseBody::none()))
     }
 }
-
-/// A request to the API.
-struct Request<'r, C: Fn() -> Buffer> {
-    /// Its head, and what there is of its body.
-    first: Buffer,
-    /// Makes the same again, where it has no other body.
-    again: &'r C,
-    /// How the rest of its body goes on.
-    streamed: Framing,
-    /// The handshake that it begins.
-    upgrade: Option<&'r Handshake>,
-}
-
-/// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the answer
-/// and a second sending can do no harm.
-async fn exchange<C: Fn() -> Buffer>(
-    pool: &Upstream,
-    way: &Way<'_>,
-    connection: &mut Connection,
-    request: Request<'_, C>,
-) -> Result<
-    (
-        UpstreamConnection,
-        Sending,
-        crate::http1::head::ResponseHead,
-    ),
-    Failure,
-> {
-    let repeatable = request.streamed == Framing::None
-        && connection.framing == Framing::None
-        && matches!(
-            way.head.method(),
-            b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE"
-        );
-    let mut kept = pool.reuse(way.laps.last());
-    let mut first = Some(request.first);
-    loop {
-        let mut upstream = match kept.take() {
-            Some(upstream) => upstream,
-            None => Box::pin(pool.connect()).await?,
-        };
-        let bytes = first.take().unwrap_or_else(request.again);
-        upstream.out.set(bytes);
-        let mut sending = Sending::new(request.streamed);
-        let limits = &way.live.limits.head;
-        let limits = HeadLimits {
-            head_bytes: limits.head_bytes.max(ANSWER_HEAD_BYTES),
-            ..*limits
-        };
-        let answer = relay::request(
-            connection,
-            &mut upstream,
-            &mut sending,
-            &limits,
-            way.live.forward.response_timeout,
-            request.upgrade,
-        )
-        .await;
-        match answer {
-            Ok(head) => return Ok((upstream, sending, head)),
-            Err(NoAnswer::ClosedUnanswered) if upstream.reused && repeatable => {}
-            Err(NoAnswer::ClosedUnanswered) => {
-                let reason = "the connection ended before an answer".into();
-                return Err(Fault::BrokenAnswer(reason).into());
-            }
-            Err(NoAnswer::Failed(failure)) => return Err(failure),
-        }
-    }
-}
-
-/// An answer's head may be so large at least, whatever the bound of callers' heads.
-const ANSWER_HEAD_BYTES: usize = 64 * 1024;

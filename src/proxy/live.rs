@@ -4,12 +4,12 @@ use crate::{
     endpoints::Endpoints,
     forward::{
         self,
-        upstream::{self},
+        pool,
     },
     parse::origin::Origins,
     policy::{operations::Operations, rate::ConsumerRate},
     route::{self},
-    server::connection::Limits,
+    server::caller::Limits,
 };
 
 /// Everything a request needs that a reload may change; swapped whole.
@@ -33,7 +33,7 @@ pub struct Live {
     /// What becomes of heads.
     pub forward: forward::Params,
     /// How to connect to the API.
-    pub upstream: upstream::Params,
+    pub upstream: pool::Params,
     /// The realm of challenges.
     pub realm: String,
     /// A log line for each request.

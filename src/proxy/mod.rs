@@ -4,6 +4,7 @@ mod exchange;
 mod laps;
 mod live;
 mod permission;
+mod record;
 
 use std::{
     cell::RefCell,
@@ -16,24 +17,28 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use http::{HeaderValue, Request, Response, header, request::Parts};
+use http_body::Body as _;
 use tokio::sync::Notify;
 
 use crate::{
     endpoints::Call,
-    forward::{
-        relay::{self},
-        upstream::Upstream,
-    },
-    http1::head::RequestHead,
+    fields::{all, named_by_connection},
+    forward::pool::Pool,
     parse::{
-        signed::{self},
+        signed::{Collected, is_form},
         target::{self, Target},
     },
-    policy::{conventions, permit::Permit},
+    policy::conventions,
     refusal::{Failure, Refusal},
-    respond::{self, Answer, Format},
+    respond::{self, Format},
     route::{self, Route},
-    server::connection::{Connection, Handler, Limits},
+    server::{
+        caller::{Limits, Peer},
+        connection::Handler,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    },
     telemetry::{
         lines::ACCESS,
         metrics::{Metrics, Verdict},
@@ -42,7 +47,10 @@ use crate::{
 };
 
 pub use self::live::{Conventions, Live};
-use self::{laps::Laps, permission::Way};
+use self::{
+    permission::Way,
+    record::{Record, UnderWay},
+};
 
 /// What the workers share.
 pub struct Shared {
@@ -76,59 +84,15 @@ pub struct Worker {
 /// The live configuration as one worker uses it.
 struct Current {
     live: Arc<Live>,
-    upstream: Upstream,
+    pool: Rc<Pool>,
 }
 
 impl Current {
     fn of(shared: &Shared) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
-        let upstream = Upstream::new(live.upstream.clone());
-        (generation, Rc::new(Self { live, upstream }))
-    }
-}
-
-/// What is told about a request once it is answered.
-struct Outcome {
-    verdict: Verdict,
-    status: u16,
-    /// As whom it went to the API, if it did.
-    permit: Option<Permit>,
-    upstream: Option<Duration>,
-}
-
-impl Outcome {
-    const fn of(verdict: Verdict, status: u16) -> Self {
-        Self {
-            verdict,
-            status,
-            permit: None,
-            upstream: None,
-        }
-    }
-}
-
-/// A request that is being served, among all workers'.
-struct UnderWay<'c> {
-    counter: &'c AtomicUsize,
-    count: usize,
-}
-
-impl<'c> UnderWay<'c> {
-    fn begin(counter: &'c AtomicUsize) -> Self {
-        let count = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { counter, count }
-    }
-
-    /// How many there were when this one began, itself among them.
-    const fn count(&self) -> usize {
-        self.count
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.counter.fetch_sub(1, Ordering::Relaxed);
+        let pool = Rc::new(Pool::new(live.upstream.clone()));
+        (generation, Rc::new(Self { live, pool }))
     }
 }
 
@@ -144,9 +108,9 @@ impl Worker {
         }
     }
 
-    /// Lets go of connections to the API that are no longer of use.
+    /// Closes connections to the API that are no longer of use.
     pub fn tidy(&self) {
-        self.current().upstream.tidy();
+        self.current().pool.tidy();
     }
 
     fn current(&self) -> Rc<Current> {
@@ -159,38 +123,33 @@ impl Worker {
     }
 
     /// The straight way.
-    async fn answer(
+    async fn pass(
         &self,
         current: &Current,
-        connection: &mut Connection,
-        head: &RequestHead,
-        laps: &Laps,
-    ) -> Result<Outcome, Failure> {
+        parts: Parts,
+        mut body: RequestBody,
+        record: &mut Record,
+    ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
-        // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
-        let method = head.method();
-        if method.eq_ignore_ascii_case(b"CONNECT") || method.eq_ignore_ascii_case(b"TRACE") {
-            return Err(Refusal::MethodNotAllowed {
-                allow: KNOWN_METHODS.to_owned(),
-            }
-            .into());
-        }
-        let target = Target::parse(head.target())
-            .map_err(|error| Refusal::Malformed(error.to_string().into()))?;
+        let caller = Rc::clone(body.caller());
+        let named = check_shape(&parts, body.caller().limits().target_bytes)?;
+        let target = Target::of(&parts.uri).map_err(malformed)?;
         let received = live
             .origins
-            .receive(head, &target, connection.peer)
+            .receive(&parts, &target, body.caller().peer)
             .map_err(Refusal::from)?;
         match route::route(&live.route, &live.origins, &received, &target)? {
             Route::Endpoint(endpoint) => {
                 let call = Call {
-                    head,
+                    parts: &parts,
                     target: &target,
                     received: &received,
                 };
                 // Boxed: calls to the API need not carry the room that pages take.
-                let answer = Box::pin(live.endpoints.answer(endpoint, &call, connection)).await?;
-                self.send(connection, head, &answer).await
+                let answer =
+                    Box::pin(live.endpoints.answer(endpoint, &call, &mut body)).await?;
+                (record.verdict, record.status) = (answer.verdict, answer.status);
+                Ok(answer.into_response(&parts.method))
             }
             Route::Api(call) => {
                 if !live.forward.api_path.is_empty() && target::climbs(call.path) {
@@ -199,78 +158,57 @@ impl Worker {
                     );
                 }
                 check_conventions(live, call.path)?;
-                let found = live.operations.find(call.path, head.method())?;
-                let mut collected = signed::collect(head, &target, connection).await?;
+                let method = parts.method.as_str().as_bytes();
+                let found = live.operations.find(call.path, method)?;
+                let mut collected = Collected::of(&parts.headers, &target)?;
+                if !body.is_end_stream() && is_form(&parts.headers)? {
+                    collected.hold_form(body.read_whole().await?);
+                }
                 let way = Way {
                     live,
-                    head,
+                    parts: &parts,
                     target: &target,
                     received: &received,
                     call,
                     found,
-                    laps,
+                    laps: &record.laps,
+                    peer: body.caller().peer.address,
                 };
-                let permit = self.permit(&way, &mut collected, connection).await?;
-                self.forward(current, &way, permit, collected, connection)
-                    .await
+                let permit = self.permit(&way, &mut collected, &mut body).await?;
+                let outgoing = way.outgoing(named, permit, collected, body)?;
+                self.forward(current, &caller, parts, outgoing, record).await
             }
         }
-    }
-
-    /// Sends an answer of our own.
-    async fn send(
-        &self,
-        connection: &mut Connection,
-        head: &RequestHead,
-        answer: &Answer,
-    ) -> Result<Outcome, Failure> {
-        connection.keep_alive &= connection.body.is_done() && !self.is_draining();
-        let to_head = head.method() == b"HEAD";
-        answer.write(
-            connection.out.buffer(),
-            to_head,
-            connection.keep_alive,
-            connection.version,
-        );
-        connection.flush().await.map_err(relay::caller_gone)?;
-        Ok(Outcome::of(answer.verdict, answer.status))
     }
 
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
         self.shared.metrics.worker(self.index)
     }
+}
 
-    /// Counts and logs an answered request.
-    fn record(
-        &self,
-        live: &Live,
-        connection: &Connection,
-        head: &RequestHead,
-        outcome: &Outcome,
-        took: Duration,
-    ) {
-        self.metrics().request(outcome.verdict);
-        self.metrics().request_nanoseconds(nanoseconds(took));
-        if !live.access_log {
-            return;
-        }
-        let permit = outcome.permit.as_ref();
-        let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-        // The path alone: an absolute target may have a name and a password in it.
-        let path = Target::parse(head.target()).map_or(&b"-"[..], |target| target.path);
-        tracing::info!(
-            target: ACCESS,
-            method = %String::from_utf8_lossy(head.method()),
-            path = %String::from_utf8_lossy(path),
-            status = outcome.status,
-            verdict = outcome.verdict.as_str(),
-            consumer = permit.and_then(Permit::consumer).map(tracing::field::display),
-            user = permit.and_then(Permit::user).map(tracing::field::display),
-            peer = connection.peer.address.map(tracing::field::display),
-            ms = milliseconds(took),
-            upstream_ms = outcome.upstream.map(milliseconds),
-        );
+/// Checks what HTTP has to say of any request; the fields that `Connection` names.
+fn check_shape(parts: &Parts, target_bytes: usize) -> Result<Vec<http::HeaderName>, Refusal> {
+    // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
+    let method = parts.method.as_str();
+    if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
+        return Err(Refusal::MethodNotAllowed {
+            allow: KNOWN_METHODS.to_owned(),
+        });
     }
+    let target = parts.uri.path_and_query();
+    if target.is_some_and(|target| target.as_str().len() > target_bytes) {
+        return Err(Refusal::TargetTooLong);
+    }
+    if all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Refusal::Malformed(
+            "an expectation other than 100-continue".into(),
+        ));
+    }
+    named_by_connection(&parts.headers).map_err(malformed)
+}
+
+fn malformed(error: impl std::error::Error) -> Refusal {
+    Refusal::Malformed(error.to_string().into())
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -317,49 +255,52 @@ impl Handler for Worker {
         self.metrics().connection_closed();
     }
 
-    async fn handle(&self, connection: &mut Connection, head: RequestHead) {
-        let laps = Laps::begin();
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
-        let under_way = UnderWay::begin(&self.shared.under_way);
-        let answered = if under_way.count() > current.live.concurrent_requests {
+        let (parts, body) = request.into_parts();
+        let (under_way, count) = UnderWay::begin(&self.shared);
+        let peer = body.caller().peer.address;
+        let mut record = Record::begin(&self, &current, &parts, peer, under_way);
+        let format = Format::preferred_by(&parts.headers);
+        let method = parts.method.clone();
+        let answered = if count > current.live.concurrent_requests {
             Err(Refusal::Busy.into())
         } else {
-            self.answer(&current, connection, &head, &laps).await
+            self.pass(&current, parts, body, &mut record).await
         };
-        let outcome = match answered {
-            Ok(outcome) => Ok(outcome),
-            Err(Failure::CallerGone) => Err(Failure::CallerGone),
+        let response = match answered {
+            Ok(response) => response,
+            Err(Failure::CallerGone) => return Err(Gone),
             Err(failure) => {
                 let request_id = log_failure(&failure);
-                // Whoever sends what two recipients could read differently may have sent more of it.
-                let malformed = matches!(failure, Failure::Refusal(Refusal::Malformed(_)));
-                connection.keep_alive &= !malformed;
-                let format = Format::preferred_by(&head);
                 let answer = respond::failure(&failure, &current.live.realm, format, &request_id);
-                self.send(connection, &head, &answer).await
+                (record.verdict, record.status) = (answer.verdict, answer.status);
+                let mut response = answer.into_response(&method);
+                // Whoever sends what two recipients could read differently may have sent more of it.
+                if matches!(failure, Failure::Refusal(Refusal::Malformed(_))) {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
+                response
             }
         };
-        let outcome = outcome.unwrap_or_else(|_| {
-            connection.keep_alive = false;
-            Outcome::of(Verdict::Aborted, 0)
-        });
-        drop(under_way);
-        laps.lap();
-        connection.idle_since = laps.last();
-        self.record(&current.live, connection, &head, &outcome, laps.whole());
+        Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
     }
 
-    async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
-        let current = self.current();
-        let failure = Failure::Refusal(refusal);
-        let answer = respond::failure(&failure, &current.live.realm, Format::Form, "");
-        answer.write(connection.out.buffer(), false, false, connection.version);
-        let _ = connection.flush().await;
-        self.metrics().request(answer.verdict);
-        if current.live.access_log {
+    fn rejected(&self, peer: Peer, status: u16, reason: &str) {
+        let verdict = match status {
+            408 => Verdict::RequestTimeout,
+            431 => Verdict::HeadersTooLarge,
+            _ => Verdict::BadRequest,
+        };
+        self.metrics().request(verdict);
+        if self.current().live.access_log {
             tracing::info!(
-                target: ACCESS, status = answer.status, verdict = answer.verdict.as_str(),
-                peer = connection.peer.address.map(tracing::field::display), reason = %failure,
+                target: ACCESS, status, verdict = verdict.as_str(),
+                peer = peer.address.map(tracing::field::display), reason,
             );
         }
     }

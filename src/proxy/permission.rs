@@ -1,10 +1,22 @@
 //! From a call's parameters to the permit to forward it, as the kind of caller that its credentials make it.
 
+use std::net::IpAddr;
+
+use http::{Method, header, request::Parts};
+use http_body::Body as _;
+
 use crate::{
-    http1::{head::RequestHead, name::Name},
-    oauth::ProtocolParameter,
+    endpoints::page::SEC_FETCH_SITE,
+    fields::{all, single},
+    forward::{
+        body::UpstreamBody,
+        credentials,
+        request::{self, Origin},
+        websocket::Handshake,
+    },
+    oauth::{Place, ProtocolParameter},
     parse::{
-        origin::Received,
+        origin::{PublicUrl, Received},
         signed::{Collected, SignedRequest},
         target::Target,
     },
@@ -12,23 +24,37 @@ use crate::{
     refusal::{Failure, Refusal},
     respond::{self, Format},
     route::ApiCall,
-    server::connection::Connection,
+    server::request::RequestBody,
 };
 
 use super::{Live, Worker, laps::Laps, nanoseconds};
 
 /// A call on its way to the API.
-pub(super) struct Way<'r> {
-    pub(super) live: &'r Live,
-    pub(super) head: &'r RequestHead,
+pub(super) struct Way<'o, 'r> {
+    pub(super) live: &'o Live,
+    pub(super) parts: &'r Parts,
     pub(super) target: &'r Target<'r>,
     pub(super) received: &'r Received<'r>,
-    pub(super) call: ApiCall<'r>,
-    pub(super) found: Found<'r>,
+    pub(super) call: ApiCall<'o, 'r>,
+    pub(super) found: Found<'o>,
     pub(super) laps: &'r Laps,
+    pub(super) peer: Option<IpAddr>,
 }
 
-impl Way<'_> {
+/// A permitted call, and what becomes of it.
+pub(super) struct Outgoing<'o> {
+    pub(super) permit: Permit,
+    pub(super) body: UpstreamBody,
+    pub(super) origin: Origin,
+    pub(super) outline: request::Outline,
+    pub(super) handshake: Option<Handshake>,
+    /// The public URL of the request.
+    pub(super) url: &'o PublicUrl,
+    /// The caller did not have to prove anything: whatever was waited for, it was not the API.
+    pub(super) unsigned: bool,
+}
+
+impl<'o> Way<'o, '_> {
     /// The path for which the call was signed.
     fn signed_path(&self) -> std::borrow::Cow<'_, [u8]> {
         if self.call.restored_prefix.is_empty() {
@@ -39,21 +65,78 @@ impl Way<'_> {
                 .into()
         }
     }
+
+    /// What goes to the API of a permitted call, its credentials taken out.
+    pub(super) fn outgoing(
+        &self,
+        named: Vec<http::HeaderName>,
+        permit: Permit,
+        collected: Collected,
+        body: RequestBody,
+    ) -> Result<Outgoing<'o>, Failure> {
+        let params = &self.live.forward;
+        let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+        let strip_in = |place| strip && collected.parameters.has_oauth_name_in(place);
+        let query = self.target.query;
+        let stripped = query
+            .filter(|_| strip_in(Place::Query))
+            .and_then(credentials::strip);
+        let in_body = strip_in(Place::Body);
+        let handshake = match self.found {
+            Found::Operation(operation) if operation.websocket => {
+                Handshake::begun_by(self.parts, !body.is_end_stream())?
+            }
+            _ => None,
+        };
+        let unsigned = !collected.signed;
+        let body = match collected.held {
+            Some(mut held) => {
+                if in_body
+                    && collected.form
+                    && let Some(form) = credentials::strip(&held)
+                {
+                    held.replace(form);
+                }
+                UpstreamBody::Held(bytes::Bytes::from_owner(held))
+            }
+            None if body.is_end_stream() => UpstreamBody::Empty,
+            None => UpstreamBody::Streamed(body),
+        };
+        let sent = self.parts.uri.path_and_query();
+        let target = match (sent, &stripped) {
+            (Some(sent), None) if sent.path().len() == self.call.path.len() => sent.clone(),
+            _ => request::path_and_query(&[self.call.path], stripped.as_deref().or(query))?,
+        };
+        Ok(Outgoing {
+            permit,
+            body,
+            origin: Origin::of(self.received, self.peer)?,
+            outline: request::Outline {
+                target,
+                named,
+                websocket: handshake.is_some(),
+                http2: false,
+            },
+            handshake,
+            url: self.call.url,
+            unsigned,
+        })
+    }
 }
 
 impl Worker {
     /// Proves that the call may pass, as the kind of caller that its credentials make it.
     pub(super) async fn permit(
         &self,
-        way: &Way<'_>,
+        way: &Way<'_, '_>,
         collected: &mut Collected,
-        connection: &mut Connection,
+        body: &mut RequestBody,
     ) -> Result<Permit, Failure> {
         let enforced = match way.found {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod { .. } | Found::Unlisted(_) => None,
         };
-        let outcome = self.permit_enforced(way, collected, connection).await;
+        let outcome = self.permit_enforced(way, collected, body).await;
         if enforced.unwrap_or(way.live.enforce) {
             return outcome;
         }
@@ -81,16 +164,16 @@ impl Worker {
 
     async fn permit_enforced(
         &self,
-        way: &Way<'_>,
+        way: &Way<'_, '_>,
         collected: &mut Collected,
-        connection: &mut Connection,
+        body: &mut RequestBody,
     ) -> Result<Permit, Failure> {
         let operations = &way.live.operations;
         if collected.signed {
             let params = &way.live.endpoints.verify;
-            collected
-                .hold_hashed_body(params.methods, connection)
-                .await?;
+            if collected.needs_body(params.methods)? {
+                collected.held = Some(body.read_whole().await?);
+            }
             let credentials = collected.protocol(params.methods)?.demand(&[])?;
             if credentials.token.is_some_and(<[u8]>::is_empty) {
                 let names = [ProtocolParameter::Token].into_iter().collect();
@@ -98,7 +181,7 @@ impl Worker {
             }
             let path = way.signed_path();
             let request = SignedRequest {
-                method: way.head.method(),
+                method: way.parts.method.as_str().as_bytes(),
                 url: way.call.url,
                 path: &path,
                 query: way.target.query.unwrap_or_default(),
@@ -127,7 +210,7 @@ impl Worker {
             return Ok(permit);
         }
         let pages = &way.live.endpoints.pages;
-        let cookies: Vec<&[u8]> = way.head.fields.all(Name::Cookie).collect();
+        let cookies: Vec<&[u8]> = all(&way.parts.headers, &header::COOKIE).collect();
         if !pages.has_session_cookie(&cookies) {
             return Ok(Permit::for_anonymous(&way.found)?);
         }
@@ -160,20 +243,21 @@ impl Worker {
 }
 
 /// A session opens an operation only to the service's own pages.
-fn check_same_origin(way: &Way<'_>) -> Result<(), Refusal> {
-    let single = |name| way.head.fields.single(name).map_err(|_| Refusal::CrossSite);
+fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Refusal> {
+    let headers = &way.parts.headers;
+    let single = |name| single(headers, name).map_err(|_| Refusal::CrossSite);
     if !way.live.origins.is_base(way.received) {
         return Err(Refusal::CrossSite);
     }
-    match single(Name::SecFetchSite)? {
+    match single(&SEC_FETCH_SITE)? {
         Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(Refusal::CrossSite),
-        None if matches!(way.head.method(), b"GET" | b"HEAD")
-            && !way.head.fields.has(Name::Upgrade) =>
+        None if matches!(way.parts.method, Method::GET | Method::HEAD)
+            && !headers.contains_key(header::UPGRADE) =>
         {
             Ok(())
         }
-        None => match single(Name::Origin)? {
+        None => match single(&header::ORIGIN)? {
             Some(origin) if origin == way.live.origins.base.origin().as_bytes() => Ok(()),
             _ => Err(Refusal::CrossSite),
         },

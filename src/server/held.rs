@@ -55,6 +55,12 @@ impl HeldBody {
     }
 }
 
+impl AsRef<[u8]> for HeldBody {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl Deref for HeldBody {
     type Target = [u8];
 

@@ -21,11 +21,11 @@ use tokio::{
 };
 
 use super::{
-    connection::{Connection, Handler},
-    http2,
-    tls::{self, Tls, refused_certificate},
+    caller::Peer,
+    connection::{self, Handler},
+    tls::{Tls, refused_certificate},
+    wire::Stream,
 };
-use crate::transport::{input::Input, peer::Peer, stream::Stream};
 
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
@@ -202,7 +202,7 @@ pub struct Tcp {
 /// Accepts until `stop` is ready. From then on the kernel lets nobody new in, and who was let in is still accepted: a
 /// listener that is simply closed resets callers whose handshake was under way, with the requests they have written.
 /// Connections go on after it returns.
-pub async fn accept<H: Handler + 'static>(
+pub async fn accept<H: Handler>(
     tcp: Tcp,
     handler: Rc<H>,
     stop: impl Future<Output = ()>,
@@ -280,7 +280,7 @@ fn is_callers(error: &io::Error) -> bool {
     )
 }
 
-fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler: Rc<H>) {
+fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler: Rc<H>) {
     let Some(place) = tcp.bounds.enter(address.ip()) else {
         if tcp.tls.is_none() {
             let _ = stream.try_write(TOO_MANY);
@@ -297,10 +297,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
     };
     let Some(tls) = tcp.tls.as_ref().map(|tls| tls.load_full()) else {
         spawn_local(async move {
-            let limits = handler.limits();
-            Connection::new(Stream::Tcp(stream), peer, limits)
-                .serve(handler)
-                .await;
+            connection::serve(Stream::Tcp(stream), peer, handler).await;
             drop(place);
         });
         return;
@@ -309,14 +306,8 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
     spawn_local(async move {
         match timeout(handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
-                let limits = handler.limits();
-                let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
                 let stream = Stream::Tls(Box::new(stream.into()));
-                if http2 && limits.streams.is_some() {
-                    Box::pin(http2::serve(stream, Input::default(), peer, handler)).await;
-                } else {
-                    Connection::new(stream, peer, limits).serve(handler).await;
-                }
+                connection::serve(stream, peer, handler).await;
             }
             Ok(Err(error)) if refused_certificate(&error) => {
                 tracing::info!(%error, peer = %address, "client certificate refused");
@@ -329,7 +320,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
 }
 
 /// Accepts on a Unix socket until dropped.
-pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: Rc<H>) {
+pub async fn accept_unix<H: Handler>(listener: UnixListener, handler: Rc<H>) {
     let mut pause = Pause::default();
     loop {
         match listener.accept().await {
@@ -341,10 +332,7 @@ pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: 
                         address: None,
                         secure: false,
                     };
-                    let limits = handler.limits();
-                    Connection::new(Stream::Unix(stream), peer, limits)
-                        .serve(handler)
-                        .await;
+                    connection::serve(Stream::Unix(stream), peer, handler).await;
                 });
             }
             Err(error) => pause.wait(&error).await,

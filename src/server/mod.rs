@@ -1,7 +1,14 @@
-//! The side that callers connect to.
+//! The side that callers connect to: listeners, TLS, and hyper's connections with their bounds and deadlines.
 
+pub mod caller;
 pub mod connection;
+pub mod deadline;
+mod guard;
 pub mod held;
 pub mod http2;
 pub mod listener;
+pub mod quiet;
+pub mod request;
+pub mod response;
 pub mod tls;
+pub mod wire;

@@ -2,8 +2,9 @@
 //!
 //! It speaks to the proxy over the network and signs as a consumer does; it has no other way in.
 
-use std::{cell::RefCell, collections::HashMap, net::SocketAddr};
+use std::{cell::RefCell, collections::HashMap, net::SocketAddr, rc::Rc};
 
+use http::{Request, Response, Uri};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -13,16 +14,19 @@ use url::form_urlencoded;
 use super::{Accounts, echo};
 use crate::{
     clock::Clock,
-    http1::head::RequestHead,
     issue::random,
     oauth::{
         BaseString, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey,
         percent, sign,
     },
-    refusal::{Failure, Refusal},
-    respond::{self, Answer, Format},
+    respond::Answer,
     secret::Secret,
-    server::connection::{Connection, Handler, Limits},
+    server::{
+        caller::{Limits, Peer},
+        connection::Handler,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    },
     telemetry::metrics::Verdict,
 };
 
@@ -58,12 +62,10 @@ impl Application {
         }
     }
 
-    async fn answer(&self, head: &RequestHead) -> Result<Answer, Problem> {
-        let target = String::from_utf8_lossy(head.target()).into_owned();
-        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        match path {
+    async fn page(&self, uri: &Uri) -> Result<Answer, Problem> {
+        match uri.path() {
             "/" => self.begin().await,
-            "/callback" => self.finish(query).await,
+            "/callback" => self.finish(uri.query().unwrap_or_default()).await,
             _ => Ok(page(404, "There is no such page", "")),
         }
     }
@@ -237,17 +239,16 @@ impl Handler for Application {
         std::future::pending().await
     }
 
-    async fn handle(&self, connection: &mut Connection, head: RequestHead) {
-        let answer = match self.answer(&head).await {
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
+        let answer = match self.page(request.uri()).await {
             Ok(answer) => answer,
             Err(problem) => page(502, "The service refused", &problem.to_string()),
         };
-        echo::reply(connection, &head, &answer).await;
+        Ok(answer.into_response(request.method()))
     }
 
-    async fn refuse(&self, connection: &mut Connection, refusal: Refusal) {
-        let answer = respond::failure(&Failure::Refusal(refusal), "", Format::Form, "");
-        answer.write(connection.out.buffer(), false, false, connection.version);
-        let _ = connection.flush().await;
-    }
+    fn rejected(&self, _: Peer, _: u16, _: &str) {}
 }

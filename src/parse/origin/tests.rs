@@ -1,18 +1,23 @@
 //! Which public URL a request came by, and who is believed about it.
 
+use http::{HeaderValue, Request};
+
 use super::*;
-use crate::http1::{head::HeadLimits, pool::Buffer};
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_bytes: 8192,
-    head_fields: 50,
-    target_bytes: 4096,
-};
-
-fn head(text: &str) -> RequestHead {
-    let mut bytes = Buffer::take();
-    bytes.extend_from_slice(text.as_bytes());
-    RequestHead::parse(bytes, &LIMITS).expect("a good head")
+/// The head that a text of HTTP/1.1 stands for.
+fn head(text: &str) -> Parts {
+    let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
+    let first: Vec<&str> = lines.next().expect("a request line").split(' ').collect();
+    let mut request = Request::builder().method(first[0]).uri(first[1]);
+    if first[2] == "HTTP/1.0" {
+        request = request.version(Version::HTTP_10);
+    }
+    for line in lines {
+        let (name, value) = line.split_once(':').expect("a field");
+        let value = HeaderValue::from_bytes(value.trim().as_bytes()).expect("a value");
+        request = request.header(name, value);
+    }
+    request.body(()).expect("a request").into_parts().0
 }
 
 fn origins(public: &[PublicUrl], prefix_mode: PrefixMode) -> Origins {
@@ -33,7 +38,7 @@ fn peer(address: &str) -> Peer {
 
 fn received(text: &str, from: &str) -> Result<(String, bool, String), OriginError> {
     let head = head(text);
-    let target = Target::parse(head.target()).expect("a target");
+    let target = Target::of(&head.uri).expect("a target");
     let received = origins(&[], PrefixMode::Strip).receive(&head, &target, peer(from))?;
     let host = String::from_utf8_lossy(received.authority.host).into_owned();
     let address = received

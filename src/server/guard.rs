@@ -17,10 +17,10 @@ use tokio::{
     time::Instant,
 };
 
-use crate::transport::{input::Input, stream::Stream};
+use super::wire::Wire;
 
 /// The client's connection preface (RFC 9113 §3.4).
-pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The allowance: that many frames at once.
 const FULL: f64 = 1_000.0;
@@ -44,17 +44,17 @@ const FRAME_HEAD: usize = 9;
 
 /// What has been counted on a connection.
 #[derive(Debug)]
-pub(super) struct Watch {
-    frames: RefCell<Frames>,
+pub(super) struct Frames {
+    position: RefCell<Position>,
     allowance: Cell<f64>,
     filled: Cell<Instant>,
     unfinished_since: Cell<Option<Instant>>,
 }
 
-impl Default for Watch {
+impl Default for Frames {
     fn default() -> Self {
         Self {
-            frames: RefCell::default(),
+            position: RefCell::default(),
             allowance: Cell::new(FULL),
             filled: Cell::new(Instant::now()),
             unfinished_since: Cell::new(None),
@@ -62,7 +62,7 @@ impl Default for Watch {
     }
 }
 
-impl Watch {
+impl Frames {
     /// Whether more has come than is allowed.
     #[must_use]
     pub(super) fn is_flooded(&self) -> bool {
@@ -79,12 +79,12 @@ impl Watch {
         let now = Instant::now();
         let since = now.duration_since(self.filled.replace(now));
         let mut change = since.as_secs_f64() * PER_SECOND;
-        let mut frames = self.frames.borrow_mut();
-        frames.follow(bytes, |kind, flags, length| {
+        let mut position = self.position.borrow_mut();
+        position.follow(bytes, |kind, flags, length| {
             change += weight(kind, flags, length);
         });
         self.change(change);
-        if frames.is_unfinished() {
+        if position.is_unfinished() {
             if self.unfinished_since.get().is_none() {
                 self.unfinished_since.set(Some(now));
             }
@@ -117,7 +117,7 @@ const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
 
 /// Where in the frames the bytes stand.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct Position {
     preface_left: usize,
     head: [u8; FRAME_HEAD],
     head_length: usize,
@@ -128,7 +128,7 @@ pub(super) struct Frames {
     block_open: bool,
 }
 
-impl Default for Frames {
+impl Default for Position {
     fn default() -> Self {
         Self {
             preface_left: PREFACE.len(),
@@ -141,7 +141,7 @@ impl Default for Frames {
     }
 }
 
-impl Frames {
+impl Position {
     /// Follows the bytes; `frame` gets type, flags and length of each frame that begins among them.
     pub(super) fn follow(&mut self, mut bytes: &[u8], mut frame: impl FnMut(u8, u8, usize)) {
         let skipped = self.preface_left.min(bytes.len());
@@ -182,24 +182,18 @@ impl Frames {
     }
 }
 
-/// A caller's stream with a watch over what it reads.
+/// A caller's stream whose frames are counted.
 #[derive(Debug)]
 pub(super) struct Guarded {
-    stream: Stream,
-    /// What arrived before it was known to be HTTP/2.
-    before: Input,
-    watch: Rc<Watch>,
+    wire: Wire,
+    frames: Rc<Frames>,
 }
 
 impl Guarded {
-    /// Watches a stream, of which `before` has been read already.
+    /// Counts the frames that arrive on `wire`.
     #[must_use]
-    pub(super) const fn new(stream: Stream, before: Input, watch: Rc<Watch>) -> Self {
-        Self {
-            stream,
-            before,
-            watch,
-        }
+    pub(super) const fn new(wire: Wire, frames: Rc<Frames>) -> Self {
+        Self { wire, frames }
     }
 }
 
@@ -210,21 +204,14 @@ impl AsyncRead for Guarded {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.watch.is_flooded() {
+        if this.frames.is_flooded() {
             // Nothing more is read; whoever drives the connection ends it.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let start = buffer.filled().len();
-        let read = if this.before.unread().is_empty() {
-            Pin::new(&mut this.stream).poll_read(context, buffer)
-        } else {
-            let count = this.before.unread().len().min(buffer.remaining());
-            buffer.put_slice(&this.before.unread()[..count]);
-            this.before.consume(count);
-            Poll::Ready(Ok(()))
-        };
-        this.watch.arrived(&buffer.filled()[start..]);
+        let read = Pin::new(&mut this.wire).poll_read(context, buffer);
+        this.frames.arrived(&buffer.filled()[start..]);
         read
     }
 }
@@ -236,19 +223,19 @@ impl AsyncWrite for Guarded {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        let written = Pin::new(&mut this.wire).poll_write(context, bytes);
         if let Poll::Ready(Ok(count)) = written {
-            this.watch.written(count);
+            this.frames.written(count);
         }
         written
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        Pin::new(&mut self.get_mut().wire).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().wire).poll_shutdown(context)
     }
 }
 
@@ -268,8 +255,8 @@ mod tests {
         frame
     }
 
-    fn watched(frames: &[Vec<u8>]) -> Watch {
-        let watch = Watch::default();
+    fn watched(frames: &[Vec<u8>]) -> Frames {
+        let watch = Frames::default();
         watch.arrived(PREFACE);
         for frame in frames {
             watch.arrived(frame);
@@ -337,7 +324,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn knows_when_something_is_incomplete() {
-        let watch = Watch::default();
+        let watch = Frames::default();
         watch.arrived(&PREFACE[..10]);
         assert!(watch.unfinished_since().is_some());
         watch.arrived(&PREFACE[10..]);
@@ -368,7 +355,7 @@ mod tests {
                 bytes.extend(frame(*kind, *flags, payload));
             }
             let mut found = Vec::new();
-            let mut state = Frames::default();
+            let mut state = Position::default();
             let mut rest = &bytes[..];
             for cut in cuts.iter().cycle() {
                 if rest.is_empty() {

@@ -1,0 +1,161 @@
+//! Reading field values of HTTP: lists, tokens and fields that may stand once (RFC 9110 §5).
+
+use http::{HeaderMap, HeaderName, header};
+
+/// A field that may stand once stands twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeated;
+
+/// The values of all lines of a field.
+pub fn all<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    headers
+        .get_all(name)
+        .iter()
+        .map(http::HeaderValue::as_bytes)
+}
+
+/// The value of the only line of a field.
+///
+/// # Errors
+/// [`Repeated`] if there are several lines.
+pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Repeated> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        Err(Repeated)
+    } else {
+        Ok(first.map(http::HeaderValue::as_bytes))
+    }
+}
+
+/// The elements of a comma-separated list without their surrounding white space; empty elements are skipped
+/// (RFC 9110 §5.6.1.2).
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|&byte| byte == b',')
+        .map(trim)
+        .filter(|element| !element.is_empty())
+}
+
+/// `bytes` without the spaces and tabs around it (RFC 9110 §5.6.3: `OWS`).
+#[must_use]
+pub fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// Whether an element of a list field is `element`, in any case.
+#[must_use]
+pub fn lists(headers: &HeaderMap, name: &HeaderName, element: &[u8]) -> bool {
+    all(headers, name)
+        .flat_map(list)
+        .any(|listed| listed.eq_ignore_ascii_case(element))
+}
+
+/// Whether the field is about one connection only and never forwarded (RFC 9110 §7.6.1), the fields that `Connection`
+/// names aside.
+#[must_use]
+pub fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        *name,
+        header::CONNECTION
+            | header::PROXY_AUTHENTICATE
+            | header::PROXY_AUTHORIZATION
+            | header::TE
+            | header::TRAILER
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+    ) || matches!(
+        name.as_str(),
+        "keep-alive" | "proxy-connection" | "http2-settings"
+    )
+}
+
+/// Why `Connection` cannot be obeyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// An option is no token.
+    #[error("Connection is malformed")]
+    Malformed,
+    /// The lines are longer than [`MAX_CONNECTION_BYTES`].
+    #[error("Connection is too long")]
+    TooLong,
+}
+
+/// The values of all `Connection` lines of a message together may be that long, in bytes.
+pub const MAX_CONNECTION_BYTES: usize = 1024;
+
+/// The fields that `Connection` names besides `close` and `keep-alive` (RFC 9110 §7.6.1: "an intermediary MUST parse a
+/// received Connection header field before a message is forwarded and, for each connection-option in this field, remove
+/// any header or trailer field(s)").
+///
+/// # Errors
+/// [`ConnectionError`]
+pub fn named_by_connection(headers: &HeaderMap) -> Result<Vec<HeaderName>, ConnectionError> {
+    let mut named = Vec::new();
+    let mut length = 0;
+    for line in all(headers, &header::CONNECTION) {
+        length += line.len();
+        if length > MAX_CONNECTION_BYTES {
+            return Err(ConnectionError::TooLong);
+        }
+        // Nearly every line says only this.
+        if line == b"keep-alive" {
+            continue;
+        }
+        for option in list(line) {
+            let name = HeaderName::from_bytes(option).map_err(|_| ConnectionError::Malformed)?;
+            if !matches!(name.as_str(), "close" | "keep-alive") {
+                named.push(name);
+            }
+        }
+    }
+    Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn splits_lists() {
+        let elements: Vec<&[u8]> = list(b" close ,, x-a\t,").collect();
+        assert_eq!(elements, [&b"close"[..], b"x-a"]);
+    }
+
+    #[test]
+    fn reads_every_connection_line() {
+        let mut headers = HeaderMap::new();
+        for line in ["x-a, keep-alive", "keep-alive", "close,X-B"] {
+            headers.append(header::CONNECTION, HeaderValue::from_static(line));
+        }
+        let named = named_by_connection(&headers).expect("tokens");
+        assert_eq!(named, ["x-a", "x-b"]);
+        assert!(lists(&headers, &header::CONNECTION, b"CLOSE"));
+        assert!(!lists(&headers, &header::CONNECTION, b"x-c"));
+        assert_eq!(single(&headers, &header::CONNECTION), Err(Repeated));
+        assert_eq!(single(&headers, &header::HOST), Ok(None));
+    }
+
+    #[test]
+    fn rejects_a_connection_that_cannot_be_obeyed() {
+        let named = |line: String| {
+            let mut headers = HeaderMap::new();
+            let value = HeaderValue::try_from(line).expect("a value");
+            headers.append(header::CONNECTION, value.clone());
+            headers.append(header::CONNECTION, value);
+            named_by_connection(&headers)
+        };
+        assert_eq!(named("a b".to_owned()), Err(ConnectionError::Malformed));
+        let half = "a,".repeat(MAX_CONNECTION_BYTES / 4);
+        assert!(named(half.clone()).is_ok());
+        assert_eq!(named(half + ","), Err(ConnectionError::TooLong));
+    }
+}

@@ -1,0 +1,301 @@
+//! Connections to the API: opened, kept by the worker that opened them, and used again.
+//!
+//! A connection over HTTP/1.1 is driven by whoever uses it, and while it is kept by nobody. One over HTTP/2 serves all
+//! requests of its worker at once, and a task of its own drives it.
+
+use std::{
+    cell::RefCell,
+    io,
+    path::PathBuf,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hyper::{
+    client::conn::{http1, http2},
+    rt::Executor,
+};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::{
+    net::{TcpStream, UnixStream, lookup_host},
+    task::spawn_local,
+    time::{Instant, timeout},
+};
+use tokio_rustls::TlsConnector;
+
+use super::body::UpstreamBody;
+use crate::{
+    refusal::Fault,
+    server::{
+        quiet::Quiet,
+        wire::{Stream, Watch, Wire},
+    },
+};
+
+/// Where the API is.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// A host, resolved anew for each connection, and a port.
+    Tcp(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// How to connect to the API.
+#[derive(Clone)]
+pub struct Params {
+    /// Where it is.
+    pub address: Address,
+    /// With TLS: the configuration and the name that its certificate must have.
+    pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
+    /// HTTP/2: where ALPN agrees, and without TLS by prior knowledge.
+    pub http2: bool,
+    /// For resolving, connecting and the TLS handshake together.
+    pub connect_timeout: Duration,
+    /// How long an unused connection is kept.
+    pub idle_timeout: Duration,
+    /// How many unused ones are kept.
+    pub max_idle: usize,
+}
+
+/// The head of a response may have so many bytes.
+const HEAD_BYTES: usize = 64 * 1024;
+/// Of one response over HTTP/2 so much may be on its way to us and not yet passed on, in bytes.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// Of all of a connection together.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// A connection over HTTP/1.1.
+pub struct Http1 {
+    pub(super) sender: http1::SendRequest<UpstreamBody>,
+    connection: http1::Connection<TokioIo<Wire>, UpstreamBody>,
+    /// The connection has come to its end and is not to be polled any more.
+    over: bool,
+    quiet: Quiet,
+    pub(super) watch: Rc<Watch>,
+    /// It has served a request before: it may have been closed at the other end in the meantime.
+    pub(super) reused: bool,
+}
+
+/// A connection to the API while it serves a request.
+pub enum Lease {
+    /// The whole connection.
+    Http1(Box<Http1>),
+    /// A place on it.
+    Http2(http2::SendRequest<UpstreamBody>),
+}
+
+impl Lease {
+    /// Drives the connection and then polls what depends on it.
+    pub fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let Self::Http1(http1) = self else {
+            return poll(context);
+        };
+        let Http1 {
+            connection,
+            over,
+            quiet,
+            ..
+        } = &mut **http1;
+        quiet.poll(context, |context| {
+            if !*over {
+                *over = Pin::new(&mut *connection).poll(context).is_ready();
+            }
+            poll(context)
+        })
+    }
+}
+
+impl Http1 {
+    /// Whether the connection is there for another request: nothing is under way, and nothing has arrived, neither an end
+    /// nor bytes that belong to no request.
+    fn is_free(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        if !self.over {
+            self.over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
+        }
+        !self.over && !self.watch.has_refused() && self.sender.is_ready()
+    }
+
+    /// The stream of a connection that has switched to another protocol.
+    ///
+    /// # Errors
+    /// hyper's.
+    pub async fn into_wire(mut self) -> hyper::Result<Wire> {
+        if !self.over {
+            std::future::poll_fn(|context| Pin::new(&mut self.connection).poll(context)).await?;
+        }
+        let parts = self.connection.into_parts();
+        let mut wire = parts.io.into_inner();
+        wire.unread(parts.read_buf);
+        Ok(wire)
+    }
+}
+
+/// One worker's connections to the API.
+pub struct Pool {
+    params: Params,
+    idle: RefCell<Vec<(Box<Http1>, Instant)>>,
+    http2: RefCell<Option<http2::SendRequest<UpstreamBody>>>,
+}
+
+/// Runs what hyper makes of HTTP/2 on the worker itself.
+#[derive(Debug, Clone, Copy)]
+struct OnWorker;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for OnWorker {
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}
+
+impl Pool {
+    /// A pool without connections.
+    #[must_use]
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            idle: RefCell::default(),
+            http2: RefCell::default(),
+        }
+    }
+
+    /// Whether requests are to be written as HTTP/2 has them.
+    #[must_use]
+    pub const fn speaks_http2(&self) -> bool {
+        self.params.http2
+    }
+
+    /// The most recently used connection that is still open, if there is any.
+    pub fn reuse(&self) -> Option<Lease> {
+        if let Some(sender) = &*self.http2.borrow()
+            && sender.is_ready()
+        {
+            return Some(Lease::Http2(sender.clone()));
+        }
+        let mut idle = self.idle.borrow_mut();
+        while let Some((mut connection, since)) = idle.pop() {
+            if since.elapsed() < self.params.idle_timeout && connection.is_free() {
+                return Some(Lease::Http1(connection));
+            }
+        }
+        None
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
+    pub async fn connect(&self) -> Result<Lease, Fault> {
+        let connected = timeout(self.params.connect_timeout, async {
+            let stream = self.open().await?;
+            self.greet(stream).await.map_err(io::Error::other)
+        });
+        connected
+            .await
+            .map_err(|_| Fault::ApiTooSlow)?
+            .map_err(Fault::Unreachable)
+    }
+
+    async fn open(&self) -> io::Result<Stream> {
+        let (host, port) = match &self.params.address {
+            Address::Unix(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
+            Address::Tcp(host, port) => (host.as_str(), *port),
+        };
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in lookup_host((host, port)).await? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    let Some((config, name)) = &self.params.tls else {
+                        return Ok(Stream::Tcp(stream));
+                    };
+                    let connector = TlsConnector::from(Arc::clone(config));
+                    let stream = connector.connect(name.clone(), stream).await?;
+                    return Ok(Stream::Tls(Box::new(stream.into())));
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn greet(&self, stream: Stream) -> hyper::Result<Lease> {
+        let speaks_http2 = match &stream {
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            _ => self.params.http2,
+        };
+        let wire = Wire::new(stream, Bytes::new());
+        if speaks_http2 {
+            let (sender, connection) = http2::Builder::new(OnWorker)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .handshake(TokioIo::new(wire))
+                .await?;
+            spawn_local(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "an HTTP/2 connection to the API broke off");
+                }
+            });
+            *self.http2.borrow_mut() = Some(sender.clone());
+            return Ok(Lease::Http2(sender));
+        }
+        let wire = wire.writing_in_vain();
+        let watch = wire.watch();
+        let (sender, connection) = http1::Builder::new()
+            .preserve_header_case(true)
+            .title_case_headers(true)
+            .max_buf_size(HEAD_BYTES)
+            .writev(false)
+            .handshake(TokioIo::new(wire))
+            .await?;
+        Ok(Lease::Http1(Box::new(Http1 {
+            sender,
+            connection,
+            over: false,
+            quiet: Quiet::default(),
+            watch,
+            reused: false,
+        })))
+    }
+
+    /// Keeps a connection for the next request, if it can serve another; the one unused for longest makes room.
+    pub fn give_back(&self, lease: Lease) {
+        let Lease::Http1(mut connection) = lease else {
+            return;
+        };
+        if self.params.max_idle == 0 || !connection.sender.is_ready() && !connection.is_free() {
+            return;
+        }
+        connection.reused = true;
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() >= self.params.max_idle {
+            idle.remove(0);
+        }
+        idle.push((connection, Instant::now()));
+    }
+
+    /// Closes connections that were unused for too long or were closed at the other end.
+    pub fn tidy(&self) {
+        self.idle.borrow_mut().retain_mut(|(connection, since)| {
+            since.elapsed() < self.params.idle_timeout && connection.is_free()
+        });
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool")
+            .field("address", &self.params.address)
+            .finish_non_exhaustive()
+    }
+}

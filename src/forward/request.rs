@@ -1,0 +1,314 @@
+//! The head of the request that the API sees: the caller's own, changed in place.
+
+use std::{borrow::Cow, net::IpAddr};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Version, header,
+    request::Parts,
+    uri::{self, PathAndQuery, Uri},
+};
+use http_body::Body as _;
+
+use super::{HostMode, Params, body::UpstreamBody};
+use crate::{
+    fields::{all, is_hop_by_hop, trim},
+    parse::origin::{
+        Authority, Received, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+    },
+    policy::{operations::Kind, permit::Permit},
+    refusal::Fault,
+};
+
+
+/// What was received, as the fields that tell the API of it.
+#[derive(Debug)]
+pub struct Origin {
+    authority: HeaderValue,
+    secure: bool,
+    trusted: bool,
+    /// The address of the other end, for `X-Forwarded-For`.
+    peer: Option<IpAddr>,
+}
+
+impl Origin {
+    /// Keeps what of `received` the API is told.
+    ///
+    /// # Errors
+    /// [`Fault::Internal`]: a host that has been checked is always a field value.
+    pub fn of(received: &Received<'_>, peer: Option<IpAddr>) -> Result<Self, Fault> {
+        Ok(Self {
+            authority: authority(&received.authority)?,
+            secure: received.secure,
+            trusted: received.trusted,
+            peer,
+        })
+    }
+}
+
+fn authority(authority: &Authority<'_>) -> Result<HeaderValue, Fault> {
+    match authority.port {
+        None => value(authority.host.to_vec()),
+        Some(port) => value([authority.host, b":", port.to_string().as_bytes()].concat()),
+    }
+}
+
+/// What becomes of the request besides its fields.
+#[derive(Debug)]
+pub struct Outline {
+    /// Path and query to ask for, without the API's own path in front.
+    pub target: PathAndQuery,
+    /// The fields that `Connection` names.
+    pub named: Vec<HeaderName>,
+    /// A WebSocket handshake goes on.
+    pub websocket: bool,
+    /// The API is spoken to in HTTP/2.
+    pub http2: bool,
+}
+
+/// Makes the head that the API sees of the one that came.
+///
+/// # Errors
+/// [`Fault::Internal`] if a name or target that has been checked is none after all.
+pub fn rewrite(
+    parts: &mut Parts,
+    params: &Params,
+    origin: &Origin,
+    outline: &Outline,
+    body: &UpstreamBody,
+    permit: &Permit,
+) -> Result<(), Fault> {
+    let host = match &params.host {
+        HostMode::Public => origin.authority.clone(),
+        HostMode::Fixed(host) => host.clone(),
+    };
+    parts.uri = target(params, outline, &host)?;
+    parts.version = if outline.http2 {
+        Version::HTTP_2
+    } else {
+        Version::HTTP_11
+    };
+    let had_length = parts.headers.contains_key(header::CONTENT_LENGTH);
+    let forwarded_for = params
+        .forwarded
+        .then(|| forwarded_for(&parts.headers, origin))
+        .flatten();
+    let headers = &mut parts.headers;
+    drop_fields(headers, params, origin, &outline.named, permit);
+    cookies(headers, params);
+    if outline.http2 {
+        headers.remove(header::HOST);
+    } else {
+        headers.insert(header::HOST, host);
+        length(headers, body, had_length);
+    }
+    if outline.websocket {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    }
+    if params.forwarded {
+        if let Some(addresses) = forwarded_for {
+            headers.insert(&X_FORWARDED_FOR, value(addresses)?);
+        }
+        let scheme = if origin.secure { "https" } else { "http" };
+        headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
+        headers.insert(&X_FORWARDED_HOST, origin.authority.clone());
+    }
+    identity(headers, params, permit)
+}
+
+/// Puts a path and a query together.
+///
+/// # Errors
+/// [`Fault::Internal`]: parts of a target that has been checked make another.
+pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQuery, Fault> {
+    let mut bytes = path.concat();
+    if let Some(query) = query {
+        bytes.push(b'?');
+        bytes.extend_from_slice(query);
+    }
+    PathAndQuery::from_maybe_shared(Bytes::from(bytes)).map_err(internal)
+}
+
+fn target(params: &Params, outline: &Outline, host: &HeaderValue) -> Result<Uri, Fault> {
+    let target = if params.api_path.is_empty() {
+        outline.target.clone()
+    } else {
+        let query = outline.target.query();
+        path_and_query(&[params.api_path.as_bytes(), outline.target.path().as_bytes()], query.map(str::as_bytes))?
+    };
+    let mut parts = uri::Parts::default();
+    parts.path_and_query = Some(target);
+    if outline.http2 {
+        parts.scheme = Some(if params.secure {
+            uri::Scheme::HTTPS
+        } else {
+            uri::Scheme::HTTP
+        });
+        parts.authority = Some(host.as_bytes().try_into().map_err(internal)?);
+    }
+    Uri::from_parts(parts).map_err(internal)
+}
+
+/// The body is framed anew: by its length where that is known, else by chunks.
+fn length(headers: &mut HeaderMap, body: &UpstreamBody, had_length: bool) {
+    match body.size_hint().exact() {
+        Some(0) if !had_length => {}
+        Some(length) => {
+            headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+        None => {
+            let chunked = HeaderValue::from_static("chunked");
+            headers.insert(header::TRANSFER_ENCODING, chunked);
+        }
+    }
+}
+
+fn drop_fields(
+    headers: &mut HeaderMap,
+    params: &Params,
+    origin: &Origin,
+    named: &[HeaderName],
+    permit: &Permit,
+) {
+    let dropped: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| {
+            // Whoever could have these two taken out would change what the API reads in a body that is signed.
+            let of_the_body = matches!(**name, header::CONTENT_TYPE | header::CONTENT_ENCODING);
+            !passes(params, origin, permit, name) || !of_the_body && named.contains(name)
+        })
+        .cloned()
+        .collect();
+    for name in &dropped {
+        headers.remove(name);
+    }
+}
+
+fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) -> bool {
+    // Names that are known here as well: what is to be dropped is the operator's word.
+    let folded = name.as_str().as_bytes();
+    if params.dropped.contains(folded) {
+        return false;
+    }
+    match *name {
+        header::HOST | header::CONTENT_LENGTH | header::EXPECT => false,
+        header::AUTHORIZATION => match permit.kind() {
+            // Observed: as if this program were not there.
+            None => true,
+            Some(Kind::Consumer | Kind::Application) => params.forward_authorization,
+            // The scheme is another one, or the call would have been a signed one.
+            Some(Kind::Anonymous) => true,
+            Some(Kind::User) => false,
+        },
+        header::FORWARDED => origin.trusted,
+        header::CONTENT_TYPE | header::CONTENT_ENCODING | header::COOKIE => true,
+        _ => match name.as_str() {
+            "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto" => {
+                origin.trusted && !params.forwarded
+            }
+            "x-forwarded-prefix" => origin.trusted,
+            _ => !is_hop_by_hop(name) && !params.lookalikes.contains(folded),
+        },
+    }
+}
+
+/// Takes our own cookies out. Over HTTP/2 a Cookie may come in crumbs, which are put together before they go where
+/// HTTP/1.1 is spoken (RFC 9113 §8.2.3).
+fn cookies(headers: &mut HeaderMap, params: &Params) {
+    let header::Entry::Occupied(mut entry) = headers.entry(header::COOKIE) else {
+        return;
+    };
+    let mut crumbs = entry.iter().map(HeaderValue::as_bytes);
+    let first = crumbs.next().unwrap_or_default();
+    let whole = crumbs.fold(Cow::Borrowed(first), |mut whole, crumb| {
+        whole.to_mut().extend_from_slice(b"; ");
+        whole.to_mut().extend_from_slice(crumb);
+        whole
+    });
+    let without = without_ours(&whole, params);
+    if without.is_none() && matches!(whole, Cow::Borrowed(_)) {
+        return;
+    }
+    let kept = without.unwrap_or_else(|| whole.into_owned());
+    match HeaderValue::try_from(kept) {
+        Ok(cookies) if !cookies.is_empty() => {
+            entry.insert(cookies);
+        }
+        _ => {
+            entry.remove();
+        }
+    }
+}
+
+/// The cookies of one line without our own; `None` if none of ours is among them.
+pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
+    let is_ours = |cookie: &[u8]| {
+        let name = cookie
+            .split(|&byte| byte == b'=')
+            .next()
+            .unwrap_or_default();
+        params.is_own_cookie(trim(name))
+    };
+    let cookies = || value.split(|&byte| byte == b';').map(trim);
+    if !cookies().any(is_ours) {
+        return None;
+    }
+    let kept: Vec<&[u8]> = cookies().filter(|cookie| !is_ours(cookie)).collect();
+    Some(kept.join(&b"; "[..]))
+}
+
+/// The addresses of `X-Forwarded-For`; what a trusted proxy wrote stays in front.
+fn forwarded_for(headers: &HeaderMap, origin: &Origin) -> Option<Vec<u8>> {
+    let peer = origin.peer?.to_canonical().to_string();
+    let mut addresses = Vec::new();
+    if origin.trusted {
+        for hops in all(headers, &X_FORWARDED_FOR) {
+            addresses.extend_from_slice(hops);
+            addresses.extend_from_slice(b", ");
+        }
+    }
+    addresses.extend_from_slice(peer.as_bytes());
+    Some(addresses)
+}
+
+/// The identity headers, and only ours: callers' copies in any spelling have been dropped.
+fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result<(), Fault> {
+    let Some(kind) = permit.kind() else {
+        return Ok(());
+    };
+    let names = &params.identity;
+    if let Some(user) = permit.user() {
+        headers.insert(&names.user, value(user.as_str())?);
+    }
+    if let Some(consumer) = permit.consumer() {
+        headers.insert(&names.consumer, value(consumer.as_str())?);
+    }
+    if matches!(kind, Kind::Consumer | Kind::Application) {
+        let mut permissions = String::new();
+        for permission in permit.permissions() {
+            if !permissions.is_empty() {
+                permissions.push(' ');
+            }
+            permissions.push_str(permission.as_str());
+        }
+        headers.insert(&names.permissions, value(permissions)?);
+    }
+    let kind = HeaderValue::from_static(kind.as_str());
+    headers.insert(&names.kind, kind);
+    Ok(())
+}
+
+fn value<T>(bytes: T) -> Result<HeaderValue, Fault>
+where
+    HeaderValue: TryFrom<T>,
+    <HeaderValue as TryFrom<T>>::Error: Into<http::Error>,
+{
+    HeaderValue::try_from(bytes).map_err(internal)
+}
+
+fn internal(error: impl Into<http::Error>) -> Fault {
+    let error = error.into();
+    tracing::debug!(%error, "a request cannot be composed");
+    Fault::Internal("what was checked to be a field value or a target is none")
+}

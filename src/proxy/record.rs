@@ -1,0 +1,111 @@
+//! What is counted and logged of a request once it is over, however it ends.
+
+use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use http::{Method, Uri};
+
+use super::{Current, Shared, Worker, laps::Laps, nanoseconds};
+use crate::{
+    policy::permit::Permit,
+    server::response::Ended,
+    telemetry::{lines::ACCESS, metrics::Verdict},
+};
+
+/// A request that is being served, among all workers'.
+pub(super) struct UnderWay(Arc<Shared>);
+
+impl UnderWay {
+    /// Counts one more; and how many there are now.
+    pub(super) fn begin(shared: &Arc<Shared>) -> (Self, usize) {
+        let before = shared.under_way.fetch_add(1, Ordering::Relaxed);
+        (Self(Arc::clone(shared)), before + 1)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The record of a request; it is written when this is dropped.
+pub(super) struct Record {
+    worker: Rc<Worker>,
+    current: Rc<Current>,
+    method: Method,
+    target: Uri,
+    peer: Option<IpAddr>,
+    /// How long its parts took.
+    pub(super) laps: Laps,
+    /// What became of it; until it is answered, the caller has gone.
+    pub(super) verdict: Verdict,
+    /// The status of the response, 0 where there is none.
+    pub(super) status: u16,
+    /// As whom it went to the API, if it did.
+    pub(super) permit: Option<Permit>,
+    /// How long the API took for the head of its response.
+    pub(super) upstream: Option<Duration>,
+    /// Given on to what outlives the response.
+    pub(super) under_way: Option<UnderWay>,
+}
+
+impl Record {
+    pub(super) fn begin(
+        worker: &Rc<Worker>,
+        current: &Rc<Current>,
+        parts: &http::request::Parts,
+        peer: Option<IpAddr>,
+        under_way: UnderWay,
+    ) -> Self {
+        Self {
+            worker: Rc::clone(worker),
+            current: Rc::clone(current),
+            method: parts.method.clone(),
+            target: parts.uri.clone(),
+            peer,
+            laps: Laps::begin(),
+            verdict: Verdict::Aborted,
+            status: 0,
+            permit: None,
+            upstream: None,
+            under_way: Some(under_way),
+        }
+    }
+
+    /// The response has been taken, or not.
+    pub(super) fn end(mut self, how: Ended) {
+        match how {
+            Ended::Whole => {}
+            Ended::Cut => self.verdict = Verdict::BadGateway,
+            Ended::CallerGone => self.verdict = Verdict::Aborted,
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.laps.lap();
+        let took = self.laps.whole();
+        let metrics = self.worker.metrics();
+        metrics.request(self.verdict);
+        metrics.request_nanoseconds(nanoseconds(took));
+        if !self.current.live.access_log {
+            return;
+        }
+        let permit = self.permit.as_ref();
+        let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        tracing::info!(
+            target: ACCESS,
+            method = self.method.as_str(),
+            // The path alone: an absolute target may have a name and a password in it.
+            path = self.target.path(),
+            status = self.status,
+            verdict = self.verdict.as_str(),
+            consumer = permit.and_then(Permit::consumer).map(tracing::field::display),
+            user = permit.and_then(Permit::user).map(tracing::field::display),
+            peer = self.peer.map(tracing::field::display),
+            ms = milliseconds(took),
+            upstream_ms = self.upstream.map(milliseconds),
+        );
+    }
+}

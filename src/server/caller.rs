@@ -1,0 +1,144 @@
+//! Whose request is served, within which bounds, and how far its body has come.
+
+use std::{
+    cell::{Cell, RefCell},
+    net::IpAddr,
+    num::NonZeroU32,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    deadline::{Deadline, Elapsed},
+    wire::Wire,
+};
+
+/// The connection a request came by.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// The address of the other end; `None` for a Unix socket.
+    pub address: Option<IpAddr>,
+    /// The connection is under TLS that ends here.
+    pub secure: bool,
+}
+
+/// Bounds and deadlines of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a request's head.
+    pub head_bytes: usize,
+    /// Fields of a request's head.
+    pub head_fields: usize,
+    /// Bytes of the request target.
+    pub target_bytes: usize,
+    /// A whole head, from its first byte; for a new connection, also for that first byte.
+    pub head_timeout: Duration,
+    /// Between two requests.
+    pub idle_timeout: Duration,
+    /// A body, either way, without progress.
+    pub body_timeout: Duration,
+    /// A whole form or hashed body that is read before it is verified.
+    pub form_timeout: Duration,
+    /// The size of such a body, in bytes.
+    pub form_bytes: usize,
+    /// The size of all such bodies of the process together, in bytes.
+    pub form_memory: usize,
+    /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
+    pub streams: Option<NonZeroU32>,
+}
+
+/// Why a request's body did not arrive whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UploadError {
+    /// The chunked coding is broken.
+    #[error("the chunked coding of the body is malformed")]
+    Malformed,
+    /// The caller ended the connection or the stream first.
+    #[error("the connection ended before the body did")]
+    Truncated,
+}
+
+/// How far the body of the request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upload {
+    /// There is none, or it has been taken whole.
+    Done,
+    /// A part was taken at that time, or nobody has asked for any since.
+    Taken(Instant),
+    /// More was asked for at that time and has not arrived.
+    Awaited(Instant),
+    /// It will never be whole.
+    Failed(UploadError),
+}
+
+/// What takes a connection over once it has switched to another protocol.
+pub type Takeover = Box<dyn FnOnce(Wire, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
+
+/// The caller of one request at a time: of those of an HTTP/1.1 connection, or of one HTTP/2 stream.
+pub struct Caller {
+    /// Where it comes from.
+    pub peer: Peer,
+    limits: Cell<Limits>,
+    upload: Cell<Upload>,
+    timer: RefCell<Deadline>,
+    takeover: Cell<Option<Takeover>>,
+}
+
+impl Caller {
+    /// The caller at the other end of a new connection or stream.
+    #[must_use]
+    pub fn new(peer: Peer, limits: Limits) -> Self {
+        Self {
+            peer,
+            limits: Cell::new(limits),
+            upload: Cell::new(Upload::Done),
+            timer: RefCell::default(),
+            takeover: Cell::new(None),
+        }
+    }
+
+    /// The bounds of the request being served.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        self.limits.get()
+    }
+
+    /// Begins another request.
+    pub(super) fn begin(&self, limits: Limits, has_body: bool) {
+        self.limits.set(limits);
+        self.upload.set(if has_body {
+            Upload::Taken(Instant::now())
+        } else {
+            Upload::Done
+        });
+    }
+
+    /// How far the body of the request has come.
+    #[must_use]
+    pub const fn upload(&self) -> Upload {
+        self.upload.get()
+    }
+
+    pub(super) fn set_upload(&self, upload: Upload) {
+        self.upload.set(upload);
+    }
+
+    /// Ready once `at` has passed. One timer serves all waits of a connection.
+    pub fn poll_deadline(&self, context: &mut Context<'_>, at: Instant) -> Poll<Elapsed> {
+        let mut timer = self.timer.borrow_mut();
+        timer.set_at(at);
+        timer.poll(context)
+    }
+
+    /// Has `takeover` run the connection as soon as the 101 (Switching Protocols) has been written.
+    pub fn switch(&self, takeover: Takeover) {
+        self.takeover.set(Some(takeover));
+    }
+
+    pub(super) fn takeover(&self) -> Option<Takeover> {
+        self.takeover.take()
+    }
+}
