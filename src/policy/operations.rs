@@ -45,6 +45,12 @@ impl Access {
     /// Nobody.
     pub const NOBODY: Self = Self(0);
 
+    /// The kinds in either.
+    #[must_use]
+    const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// These kinds.
     #[must_use]
     pub fn of(kinds: &[Kind]) -> Self {
@@ -110,11 +116,22 @@ pub enum Found<'a> {
     OtherMethod {
         /// The value of `Allow`.
         allow: String,
-        /// Whether a caller without credentials may use one of the listed methods.
-        anonymous: bool,
+        /// The kinds of caller that may use one of the listed methods.
+        access: Access,
     },
     /// No listed path.
     Unlisted(Access),
+}
+
+impl Found<'_> {
+    /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
+    #[must_use]
+    pub const fn access(&self) -> Access {
+        match self {
+            Self::Operation(operation) => operation.access,
+            Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
+        }
+    }
 }
 
 impl Operations {
@@ -191,9 +208,9 @@ impl Operations {
         methods.dedup();
         Ok(Found::OtherMethod {
             allow: methods.join(", "),
-            anonymous: group
+            access: group
                 .iter()
-                .any(|operation| operation.access.admits(Kind::Anonymous)),
+                .fold(Access::NOBODY, |kinds, operation| kinds.or(operation.access)),
         })
     }
 }
