@@ -533,3 +533,30 @@ proptest! {
         prop_assert_eq!(normalized(&pairs, 0), normalized(&shuffled, shuffled.len() / 3));
     }
 }
+
+#[test]
+fn takes_every_spelling_of_a_form_for_one() {
+    for form in [
+        "application/x-www-form-urlencoded",
+        "Application/X-WWW-Form-URLEncoded; charset=utf-8",
+        "application/x-url-encoded",
+        "x-www_form urlencoded",
+        "application/x-www-form-url\tencoded",
+        "application/x-www-form-u.r.l.e.n.c.o.d.e.d",
+        "text/plain, application/x-www-form-urlencoded",
+        "application/uurlencoded",
+        "application/urlurlencoded",
+    ] {
+        assert!(is_form_content_type(form.as_bytes()), "{form}");
+    }
+    for other in [
+        "",
+        "application/json",
+        "multipart/form-data; boundary=url",
+        "application/x-www-form-urlencode",
+        "application/x-www-form-urlxencoded",
+        "application/encodedurl",
+    ] {
+        assert!(!is_form_content_type(other.as_bytes()), "{other}");
+    }
+}
