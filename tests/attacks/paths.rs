@@ -1,6 +1,9 @@
 //! The path that is matched is the path that the API gets: what it could read as another one is refused (RFC 3986 §6).
 
-use crate::case::{Case, Stage, answered, passes, refused};
+use crate::{
+    case::{Case, Stage, answered, passes, refused},
+    support::{Call, Proxy, Upstream},
+};
 
 const OPERATIONS: &str = "operation = [\
     { path = '/public/{*rest}', access = ['anonymous'] },\
@@ -163,4 +166,89 @@ fn a_method_beside_those_listed_is_405_whatever_its_spelling() {
             "HEAD /x HTTP/1.1\r\nHost: $H\r\n$A[HEAD /x]\r\n\r\n",
         )],
     );
+}
+
+#[test]
+fn no_reading_of_a_path_leads_above_what_is_published() {
+    let api = Upstream::start();
+    let below = |path: &str| format!("upstream.api_url = '{}{path}'\n", api.url());
+    let public = |prefix: &str, mode: &str| {
+        format!(
+            "service.base_url = 'https://api.test'\n\
+            service.public_api_urls = ['https://api.test{prefix}']\nservice.prefix = '{mode}'\n"
+        )
+    };
+    for (config, called, sent) in [
+        (below("/v1"), "", "/v1"),
+        (below("/v1") + &public("/shop", "strip"), "/shop", "/v1"),
+        (below("/v1") + &public("/shop", "restore"), "", "/v1"),
+        (below("/v1") + &public("/shop", "keep"), "/shop", "/v1/shop"),
+        (
+            below("") + &public("/shop/v1", "keep"),
+            "/shop/v1",
+            "/shop/v1",
+        ),
+    ] {
+        let proxy = Proxy::in_front_of(&api).config(&config).start();
+        let (consumer, _, token) = proxy.somebody();
+        let signed = if config.contains("restore") {
+            "/shop"
+        } else {
+            ""
+        };
+        let send = |path: &str| {
+            let target = format!("{called}{path}");
+            let call = Call::get(&target).by(&consumer).with(&token);
+            proxy.send(call.signs_target(&format!("{signed}{target}")))
+        };
+        let before = api.count();
+        for path in [
+            "/../secret",
+            "/a\\b/../../secret",
+            "/a%5cb/../../secret",
+            "/a%2fb/../../secret",
+            "/a%2Fb/%2e%2e/.%2E/secret",
+            "/a\\..\\..\\secret",
+            "/a%5c..%5C..%5csecret",
+            "/..%2fsecret",
+            "/..\\secret",
+            "/x/..;y/..;z=1/secret",
+            "/;x/../secret",
+            "/a//../../secret",
+            "/a//..//../secret",
+            "/./../secret",
+            "/%2e/../secret",
+            "/%252e%252e/secret",
+            "/a%252fb/../../secret",
+            "/..%00/secret",
+            "/..%20/secret",
+            "/%20/../secret",
+            "/%c0%ae%c0%ae/secret",
+            "/..%c0%afsecret",
+            "/a%e0%80%afb/../../secret",
+            "/%u002e%u002e/secret",
+            "/..%3b/secret",
+            "/..%3f/../secret",
+        ] {
+            let answer = send(path);
+            assert_eq!(answer.status, 400, "{config}{path}: {answer:?}");
+        }
+        assert_eq!(api.count(), before);
+        // What stays within goes on byte for byte.
+        for path in [
+            "/a/../b",
+            "/a\\b/../c",
+            "/a%5Cb/..",
+            "/a%2fb/../c",
+            "/a%2f../b",
+            "/a;x/../b",
+            "/a//..//b",
+            "/a%00b/..",
+            "/caf%e9/../x",
+            "/..a/...",
+        ] {
+            send(path).has_status(200);
+            assert_eq!(api.last_request().target, format!("{sent}{path}"));
+        }
+    }
 }
