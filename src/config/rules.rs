@@ -352,6 +352,19 @@ impl Rules<'_> {
         let operations = &self.config.operation;
         for (index, operation) in operations.iter().enumerate() {
             self.declared_permission(index, operation);
+            let respelled = |other: &&Operation| operation.path.is_other_spelling(&other.path);
+            if let Some(other) = operations[..index].iter().find(respelled) {
+                self.broken(
+                    &item_key("operation", index, "path"),
+                    &[],
+                    format!(
+                        "{} is the same path as {}, since escapes are decoded before paths are \
+                         compared; write both alike",
+                        operation.path, other.path
+                    ),
+                );
+                continue;
+            }
             let Some((first, method)) = first_overlap(&operations[..index], operation) else {
                 continue;
             };
@@ -441,7 +454,7 @@ fn item_key(list: &str, index: usize, key: &str) -> String {
 /// The first of `others` that lists a path and method that `operation` lists too, and that method in words.
 fn first_overlap<'a>(others: &[Operation], operation: &'a Operation) -> Option<(usize, &'a str)> {
     others.iter().enumerate().find_map(|(index, other)| {
-        if other.path.shape() != operation.path.shape() {
+        if !other.path.is_same(&operation.path) {
             return None;
         }
         if operation.methods.is_empty() || other.methods.is_empty() {

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::{
-    ApiUrl, BaseUrl, CallerKind, Config, Enforcement, ListenAddress, NonceScope, OnLost, Operation,
-    Origin, Scheme, StoreBackend, Unlisted, UpgradeProtocol, available, url::is_loopback,
+    ApiUrl, BaseUrl, CallerKind, Config, Enforcement, ListenAddress, MethodName, NonceScope,
+    OnLost, Operation, Origin, Scheme, StoreBackend, Unlisted, UpgradeProtocol, available,
+    url::is_loopback,
 };
 use crate::{oauth::SignatureMethod, store::record::Dialect};
 
@@ -286,6 +287,23 @@ impl Warnings {
     fn operations(&mut self, config: &Config) {
         for (index, operation) in config.operation.iter().enumerate() {
             self.operation(index, operation);
+            let confusable = |other: &&Operation| {
+                operation.path.is_confusable(&other.path)
+                    && share_a_method(operation, other)
+                    && !have_same_rules(config, operation, other)
+            };
+            if let Some(other) = config.operation[..index].iter().find(confusable) {
+                self.add(
+                    format!("operation[{}].path", index + 1),
+                    format!(
+                        "{} and {} can meet at one path and have different rules, so an API that \
+                         ignores case, a trailing dot or an extension serves one under the rules \
+                         of the other; give both the same rules, or see that the API compares \
+                         paths exactly",
+                        operation.path, other.path
+                    ),
+                );
+            }
         }
         for (index, entry) in config.permission.iter().enumerate() {
             let used = |operation: &Operation| operation.permission.as_ref() == Some(&entry.name);
@@ -385,4 +403,33 @@ impl Warnings {
             );
         }
     }
+}
+
+/// Whether a request can be for either.
+fn share_a_method(one: &Operation, other: &Operation) -> bool {
+    // GET covers HEAD.
+    let covered = |method: &MethodName| match method.as_str() {
+        "HEAD" => "GET".to_owned(),
+        method => method.to_owned(),
+    };
+    let mut methods = one.methods.iter().map(covered);
+    one.methods.is_empty()
+        || other.methods.is_empty()
+        || methods.any(|method| {
+            other
+                .methods
+                .iter()
+                .map(covered)
+                .any(|known| known == method)
+        })
+}
+
+fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
+    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
+    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
+    one.permission == other.permission
+        && within(one, other)
+        && within(other, one)
+        && enforcement(one) == enforcement(other)
+        && one.upgrade == other.upgrade
 }

@@ -407,6 +407,12 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
+            "[[operation]]\npath = \"/u/%40me\"\nmethods = \"GET\"\n[[operation]]\npath = \"/u/@me\"\nmethods = \"PUT\"",
+            &[
+                "config.toml:6: operation[2].path: /u/@me is the same path as /u/%40me, since escapes are decoded before paths are compared; write both alike",
+            ],
+        ),
+        (
             "[[operation]]\npath = \"/a\"\n[[operation]]\npath = \"/a\"\nmethods = \"PUT\"",
             &[
                 "config.toml:5: operation[2].path: /a (every method) is listed already, as /a of operation 1; list each path and method once",
