@@ -16,6 +16,7 @@ use self::{
 };
 use crate::{
     clock::{Clock, UnixTime},
+    names::ConsumerKey,
     oauth::{BaseString, BodyHash, MethodSet, Selection, SignatureMethod, SigningKey, signature},
     parse::signed::SignedRequest,
     refusal::{Failure, Fault, Refusal},
@@ -73,6 +74,15 @@ impl Verified {
     #[must_use]
     pub const fn signer(&self) -> &Signer {
         &self.signer
+    }
+
+    /// The consumer that signed, with a token or without one.
+    #[must_use]
+    pub fn consumer(&self) -> &ConsumerKey {
+        match &self.signer {
+            Signer::Access(access) => &access.consumer.consumer.key,
+            Signer::Consumer(consumer) => &consumer.consumer.key,
+        }
     }
 
     /// Who signed, by value: the proof is used up.

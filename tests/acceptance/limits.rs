@@ -171,6 +171,34 @@ fn observation_covers_neither_limits_nor_the_rules_of_http() {
 }
 
 #[test]
+fn a_call_that_is_not_permitted_counts_against_the_rate() {
+    let api = Upstream::start();
+    for (enforcement, status) in [("enforce", 404), ("observe", 200)] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "signature.enforcement = '{enforcement}'\n\
+                limits.requests_per_consumer = '3 per 60s'\n\
+                operation = [{{ path = '/x', permission = 'p' }}]\n\
+                permission = [{{ name = 'p', title = 'P' }}]"
+            ))
+            .start();
+        let (consumer, _, token) = proxy.somebody();
+        for target in ["/x", "/else", "/x"] {
+            let call = Call::get(target).by(&consumer).with(&token);
+            proxy.send(call).has_status(status);
+        }
+        let seen = api.count();
+        for call in [
+            Call::get("/x").by(&consumer).with(&token),
+            Call::get("/x").by(&consumer),
+        ] {
+            proxy.send(call).has_status(429);
+        }
+        assert_eq!(api.count(), seen, "{enforcement}");
+    }
+}
+
+#[test]
 fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
