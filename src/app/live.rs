@@ -137,7 +137,6 @@ fn verify_params(config: &Config) -> verify::Params {
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
-        window: config.signature.timestamp_window,
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),

@@ -237,8 +237,7 @@ impl App {
     }
 
     async fn serve(mut self) -> Result<(), StartError> {
-        let window = self.config.signature.timestamp_window;
-        upkeep::start(&self.services, window);
+        upkeep::start(&self.services);
         let mut signals = Signals::new().map_err(StartError::System)?;
         let mut threads = Vec::new();
         if let Some(listeners) = self.listeners.take() {
@@ -319,6 +318,10 @@ impl App {
             .set_limits(services::throttle_limits(&config));
         self.swap_live(live);
         self.swap_tls(tls);
+        let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
+        if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
+            tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
+        }
         self.stamps = stamps;
         self.config = config;
         tracing::info!(target: "audit", event = "configuration_reloaded");
@@ -419,16 +422,14 @@ impl App {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "the last uses of tokens are not written");
         }
-        let window = self.config.signature.timestamp_window;
-        if let Err(error) = services::mark(
-            &self.services.nonces,
-            &*self.services.store,
-            &self.services.clock,
-            window,
-        )
-        .await
-        {
-            tracing::error!(%error, "the store was not told how far nonces were accepted");
+        let Services {
+            nonces,
+            store,
+            clock,
+            ..
+        } = &*self.services;
+        if let Err(error) = services::mark(nonces, &**store, clock).await {
+            tracing::error!(%error, "the mark of accepted nonces is not written");
         }
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "the nonce window is not closed cleanly");
