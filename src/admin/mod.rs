@@ -129,6 +129,7 @@ const LIMITS: Limits = Limits {
         head_fields: 64,
         target_bytes: 4 * 1024,
     },
+    handshake_timeout: Duration::from_secs(10),
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(60),
     body_timeout: Duration::from_secs(10),

@@ -98,6 +98,7 @@ fn limits(config: &Config) -> Limits {
             head_fields: limits.head_fields.get() as usize,
             target_bytes: limits.target_bytes.as_usize(),
         },
+        handshake_timeout: limits.handshake_timeout,
         head_timeout: limits.head_timeout,
         idle_timeout: limits.idle_timeout,
         body_timeout: limits.body_timeout,

@@ -14,6 +14,7 @@ pub mod workers;
 use std::{
     io,
     net::SocketAddr,
+    num::NonZeroU32,
     rc::Rc,
     sync::{
         Arc,
@@ -149,7 +150,6 @@ impl App {
             .map(|params| Tls::read(&params, None))
             .transpose()?;
         descriptors::raise_limit();
-        let descriptors = descriptors::limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
@@ -176,27 +176,15 @@ impl App {
             drain: Notify::new(),
             started: Instant::now(),
         });
-        let per_address = config
-            .limits
-            .connections_per_address
-            .map(std::num::NonZeroU32::get);
-        let wanted = config.limits.connections.get() as usize;
-        let connections = descriptors::at_most(wanted, descriptors);
-        if connections < wanted {
-            tracing::warn!(
-                connections,
-                descriptors,
-                "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
-                 (LimitNOFILE, ulimit -n)"
-            );
-        }
-        let bounds = Arc::new(Bounds::new(connections, per_address));
+        let bounds = Arc::new(Bounds::new(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        ));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
             bounds,
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
-            handshake_timeout: config.limits.handshake_timeout,
             phase: receiver,
         };
         Ok(Self {
@@ -278,7 +266,7 @@ impl App {
         let Some(read) = &self.surroundings.reload else {
             return;
         };
-        let config = match read() {
+        let mut config = match read() {
             Ok(config) => config,
             Err(problems) => {
                 for problem in problems.lines() {
@@ -288,7 +276,7 @@ impl App {
             }
         };
         let first = self.first_address();
-        let needs_restart = self.config.needs_restart(&config);
+        let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
         let made = live::live(&config, first, &self.services)
@@ -301,21 +289,24 @@ impl App {
                 return;
             }
         };
-        if !needs_restart.is_empty() {
-            tracing::warn!(
-                keys = needs_restart.join(" "),
-                "these need a restart to change"
-            );
+        if !kept.is_empty() {
+            tracing::warn!(keys = kept.join(" "), "these need a restart to change");
         }
         if let Some(log) = &self.surroundings.log
             && let Err(error) = log.set_level(&config.log.level)
         {
             tracing::warn!(%error, "the level of the log stays as it was");
+            config.log.level = self.config.log.level.clone();
+            kept.push("log.level");
         }
         self.services
             .pages
             .throttle
             .set_limits(services::throttle_limits(&config));
+        self.common.bounds.set(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        );
         self.swap_live(live);
         self.swap_tls(tls);
         let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
@@ -324,7 +315,12 @@ impl App {
         }
         self.stamps = stamps;
         self.config = config;
-        tracing::info!(target: "audit", event = "configuration_reloaded");
+        tracing::info!(
+            target: "audit",
+            event = "configuration_reloaded",
+            not_applied = (!kept.is_empty()).then(|| kept.join(" ")),
+            pending = (nonces.length() != window).then_some("signature.timestamp_window"),
+        );
     }
 
     /// Reads the certificates anew whose files have changed; what cannot be read changes nothing, and is tried again
@@ -436,6 +432,22 @@ impl App {
         }
         tracing::info!("ended");
     }
+}
+
+/// How many connections are let in.
+fn connections(config: &Config) -> usize {
+    let descriptors = descriptors::limit();
+    let wanted = config.limits.connections.get() as usize;
+    let connections = descriptors::at_most(wanted, descriptors);
+    if connections < wanted {
+        tracing::warn!(
+            connections,
+            descriptors,
+            "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
+             (LimitNOFILE, ulimit -n)"
+        );
+    }
+    connections
 }
 
 fn tls_params(config: &Config) -> Option<tls::Params> {
