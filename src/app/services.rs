@@ -196,7 +196,12 @@ async fn start_window(
             "nonces of an earlier run are lost: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this",
         );
     }
-    Ok(opened.start(gap)?)
+    let window = opened.start(gap)?;
+    if let (nonce::OnLost::Accept, Some(mark)) = (on_lost, mark) {
+        // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
+        window.vouch(mark);
+    }
+    Ok(window)
 }
 
 /// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window that

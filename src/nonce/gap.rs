@@ -16,6 +16,10 @@ pub const MARK_AHEAD: Duration = Duration::from_secs(60);
 /// How often to write it: twice before it is reached, so that one failure does no harm.
 pub const MARK_EVERY: Duration = Duration::from_secs(30);
 
+/// How much higher than the highest mark of its own runs a file explains a mark: another process on the same store, with a
+/// file of its own, may have written one since.
+pub(super) const MARK_SLACK: Duration = Duration::from_secs(60);
+
 /// What an open found of earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continuity {
@@ -25,8 +29,7 @@ pub enum Continuity {
     Continued {
         /// How many.
         entries: u64,
-        /// The highest mark that these runs wrote, or were about to write; a higher one is of a run that this file
-        /// knows nothing of.
+        /// The highest mark that these runs explain: a higher one is of a run that this file knows nothing of.
         vouches_until: UnixTime,
         /// An earlier run found nonces lost, with timestamps up to this one.
         lost_until: Option<UnixTime>,

@@ -43,7 +43,7 @@ pub(super) enum Field {
     Floor = 10,
     /// The highest second that ever held a nonce.
     Highest = 11,
-    /// The highest mark that was written into the store, or was about to be, by a run on this file.
+    /// The highest mark in the store that the runs on this file explain.
     Vouches = 12,
     /// The window in seconds, as it is or was last.
     Window = 13,

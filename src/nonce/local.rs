@@ -14,7 +14,7 @@ use super::{
     Insertion, OpenError, Opened, Params,
     boot::{Boot, BootId},
     fingerprint::fingerprint,
-    gap::Gap,
+    gap::{Gap, MARK_SLACK},
     header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Origin},
     lock,
     map::{BLOCK_BYTES, Map},
@@ -159,7 +159,8 @@ impl LocalWindow {
     /// store has to reach all follow from this one length.
     #[must_use]
     pub fn length(&self) -> Duration {
-        Duration::from_secs(self.length.load(Ordering::Relaxed))
+        // Whoever sees a longer one also sees the floor that rose before.
+        Duration::from_secs(self.length.load(Ordering::Acquire))
     }
 
     /// Changes the length at `now`. A longer one needs a mark in the store that covers it first; it is in the file, with
@@ -180,14 +181,15 @@ impl LocalWindow {
             self.ground.pool.map.sync(HEADER_BLOCKS)?;
         }
         expiry.set_window(length.as_secs());
-        self.length.store(length.as_secs(), Ordering::Relaxed);
+        self.length.store(length.as_secs(), Ordering::Release);
         Ok(())
     }
 
-    /// Notes that `mark` is about to be written into the store. A later start takes a mark that is not noted here for one
-    /// of a run that this file knows nothing of.
+    /// Notes that `mark` is about to be written into the store, or is there and need not be minded. A later start takes a
+    /// mark that is much higher for one of a run that this file knows nothing of.
     pub fn vouch(&self, mark: UnixTime) {
-        self.write_header(Field::Vouches, mark.0.max(self.header(Field::Vouches)));
+        let explained = mark.after(MARK_SLACK).0;
+        self.write_header(Field::Vouches, explained.max(self.header(Field::Vouches)));
     }
 
     /// Nothing at or below this second is accepted from now on, in this run and in later ones.

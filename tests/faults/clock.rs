@@ -230,4 +230,12 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
     clock.proxy.start();
     clock.passes(0);
     clock.nothing_passes_twice_for_a_window();
+    // Once is enough: the mark of that clock is still in the store.
+    for _ in 0..2 {
+        clock.proxy.kill();
+        clock.proxy.reconfigure("nonce.on_lost = 'refuse'");
+        clock.proxy.start();
+        clock.passes(0);
+        clock.nothing_passes_twice();
+    }
 }
