@@ -126,6 +126,7 @@ pub struct App {
     services: Arc<Services>,
     common: Common,
     phase: channel::Sender<Phase>,
+    signals: Signals,
     listeners: Option<Listeners>,
     admin: Option<AdminListener>,
     probe: Option<AdminListener>,
@@ -144,6 +145,8 @@ impl App {
     /// # Errors
     /// [`StartError`]; nothing half-made is left behind.
     pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
+        // Before anything that takes time: until then a signal to reload ends the process.
+        let signals = Signals::new().map_err(StartError::System)?;
         // Everything that only reads comes first, so that a mistake there changes nothing.
         let stamps = Stamps::of(&config);
         let tls = tls_params(&config)
@@ -193,6 +196,7 @@ impl App {
             services,
             common,
             phase,
+            signals,
             listeners: Some(listeners),
             admin: Some(admin),
             probe,
@@ -226,7 +230,6 @@ impl App {
 
     async fn serve(mut self) -> Result<(), StartError> {
         upkeep::start(&self.services);
-        let mut signals = Signals::new().map_err(StartError::System)?;
         let mut threads = Vec::new();
         if let Some(listeners) = self.listeners.take() {
             threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
@@ -245,14 +248,14 @@ impl App {
 
         loop {
             tokio::select! {
-                signal = signals.next() => match signal {
+                signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::End => break,
                 },
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
             }
         }
-        self.drain(&mut signals).await;
+        self.drain().await;
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();
@@ -380,8 +383,9 @@ impl App {
     }
 
     /// Not ready; after the delay no more connections; then what is running has its time.
-    async fn drain(&self, signals: &mut Signals) {
+    async fn drain(&mut self) {
         let shared = &self.common.shared;
+        let signals = &mut self.signals;
         shared.draining_announced.store(true, Ordering::Release);
         tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
         if !self.config.listen.drain_delay.is_zero() {

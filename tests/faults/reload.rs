@@ -1,11 +1,17 @@
 //! SIGHUP: everything changes and nobody notices.
 
+use std::process::Stdio;
+
 use rustix::process::Signal;
 
 use crate::{
     load::{Load, Target},
     scaled,
-    support::{Call, Connection, PATIENCE, Proxy, Upstream, Visitor, within},
+    support::{
+        Call, Connection, PATIENCE, Proxy, Upstream, Visitor,
+        program::{Log, program},
+        within,
+    },
 };
 
 /// A public address that outlives a restart on another port.
@@ -228,4 +234,43 @@ fn the_number_of_connections_changes_with_a_reload() {
             proxy.send_on(connection, call.clone()).has_status(200);
         }
     }
+}
+
+#[test]
+fn a_reload_asked_for_during_the_start_waits_for_its_end() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    assert!(proxy.stop().success());
+    let files = std::fs::read_dir(proxy.directory()).unwrap().flatten();
+    let store = files
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "db"));
+    // Another program holds the store, so the start takes its time.
+    let held = rusqlite::Connection::open(store.unwrap()).unwrap();
+    held.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut serve = program()
+        .arg("serve")
+        .arg("--config")
+        .arg(proxy.directory().join("config.toml"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = Log::read_from(serve.stderr.take().unwrap());
+    let pid = rustix::process::Pid::from_child(&serve);
+    within(PATIENCE, "the nonce window is open", || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", serve.id())).ok()?;
+        let open = open
+            .flatten()
+            .filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        open.into_iter()
+            .any(|path| path.display().to_string().ends_with(".nonces"))
+            .then_some(())
+    });
+    rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    held.execute_batch("ROLLBACK").unwrap();
+    log.wait_for("the reload", |line| {
+        line.contains("configuration_reloaded").then_some(())
+    });
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(serve.wait().unwrap().success());
 }
