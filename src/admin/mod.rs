@@ -76,7 +76,10 @@ impl Admin {
             return text(503, "draining");
         }
         match timeout(PING_TIMEOUT, self.store.ping()).await {
-            Ok(Ok(())) => text(200, "ready"),
+            Ok(Ok(())) => match self.shared.verifier.outage() {
+                None => text(200, "ready"),
+                Some(outage) => text(503, &outage.to_string()),
+            },
             Ok(Err(_)) => text(503, "the store does not answer"),
             Err(_) => text(503, "the store is too slow"),
         }
@@ -126,6 +129,7 @@ const LIMITS: Limits = Limits {
         head_fields: 64,
         target_bytes: 4 * 1024,
     },
+    handshake_timeout: Duration::from_secs(10),
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(60),
     body_timeout: Duration::from_secs(10),

@@ -1,6 +1,6 @@
 //! Where the admin and the probe listener are bound: an address or a Unix socket.
 
-use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{path::PathBuf, rc::Rc, sync::Arc};
 
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -72,7 +72,6 @@ impl AdminListener {
                         listener,
                         bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
                         tls: None,
-                        handshake_timeout: Duration::ZERO,
                     };
                     let stop = async move {
                         let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;

@@ -98,6 +98,7 @@ fn limits(config: &Config) -> Limits {
             head_fields: limits.head_fields.get() as usize,
             target_bytes: limits.target_bytes.as_usize(),
         },
+        handshake_timeout: limits.handshake_timeout,
         head_timeout: limits.head_timeout,
         idle_timeout: limits.idle_timeout,
         body_timeout: limits.body_timeout,
@@ -137,7 +138,6 @@ fn verify_params(config: &Config) -> verify::Params {
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
-        window: config.signature.timestamp_window,
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),

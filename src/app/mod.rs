@@ -14,6 +14,7 @@ pub mod workers;
 use std::{
     io,
     net::SocketAddr,
+    num::NonZeroU32,
     rc::Rc,
     sync::{
         Arc,
@@ -125,6 +126,7 @@ pub struct App {
     services: Arc<Services>,
     common: Common,
     phase: channel::Sender<Phase>,
+    signals: Signals,
     listeners: Option<Listeners>,
     admin: Option<AdminListener>,
     probe: Option<AdminListener>,
@@ -143,13 +145,14 @@ impl App {
     /// # Errors
     /// [`StartError`]; nothing half-made is left behind.
     pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
+        // Before anything that takes time: until then a signal to reload ends the process.
+        let signals = Signals::new().map_err(StartError::System)?;
         // Everything that only reads comes first, so that a mistake there changes nothing.
         let stamps = Stamps::of(&config);
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
         descriptors::raise_limit();
-        let descriptors = descriptors::limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
@@ -176,27 +179,15 @@ impl App {
             drain: Notify::new(),
             started: Instant::now(),
         });
-        let per_address = config
-            .limits
-            .connections_per_address
-            .map(std::num::NonZeroU32::get);
-        let wanted = config.limits.connections.get() as usize;
-        let connections = descriptors::at_most(wanted, descriptors);
-        if connections < wanted {
-            tracing::warn!(
-                connections,
-                descriptors,
-                "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
-                 (LimitNOFILE, ulimit -n)"
-            );
-        }
-        let bounds = Arc::new(Bounds::new(connections, per_address));
+        let bounds = Arc::new(Bounds::new(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        ));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
             bounds,
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
-            handshake_timeout: config.limits.handshake_timeout,
             phase: receiver,
         };
         Ok(Self {
@@ -205,6 +196,7 @@ impl App {
             services,
             common,
             phase,
+            signals,
             listeners: Some(listeners),
             admin: Some(admin),
             probe,
@@ -237,9 +229,7 @@ impl App {
     }
 
     async fn serve(mut self) -> Result<(), StartError> {
-        let window = self.config.signature.timestamp_window;
-        upkeep::start(&self.services, window);
-        let mut signals = Signals::new().map_err(StartError::System)?;
+        upkeep::start(&self.services);
         let mut threads = Vec::new();
         if let Some(listeners) = self.listeners.take() {
             threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
@@ -258,14 +248,14 @@ impl App {
 
         loop {
             tokio::select! {
-                signal = signals.next() => match signal {
+                signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::End => break,
                 },
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
             }
         }
-        self.drain(&mut signals).await;
+        self.drain().await;
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();
@@ -279,7 +269,7 @@ impl App {
         let Some(read) = &self.surroundings.reload else {
             return;
         };
-        let config = match read() {
+        let mut config = match read() {
             Ok(config) => config,
             Err(problems) => {
                 for problem in problems.lines() {
@@ -289,7 +279,7 @@ impl App {
             }
         };
         let first = self.first_address();
-        let needs_restart = self.config.needs_restart(&config);
+        let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
         let made = live::live(&config, first, &self.services)
@@ -302,26 +292,38 @@ impl App {
                 return;
             }
         };
-        if !needs_restart.is_empty() {
-            tracing::warn!(
-                keys = needs_restart.join(" "),
-                "these need a restart to change"
-            );
+        if !kept.is_empty() {
+            tracing::warn!(keys = kept.join(" "), "these need a restart to change");
         }
         if let Some(log) = &self.surroundings.log
             && let Err(error) = log.set_level(&config.log.level)
         {
             tracing::warn!(%error, "the level of the log stays as it was");
+            config.log.level = self.config.log.level.clone();
+            kept.push("log.level");
         }
         self.services
             .pages
             .throttle
             .set_limits(services::throttle_limits(&config));
+        self.common.bounds.set(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        );
         self.swap_live(live);
         self.swap_tls(tls);
+        let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
+        if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
+            tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
+        }
         self.stamps = stamps;
         self.config = config;
-        tracing::info!(target: "audit", event = "configuration_reloaded");
+        tracing::info!(
+            target: "audit",
+            event = "configuration_reloaded",
+            not_applied = (!kept.is_empty()).then(|| kept.join(" ")),
+            pending = (nonces.length() != window).then_some("signature.timestamp_window"),
+        );
     }
 
     /// Reads the certificates anew whose files have changed; what cannot be read changes nothing, and is tried again
@@ -381,8 +383,9 @@ impl App {
     }
 
     /// Not ready; after the delay no more connections; then what is running has its time.
-    async fn drain(&self, signals: &mut Signals) {
+    async fn drain(&mut self) {
         let shared = &self.common.shared;
+        let signals = &mut self.signals;
         shared.draining_announced.store(true, Ordering::Release);
         tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
         if !self.config.listen.drain_delay.is_zero() {
@@ -419,22 +422,36 @@ impl App {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "the last uses of tokens are not written");
         }
-        let window = self.config.signature.timestamp_window;
-        if let Err(error) = services::mark(
-            &self.services.nonces,
-            &*self.services.store,
-            &self.services.clock,
-            window,
-        )
-        .await
-        {
-            tracing::error!(%error, "the store was not told how far nonces were accepted");
+        let Services {
+            nonces,
+            store,
+            clock,
+            ..
+        } = &*self.services;
+        if let Err(error) = services::mark(nonces, &**store, clock).await {
+            tracing::error!(%error, "the mark of accepted nonces is not written");
         }
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "the nonce window is not closed cleanly");
         }
         tracing::info!("ended");
     }
+}
+
+/// How many connections are let in.
+fn connections(config: &Config) -> usize {
+    let descriptors = descriptors::limit();
+    let wanted = config.limits.connections.get() as usize;
+    let connections = descriptors::at_most(wanted, descriptors);
+    if connections < wanted {
+        tracing::warn!(
+            connections,
+            descriptors,
+            "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
+             (LimitNOFILE, ulimit -n)"
+        );
+    }
+    connections
 }
 
 fn tls_params(config: &Config) -> Option<tls::Params> {

@@ -36,9 +36,23 @@ pub enum ServiceError {
     /// The store does not answer.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
+    /// The mark of accepted nonces cannot be written.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
+}
+
+/// Why the mark of accepted nonces is not written or does not count.
+#[derive(Debug, Error)]
+pub enum MarkError {
+    /// The store does not take it.
+    #[error("store.url: {0}")]
+    Store(#[from] StoreError),
+    /// The file of the nonce window does not take the length that it covers.
+    #[error("nonce.path: {0}")]
+    Window(#[from] std::io::Error),
 }
 
 /// All of them.
@@ -102,8 +116,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         clock.clone(),
     ));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(window, config.signature.timestamp_window));
-    mark(&nonces, &*store, &clock, config.signature.timestamp_window).await?;
+    let nonces = Arc::new(Nonces::new(window));
+    mark(&nonces, &*store, &clock).await?;
     let verifier = Arc::new(Verifier::new(
         Arc::clone(&credentials),
         Arc::clone(&nonces),
@@ -182,25 +196,25 @@ async fn start_window(
             "nonces of an earlier run are lost: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this",
         );
     }
-    Ok(opened.start(gap)?)
+    let window = opened.start(gap)?;
+    if let (nonce::OnLost::Accept, Some(mark)) = (on_lost, mark) {
+        // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
+        window.vouch(mark);
+    }
+    Ok(window)
 }
 
-/// Tells the store up to which timestamp this run may accept requests, ahead of doing so.
+/// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window that
+/// was asked for counts from then on. Does nothing while nothing is accepted because nonces are lost.
 ///
 /// # Errors
-/// The store's; once what was written no longer covers the present, signed requests are refused.
-pub async fn mark(
-    nonces: &Nonces,
-    store: &dyn Store,
-    clock: &Clock,
-    window: std::time::Duration,
-) -> Result<(), StoreError> {
+/// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
+pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     let now = clock.now();
     if nonces.window().gap().refuses(now) {
         return Ok(());
     }
-    let mark = nonce::next_mark(now, window);
+    let mark = nonces.next_mark(now);
     store.set_local_nonces_until(mark).await?;
-    nonces.marked(mark);
-    Ok(())
+    Ok(nonces.marked(mark, clock.now())?)
 }

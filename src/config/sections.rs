@@ -131,7 +131,7 @@ section! {
     Signature["signature"] {
         /// Accepted methods. PLAINTEXT is left out: it proves nothing to whoever reads along.
         methods: Vec<SignatureMethod> = r#"["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"]"#, check filled_and_distinct;
-        /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long.
+        /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long. Widening it never admits what had left the old window.
         timestamp_window: Duration = r#""300s""#, check seconds(SECOND, DAY);
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
         default_dialect: Dialect = r#""rfc5849""#;

@@ -24,13 +24,16 @@ use super::{
 };
 use crate::clock::UnixTime;
 
+/// The longest window that a configuration may ask for.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How a local window is to be.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// The file; it is made with mode 0600 if it is missing. On a tmpfs it survives the process as well, and no insertion
     /// ever waits for a disk. `None`: anonymous memory, which dies with the process.
     pub path: Option<PathBuf>,
-    /// How far a timestamp may be from the clock, either way.
+    /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
     pub window: Duration,
     /// How many nonces are held at most; past it insertions are refused as [`super::Insertion::Full`].
     pub max_entries: u64,
@@ -87,6 +90,8 @@ pub struct Opened {
     window: LocalWindow,
     continuity: Continuity,
     path: PathBuf,
+    /// When it was opened.
+    now: UnixTime,
 }
 
 impl Opened {
@@ -103,7 +108,7 @@ impl Opened {
     ///
     /// The header cannot be written to the disk.
     pub fn start(mut self, gap: Gap) -> Result<LocalWindow, OpenError> {
-        match self.window.settle(gap) {
+        match self.window.settle(gap, self.now) {
             Ok(()) => Ok(self.window),
             Err(source) => Err(io_error(&self.path, "write", source)),
         }
@@ -114,11 +119,11 @@ impl Opened {
 pub(super) fn open(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
     match &params.path {
         Some(path) => open_file(params, path, now, boot),
-        None => open_anonymous(params, boot),
+        None => open_anonymous(params, now, boot),
     }
 }
 
-fn open_anonymous(params: &Params, boot: Boot) -> Result<Opened, OpenError> {
+fn open_anonymous(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
     let path = PathBuf::from("anonymous memory");
     let header = Header::fresh(random_key()?, boot.id, Origin::New);
     let map = Map::anonymous(HEADER_BLOCKS, reserved_blocks(params))
@@ -131,6 +136,7 @@ fn open_anonymous(params: &Params, boot: Boot) -> Result<Opened, OpenError> {
         window,
         continuity: Continuity::New,
         path,
+        now,
     })
 }
 
@@ -166,12 +172,13 @@ fn open_file(params: &Params, path: &Path, now: UnixTime, boot: Boot) -> Result<
                 continuity: facts.continuity(window.entries()),
                 window,
                 path: path.into(),
+                now,
             });
         if let Ok(opened) = taken_up {
             return Ok(opened);
         }
     }
-    begin(params, path, file, lost, boot)
+    begin(params, path, file, lost, now, boot)
 }
 
 /// What a file turned out to be worth.
@@ -336,6 +343,7 @@ fn begin(
     path: &Path,
     file: File,
     lost: Option<Lost>,
+    now: UnixTime,
     boot: Boot,
 ) -> Result<Opened, OpenError> {
     let failed = |action| move |source| io_error(path, action, source);
@@ -362,16 +370,18 @@ fn begin(
         window,
         continuity,
         path: path.into(),
+        now,
     })
 }
 
 /// Address space for the largest window: segments at half their fill (after a split they have a little more), and the
 /// one segment that each shard needs for a second however few nonces it has. Entries stay up to two windows and lie
-/// up to one ahead.
+/// up to one ahead. A reload may change the length, so the longest one counts; what is not used costs no memory.
 fn reserved_blocks(params: &Params) -> usize {
     let shards = SHARDS as u64;
     let seconds = params
         .window
+        .max(LONGEST)
         .as_secs()
         .saturating_mul(4)
         .saturating_add(1024);

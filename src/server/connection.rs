@@ -29,6 +29,8 @@ use crate::{
 pub struct Limits {
     /// Bounds of a request's head.
     pub head: HeadLimits,
+    /// A TLS handshake.
+    pub handshake_timeout: Duration,
     /// A whole head, from its first byte; for a new connection, also for that first byte.
     pub head_timeout: Duration,
     /// Between two requests.

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -76,9 +76,9 @@ pub fn bind_exclusive(address: SocketAddr) -> io::Result<std::net::TcpListener> 
 #[derive(Debug)]
 pub struct Bounds {
     /// In all.
-    connections: usize,
-    /// From one address.
-    per_address: Option<u32>,
+    connections: AtomicUsize,
+    /// From one address; 0: no limit.
+    per_address: AtomicU32,
     open: AtomicUsize,
     /// Listeners that may still let somebody in.
     listening: AtomicUsize,
@@ -90,12 +90,20 @@ impl Bounds {
     #[must_use]
     pub fn new(connections: usize, per_address: Option<u32>) -> Self {
         Self {
-            connections,
-            per_address,
+            connections: AtomicUsize::new(connections),
+            per_address: AtomicU32::new(per_address.unwrap_or(0)),
             open: AtomicUsize::new(0),
             listening: AtomicUsize::new(0),
             by_address: Mutex::default(),
         }
+    }
+
+    /// Sets other bounds. Connections that are open stay; those that were let in while there was no limit for one address
+    /// do not count against one.
+    pub fn set(&self, connections: usize, per_address: Option<u32>) {
+        self.connections.store(connections, Ordering::Relaxed);
+        let per_address = per_address.unwrap_or(0);
+        self.per_address.store(per_address, Ordering::Relaxed);
     }
 
     /// How many connections are open.
@@ -113,12 +121,13 @@ impl Bounds {
 
     /// A place for one more connection, if there is one.
     fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections.load(Ordering::Relaxed) {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
         let mut counted = None;
-        if let Some(limit) = self.per_address {
+        let limit = self.per_address.load(Ordering::Relaxed);
+        if limit > 0 {
             let mut by_address = self
                 .by_address
                 .lock()
@@ -195,8 +204,6 @@ pub struct Tcp {
     /// TLS, looked at anew for each connection so that certificates can change. A listener that was begun with TLS never
     /// falls back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
-    /// How long a TLS handshake may take.
-    pub handshake_timeout: Duration,
 }
 
 /// Accepts until `stop` is ready. From then on the kernel lets nobody new in, and who was let in is still accepted: a
@@ -305,7 +312,7 @@ fn serve<H: Handler + 'static>(tcp: &Tcp, stream: TcpStream, address: SocketAddr
         });
         return;
     };
-    let handshake_timeout = tcp.handshake_timeout;
+    let handshake_timeout = handler.limits().handshake_timeout;
     spawn_local(async move {
         match timeout(handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => {

@@ -19,6 +19,7 @@ pub(super) const LIMITS: Limits = Limits {
         head_fields: 200,
         target_bytes: 32 * 1024,
     },
+    handshake_timeout: Duration::from_secs(10),
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(300),
     body_timeout: Duration::from_secs(30),

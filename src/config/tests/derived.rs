@@ -52,19 +52,3 @@ fn derives_what_is_not_written() {
     assert_eq!(config.unlisted(), Unlisted::Nobody);
     assert_eq!(config.unlisted().kind(), None);
 }
-
-#[test]
-fn knows_what_a_reload_cannot_change() {
-    let config = read(MINIMAL);
-    let same = read(&format!(
-        "{MINIMAL}log.level = \"debug\"\n[[operation]]\npath = \"/a\""
-    ));
-    assert!(config.needs_restart(&same).is_empty());
-    let other = read(&format!(
-        "{MINIMAL}listen.workers = 60000\nstore.url = \"b.db\""
-    ));
-    assert_eq!(
-        config.needs_restart(&other),
-        ["listen.workers", "nonce.path", "store.url"]
-    );
-}
