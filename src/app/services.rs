@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::{
     clock::Clock,
     config::{Config, OnLost},
+    issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow},
     pages,
@@ -36,6 +37,9 @@ pub enum ServiceError {
     /// The store does not answer.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -45,6 +49,8 @@ pub enum ServiceError {
 pub struct Services {
     /// Tells the time.
     pub clock: Clock,
+    /// What this process calls itself in the requests it forwards: random, and the same as long as it runs.
+    pub hop: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<dyn Store>,
     /// Credentials ready for use.
@@ -120,6 +126,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     super::watch::watch(&metrics, &nonces, &credentials);
     Ok(Services {
         clock,
+        hop: random::identifier()?.into(),
         store,
         credentials,
         nonces,
