@@ -5,6 +5,7 @@ mod admin_listener;
 mod certificates;
 mod descriptors;
 pub mod live;
+pub mod own;
 pub mod services;
 mod signals;
 mod upkeep;
@@ -34,6 +35,7 @@ use self::{
     admin_listener::AdminListener,
     certificates::Stamps,
     live::LiveError,
+    own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
     workers::{Common, Listeners, Phase},
@@ -41,7 +43,7 @@ use self::{
 use crate::{
     admin::Admin,
     clock::Clock,
-    config::Config,
+    config::{Config, ListenAddress},
     proxy::{Live, Shared},
     server::{
         listener::Bounds,
@@ -62,6 +64,9 @@ pub enum StartError {
     /// The listener's certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The API is a listener of this process.
+    #[error(transparent)]
+    Own(#[from] ApiIsOurs),
     /// An address.
     #[error("{key}: cannot listen on {address}: {source}; {mend}")]
     Listen {
@@ -103,7 +108,7 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_) | Self::Tls(_) | Self::Service(ServiceError::Key(_))
+            Self::Live(_) | Self::Tls(_) | Self::Own(_) | Self::Service(ServiceError::Key(_))
         )
     }
 }
@@ -130,6 +135,8 @@ pub struct App {
     probe: Option<AdminListener>,
     /// What the files of certificates were like when they were read.
     stamps: Stamps,
+    /// Where every listener is bound, with its key.
+    own: Vec<OwnListener>,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
@@ -148,6 +155,7 @@ impl App {
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
+        own::check(&config, &own::listeners(&config)).await?;
         descriptors::raise_limit();
         let descriptors = descriptors::limit();
         let workers = config.workers().get();
@@ -163,6 +171,20 @@ impl App {
             Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
             None => None,
         };
+        // Once more if the system chose a port.
+        let mut own: Vec<OwnListener> = addresses
+            .iter()
+            .map(|&address| ("listen.address", ListenAddress::Tcp(address)))
+            .collect();
+        own.push(("admin.listen", admin.bound()));
+        own.extend(
+            probe
+                .iter()
+                .map(|probe| ("admin.probe_listen", probe.bound())),
+        );
+        if own != own::listeners(&config) {
+            own::check(&config, &own).await?;
+        }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
         let live = live::live(&config, first, &services)?;
         let shared = Arc::new(Shared {
@@ -209,6 +231,7 @@ impl App {
             admin: Some(admin),
             probe,
             stamps,
+            own,
             addresses,
         })
     }
@@ -218,7 +241,7 @@ impl App {
     pub fn admin_address(&self) -> String {
         self.admin
             .as_ref()
-            .map(AdminListener::address)
+            .map(|admin| admin.bound().to_string())
             .unwrap_or_default()
     }
 
@@ -250,7 +273,7 @@ impl App {
         let admin = [("admin", self.admin.take()), ("probe", self.probe.take())];
         for (name, listener) in admin {
             let Some(listener) = listener else { continue };
-            tracing::info!(listener = name, address = %listener.address(), "listening");
+            tracing::info!(listener = name, address = %listener.bound(), "listening");
             let shared = Arc::clone(&self.common.shared);
             let handler = Admin::new(Arc::clone(&self.services.store), shared, name == "probe");
             listener.serve(Rc::new(handler), self.common.phase.clone());
@@ -259,7 +282,7 @@ impl App {
         loop {
             tokio::select! {
                 signal = signals.next() => match signal {
-                    Signal::Reload => self.reload(),
+                    Signal::Reload => self.reload().await,
                     Signal::End => break,
                 },
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
@@ -275,7 +298,7 @@ impl App {
     }
 
     /// Reads the configuration anew; a broken one changes nothing.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         let Some(read) = &self.surroundings.reload else {
             return;
         };
@@ -292,9 +315,11 @@ impl App {
         let needs_restart = self.config.needs_restart(&config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
-        let made = live::live(&config, first, &self.services)
-            .map_err(StartError::from)
-            .and_then(|live| Ok((live, self.listener_tls(&config)?)));
+        let own = own::check(&config, &self.own).await;
+        let made = own.map_err(StartError::from).and_then(|()| {
+            let live = live::live(&config, first, &self.services)?;
+            Ok((live, self.listener_tls(&config)?))
+        });
         let (live, tls) = match made {
             Ok(made) => made,
             Err(error) => {

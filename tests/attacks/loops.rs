@@ -9,7 +9,7 @@ use std::{
 
 use rustix::process::Signal;
 
-use crate::support::{Call, Proxy, Upstream, proxy::Builder};
+use crate::support::{Call, PATIENCE, Proxy, Upstream, proxy::Builder, within};
 
 const OPEN: &str = "operations.unlisted = 'anonymous'";
 
@@ -178,4 +178,28 @@ fn a_stranger_who_knows_the_marker_gets_508_and_nobody_else() {
     proxy
         .send(Call::get("/x").header("Countersign-Hop", &marker))
         .has_status(200);
+}
+
+#[test]
+fn a_reload_does_not_turn_the_api_into_ourselves() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let (public, admin) = (proxy.address(), proxy.admin());
+    for (own, key) in [(public, "listen.address"), (admin, "admin.listen")] {
+        proxy.reconfigure(&format!("upstream.api_url = 'http://{own}'"));
+        proxy.signal(Signal::HUP);
+        within(PATIENCE, "the reload is refused", || {
+            let lines = proxy.log().lines();
+            lines
+                .iter()
+                .any(|line| {
+                    line.contains("ERROR")
+                        && line.contains("the configuration stays as it was")
+                        && line.contains("upstream.api_url")
+                        && line.contains(key)
+                })
+                .then_some(())
+        });
+        proxy.send(Call::get("/x")).has_status(200);
+    }
 }
