@@ -180,7 +180,11 @@ const fn kind(kind: CallerKind) -> Kind {
     }
 }
 
-fn operations(config: &Config) -> Result<Operations, OperationError> {
+/// The operations.
+///
+/// # Errors
+/// Two of them are in each other's way.
+pub fn operations(config: &Config) -> Result<Operations, OperationError> {
     let operation = |entry: &config::Operation| {
         let kinds: Vec<Kind> = entry.access.iter().copied().map(kind).collect();
         Operation {

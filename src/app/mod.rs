@@ -4,6 +4,7 @@
 mod admin_listener;
 mod certificates;
 mod descriptors;
+pub mod inspect;
 pub mod live;
 pub mod own;
 pub mod services;
@@ -108,7 +109,7 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_) | Self::Tls(_) | Self::Own(_) | Self::Service(ServiceError::Key(_))
+            Self::Live(_) | Self::Tls(_) | Self::Own(_) | Self::Service(ServiceError::Key { .. })
         )
     }
 }
@@ -187,6 +188,7 @@ impl App {
         }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
         let live = live::live(&config, first, &services)?;
+        inspect::log(&config, first, surroundings.clock.now());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -344,6 +346,7 @@ impl App {
             .set_limits(services::throttle_limits(&config));
         self.swap_live(live);
         self.swap_tls(tls);
+        inspect::log(&config, first, self.services.clock.now());
         self.stamps = stamps;
         self.config = config;
         tracing::info!(target: "audit", event = "configuration_reloaded");
@@ -375,6 +378,13 @@ impl App {
                     tracing::error!(problem = %error, "the certificates stay as they were");
                 }
             }
+        }
+        if stamps != self.stamps {
+            inspect::log(
+                &self.config,
+                self.first_address(),
+                self.services.clock.now(),
+            );
         }
         self.stamps = stamps;
     }

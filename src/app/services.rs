@@ -1,6 +1,9 @@
 //! What lives as long as the process: store, cache, nonce window, login, metrics.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
@@ -29,8 +32,13 @@ pub enum ServiceError {
     #[error("store.url: {0}")]
     Store(#[from] sqlite::OpenError),
     /// The key of the store cannot be read.
-    #[error("store.encryption_key_file: {0}")]
-    Key(#[from] KeyFileError),
+    #[error("store.encryption_key_file: {}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KeyFileError,
+    },
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
@@ -71,12 +79,7 @@ pub struct Services {
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceError> {
-    let key = config
-        .store
-        .encryption_key_file
-        .as_deref()
-        .map(SealKey::read)
-        .transpose()?;
+    let key = read_key(config)?;
     Ok(SqliteStore::open(sqlite::Params {
         path: config.store.url.sqlite_path(),
         key,
@@ -84,11 +87,32 @@ pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceE
     })?)
 }
 
+/// Reads the key that the store is sealed with, if there is one.
+///
+/// # Errors
+/// [`ServiceError::Key`]
+pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
+    let Some(path) = &config.store.encryption_key_file else {
+        return Ok(None);
+    };
+    let read = SealKey::read(path).map_err(|source| ServiceError::Key {
+        path: path.clone(),
+        source,
+    });
+    read.map(Some)
+}
+
 /// Opens all services.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
+    // Beside the store, the window would complain of a key that nobody wrote.
+    let store = config.store.url.sqlite_path();
+    let directory = std::path::absolute(&store).map(|path| path.parent().is_some_and(Path::is_dir));
+    if config.nonce.path.is_none() && !directory.unwrap_or(true) {
+        return Err(sqlite::OpenError::DirectoryMissing(store).into());
+    }
     // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());

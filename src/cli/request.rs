@@ -101,7 +101,9 @@ impl RequestArgs {
                     Ok((name, value.trim_matches([' ', '\t'])))
                 }
                 _ => {
-                    let name = header.split(|byte| !u8::try_from(byte).is_ok_and(token)).next();
+                    let name = header
+                        .split(|byte| !u8::try_from(byte).is_ok_and(token))
+                        .next();
                     let cut = if name == Some(header) { "" } else { "…" };
                     let shown = format!("{}{cut}", name.unwrap_or_default());
                     Err(RequestArgsError::Header(shown))
@@ -169,19 +171,25 @@ impl<'a> Request<'a> {
 
 /// Writes the one line that tells what failed, with its causes, and gives the exit code.
 pub(super) fn report(stderr: &mut dyn Write, error: &dyn Error, code: u8) -> ExitCode {
-    let mut line = format!("countersign: {error}");
+    let line = with_causes(error).replace('\n', " ");
+    // Where standard error cannot be written, the exit code has to do.
+    let _ = writeln!(stderr, "countersign: {line}");
+    ExitCode::from(code)
+}
+
+/// An error and what caused it.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
         let text = source.to_string();
         // Some errors show their cause themselves.
-        if !line.ends_with(&text) {
+        if !line.contains(&text) {
             line += &format!(": {text}");
         }
         cause = source.source();
     }
-    // Where standard error cannot be written, the exit code has to do.
-    let _ = writeln!(stderr, "{}", line.replace('\n', " "));
-    ExitCode::from(code)
+    line
 }
 
 #[cfg(test)]
@@ -275,7 +283,10 @@ mod tests {
             ("h@?", "…@…"),
         ] {
             let line = error(&args("GET", url, &[]));
-            assert!(line.starts_with(&format!("URL {shown:?}: ")), "{url}: {line}");
+            assert!(
+                line.starts_with(&format!("URL {shown:?}: ")),
+                "{url}: {line}"
+            );
         }
         let header = "Authorization OAuth oauth_signature=\"hunter2%26\"";
         let line = error(&args("GET", "http://h/", &[header]));

@@ -282,7 +282,14 @@ pub fn roots(paths: &[PathBuf], key: &'static str) -> Result<RootCertStore, TlsE
     Ok(roots)
 }
 
-fn certificates(path: &Path, key: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// Reads the certificates of a file.
+///
+/// # Errors
+/// [`TlsError::File`]
+pub fn certificates(
+    path: &Path,
+    key: &'static str,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let certificates: Vec<_> = read.map_err(|error| unreadable(key, path, &error))?;
     if certificates.is_empty() {
