@@ -6,14 +6,20 @@
 //! before. `check` fails for either.
 
 use std::{
-    fmt, io,
+    fmt,
+    fs::Metadata,
+    io,
     net::SocketAddr,
     os::unix::fs::{FileTypeExt, MetadataExt},
     path::Path,
     time::Duration,
 };
 
-use rustix::fs::{Access, access};
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+    process::{Resource, getrlimit},
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime as CertificateTime};
 use socket2::{Domain, Protocol, Socket, Type};
 use webpki::{EndEntityCert, KeyUsage};
@@ -103,7 +109,9 @@ impl Findings {
 
     /// A secret is its owner's alone. A group may be meant: that of a Kubernetes volume, or `ssl-cert`.
     fn mode(&mut self, key: &'static str, path: &Path) {
-        let Ok(found) = path.metadata() else { return };
+        let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
+            return;
+        };
         let mode = found.mode() & 0o777;
         let (severity, who) = if mode & 0o007 != 0 {
             (Severity::Unsafe, "every account of this machine")
@@ -229,6 +237,15 @@ fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
 /// [`StartError::Listen`]
 pub fn listeners(config: &Config) -> Result<String, StartError> {
     let mut told = Vec::new();
+    let workers = config.workers().get();
+    let sockets = (workers * config.listen.address.len()) as u64;
+    if getrlimit(Resource::Nofile)
+        .maximum
+        .is_some_and(|limit| sockets >= limit)
+    {
+        let error = Errno::MFILE.into();
+        return Err(StartError::listen("listen.workers", workers, error));
+    }
     for (key, address) in own::listeners(config) {
         let bound = match &address {
             ListenAddress::Tcp(address) => bind(*address),

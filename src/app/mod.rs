@@ -25,6 +25,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use rustix::io::Errno;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch as channel},
@@ -93,6 +94,10 @@ impl StartError {
             io::ErrorKind::PermissionDenied => {
                 "ports below 1024 need a right of their own: set another port"
             }
+            _ if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                "each worker needs a descriptor for each address: raise the limit (LimitNOFILE, ulimit -n), or set \
+                 listen.workers lower"
+            }
             io::ErrorKind::AddrNotAvailable => "the address is none of this machine's",
             _ => "check the address",
         };
@@ -109,7 +114,10 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_) | Self::Tls(_) | Self::Own(_) | Self::Service(ServiceError::Key { .. })
+            Self::Live(_)
+                | Self::Tls(_)
+                | Self::Own(_)
+                | Self::Service(ServiceError::Key { .. } | ServiceError::OneFile { .. })
         )
     }
 }

@@ -126,7 +126,7 @@ fn is_local(ip: IpAddr) -> bool {
 }
 
 /// The path with links and dots resolved, as far as it is there.
-fn resolved(path: &Path) -> PathBuf {
+pub(super) fn resolved(path: &Path) -> PathBuf {
     let whole = path.canonicalize();
     let in_directory = || {
         let directory = match path.parent() {

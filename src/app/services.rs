@@ -7,6 +7,7 @@ use std::{
 
 use thiserror::Error;
 
+use super::own::resolved;
 use crate::{
     clock::Clock,
     config::{Config, OnLost},
@@ -42,6 +43,15 @@ pub enum ServiceError {
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
+    /// Store and nonce window are one file.
+    #[error(
+        "nonce.path: {} is the store's own file, store.url; write another, or leave it out",
+        path.display()
+    )]
+    OneFile {
+        /// The file, as `nonce.path` has it.
+        path: PathBuf,
+    },
     /// The store does not answer.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
@@ -102,17 +112,34 @@ pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
     read.map(Some)
 }
 
+/// Looks at where store and nonce window are to be, before either is made.
+///
+/// # Errors
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
+/// store, would complain of a key that nobody wrote.
+pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
+    let store = config.store.url.sqlite_path();
+    match &config.nonce.path {
+        Some(path) if resolved(path) == resolved(&store) => {
+            Err(ServiceError::OneFile { path: path.clone() })
+        }
+        Some(_) => Ok(()),
+        None => {
+            let absolute = std::path::absolute(&store).unwrap_or_else(|_| store.clone());
+            if absolute.parent().is_some_and(Path::is_dir) {
+                return Ok(());
+            }
+            Err(sqlite::OpenError::DirectoryMissing(store).into())
+        }
+    }
+}
+
 /// Opens all services.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
-    // Beside the store, the window would complain of a key that nobody wrote.
-    let store = config.store.url.sqlite_path();
-    let directory = std::path::absolute(&store).map(|path| path.parent().is_some_and(Path::is_dir));
-    if config.nonce.path.is_none() && !directory.unwrap_or(true) {
-        return Err(sqlite::OpenError::DirectoryMissing(store).into());
-    }
+    check_paths(config)?;
     // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());

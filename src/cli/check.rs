@@ -5,6 +5,7 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 use super::{context::config_path, request::with_causes, serve::say};
 use crate::{
     app::{
+        StartError,
         inspect::{self, Severity},
         live, own,
         services::{self, ServiceError},
@@ -123,8 +124,10 @@ fn operations(config: &Config) -> Outcome {
 }
 
 fn store(config: &Config) -> Outcome {
+    services::check_paths(config).map_err(service_error)?;
     let path = config.store.url.sqlite_path();
-    if !path.exists() {
+    // A link that leads nowhere is for opening to explain.
+    if !path.exists() && !path.is_symlink() {
         // The key is needed once there is a store; a wrong one is found now.
         services::read_key(config).map_err(service_error)?;
         inspect::can_create(&path).map_err(|error| {
@@ -159,12 +162,9 @@ fn store(config: &Config) -> Outcome {
 }
 
 fn service_error(error: ServiceError) -> (u8, String) {
-    let code = if matches!(error, ServiceError::Key { .. }) {
-        2
-    } else {
-        1
-    };
-    (code, with_causes(&error))
+    let text = with_causes(&error);
+    let is_configuration = StartError::from(error).is_configuration();
+    (if is_configuration { 2 } else { 1 }, text)
 }
 
 fn nonces(config: &Config) -> Outcome {

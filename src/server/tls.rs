@@ -309,7 +309,7 @@ fn unreadable(key: &'static str, path: &Path, error: &rustls::pki_types::pem::Er
             format!("{error}; check the path and its rights")
         }
         rustls::pki_types::pem::Error::NoItemsFound => {
-            "nothing of that kind in it; it must be PEM".to_owned()
+            "nothing of that kind in it; it must be PEM, and a private key unencrypted".to_owned()
         }
         other => format!("{other}; it must be PEM"),
     };

@@ -7,7 +7,11 @@ use std::{
 };
 
 use crate::support::{
-    PATIENCE, Proxy, Upstream, program::Ended, proxy::Builder, tls::Certificate, upstream::nobody,
+    PATIENCE, Proxy, Upstream,
+    program::{Ended, program, run},
+    proxy::Builder,
+    tls::Certificate,
+    upstream::nobody,
     within,
 };
 
@@ -295,6 +299,8 @@ const BROKEN: &[(&str, &str)] = &[
     ("nonce.path = 'DIR/none/nonces'", "nonce.path"),
     ("nonce.path = 'DIR'", "nonce.path"),
     ("nonce.path = 'DIR/config.toml'", "nonce.path"),
+    ("nonce.path = 'DIR/x/../countersign.db'", "nonce.path"),
+    ("store.url = 'DIR/dangling'", "store.url"),
     (
         "store.encryption_key_file = 'DIR/none'",
         "store.encryption_key_file",
@@ -387,6 +393,8 @@ fn what_serve_refuses_check_refuses() {
         write(&at("certificate.pem"), &certificate.certificate, 0o644);
         write(&at("key.pem"), &certificate.key, 0o600);
         write(&at("other.pem"), &other.key, 0o600);
+        std::fs::create_dir(at("x")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
         let text = text
             .replace("DIR", &builder.directory().display().to_string())
             .replace("LONG", &"long".repeat(30))
@@ -425,4 +433,23 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     within(PATIENCE, "serve goes on", || {
         (proxy.ask_admin("/readyz").status == 200).then_some(())
     });
+}
+
+#[test]
+fn more_workers_than_descriptors_are_refused_by_both() {
+    let api = Upstream::start();
+    let builder = Proxy::in_front_of(&api).config("listen.workers = 100");
+    builder.run(&["check"], "").done();
+    for command in ["check", "serve"] {
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args(["-c", "ulimit -n 80 && exec \"$0\" \"$@\""])
+            .arg(program().get_program())
+            .args([command, "--config"])
+            .arg(builder.config_path())
+            .current_dir(builder.directory());
+        let ended = run(&mut shell, "");
+        assert_eq!(ended.code(), Some(1), "{ended:?}");
+        line_of(&ended, "countersign: ", "listen.workers");
+    }
 }
