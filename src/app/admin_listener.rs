@@ -52,14 +52,15 @@ impl AdminListener {
         }
     }
 
-    /// Where it is bound, as text.
-    pub(super) fn address(&self) -> String {
+    /// Where it is bound.
+    pub(super) fn bound(&self) -> ListenAddress {
         match self {
-            Self::Tcp(listener) => listener
-                .local_addr()
-                .map(|address| address.to_string())
-                .unwrap_or_default(),
-            Self::Unix(_, path) => format!("unix:{}", path.display()),
+            Self::Tcp(listener) => ListenAddress::Tcp(
+                listener
+                    .local_addr()
+                    .unwrap_or_else(|_| ([127, 0, 0, 1], 0).into()),
+            ),
+            Self::Unix(_, path) => ListenAddress::Unix(path.clone()),
         }
     }
 

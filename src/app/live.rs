@@ -78,7 +78,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
             PathPolicy::Enforce => Conventions::Enforce,
         },
         rate,
-        forward: forward_params(config, origins.base.secure),
+        forward: forward_params(config, origins.base.secure, services),
         upstream: upstream_params(config)?,
         realm: config.service.realm.clone(),
         access_log: config.log.access,
@@ -180,7 +180,11 @@ const fn kind(kind: CallerKind) -> Kind {
     }
 }
 
-fn operations(config: &Config) -> Result<Operations, OperationError> {
+/// The operations.
+///
+/// # Errors
+/// Two of them are in each other's way.
+pub fn operations(config: &Config) -> Result<Operations, OperationError> {
     let operation = |entry: &config::Operation| {
         let kinds: Vec<Kind> = entry.access.iter().copied().map(kind).collect();
         Operation {
@@ -210,7 +214,7 @@ fn operations(config: &Config) -> Result<Operations, OperationError> {
     )
 }
 
-fn forward_params(config: &Config, secure: bool) -> forward::Params {
+fn forward_params(config: &Config, secure: bool, services: &Services) -> forward::Params {
     let upstream = &config.upstream;
     let identity = &config.identity;
     let names = [
@@ -254,6 +258,7 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         },
         forward_authorization: identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
+        hop: Arc::clone(&services.hop),
         response_timeout: upstream.response_timeout,
         tunnel_timeout: config.limits.tunnel_timeout,
     }

@@ -4,7 +4,9 @@
 mod admin_listener;
 mod certificates;
 mod descriptors;
+pub mod inspect;
 pub mod live;
+pub mod own;
 pub mod services;
 mod signals;
 mod upkeep;
@@ -24,6 +26,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use rustix::io::Errno;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch as channel},
@@ -35,6 +38,7 @@ use self::{
     admin_listener::AdminListener,
     certificates::Stamps,
     live::LiveError,
+    own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
     workers::{Common, Listeners, Phase},
@@ -42,7 +46,7 @@ use self::{
 use crate::{
     admin::Admin,
     clock::Clock,
-    config::Config,
+    config::{Config, ListenAddress},
     proxy::{Live, Shared},
     server::{
         listener::Bounds,
@@ -63,6 +67,9 @@ pub enum StartError {
     /// The listener's certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The API is a listener of this process.
+    #[error(transparent)]
+    Own(#[from] ApiIsOurs),
     /// An address.
     #[error("{key}: cannot listen on {address}: {source}; {mend}")]
     Listen {
@@ -88,6 +95,10 @@ impl StartError {
             io::ErrorKind::PermissionDenied => {
                 "ports below 1024 need a right of their own: set another port"
             }
+            _ if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                "each worker needs a descriptor for each address: raise the limit (LimitNOFILE, ulimit -n), or set \
+                 listen.workers lower"
+            }
             io::ErrorKind::AddrNotAvailable => "the address is none of this machine's",
             _ => "check the address",
         };
@@ -104,7 +115,10 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_) | Self::Tls(_) | Self::Service(ServiceError::Key(_))
+            Self::Live(_)
+                | Self::Tls(_)
+                | Self::Own(_)
+                | Self::Service(ServiceError::Key { .. } | ServiceError::OneFile { .. })
         )
     }
 }
@@ -132,6 +146,8 @@ pub struct App {
     probe: Option<AdminListener>,
     /// What the files of certificates were like when they were read.
     stamps: Stamps,
+    /// Where every listener is bound, with its key.
+    own: Vec<OwnListener>,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
@@ -152,6 +168,7 @@ impl App {
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
+        own::check(&config, &own::listeners(&config)).await?;
         descriptors::raise_limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
@@ -166,8 +183,23 @@ impl App {
             Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
             None => None,
         };
+        // Once more if the system chose a port.
+        let mut own: Vec<OwnListener> = addresses
+            .iter()
+            .map(|&address| ("listen.address", ListenAddress::Tcp(address)))
+            .collect();
+        own.push(("admin.listen", admin.bound()));
+        own.extend(
+            probe
+                .iter()
+                .map(|probe| ("admin.probe_listen", probe.bound())),
+        );
+        if own != own::listeners(&config) {
+            own::check(&config, &own).await?;
+        }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
         let live = live::live(&config, first, &services)?;
+        inspect::log(&config, first, surroundings.clock.now());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -201,6 +233,7 @@ impl App {
             admin: Some(admin),
             probe,
             stamps,
+            own,
             addresses,
         })
     }
@@ -210,7 +243,7 @@ impl App {
     pub fn admin_address(&self) -> String {
         self.admin
             .as_ref()
-            .map(AdminListener::address)
+            .map(|admin| admin.bound().to_string())
             .unwrap_or_default()
     }
 
@@ -240,7 +273,7 @@ impl App {
         let admin = [("admin", self.admin.take()), ("probe", self.probe.take())];
         for (name, listener) in admin {
             let Some(listener) = listener else { continue };
-            tracing::info!(listener = name, address = %listener.address(), "listening");
+            tracing::info!(listener = name, address = %listener.bound(), "listening");
             let shared = Arc::clone(&self.common.shared);
             let handler = Admin::new(Arc::clone(&self.services.store), shared, name == "probe");
             listener.serve(Rc::new(handler), self.common.phase.clone());
@@ -249,7 +282,7 @@ impl App {
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
-                    Signal::Reload => self.reload(),
+                    Signal::Reload => self.reload().await,
                     Signal::End => break,
                 },
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
@@ -265,7 +298,7 @@ impl App {
     }
 
     /// Reads the configuration anew; a broken one changes nothing.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         let Some(read) = &self.surroundings.reload else {
             return;
         };
@@ -282,9 +315,11 @@ impl App {
         let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
-        let made = live::live(&config, first, &self.services)
-            .map_err(StartError::from)
-            .and_then(|live| Ok((live, self.listener_tls(&config)?)));
+        let own = own::check(&config, &self.own).await;
+        let made = own.map_err(StartError::from).and_then(|()| {
+            let live = live::live(&config, first, &self.services)?;
+            Ok((live, self.listener_tls(&config)?))
+        });
         let (live, tls) = match made {
             Ok(made) => made,
             Err(error) => {
@@ -316,6 +351,7 @@ impl App {
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
         }
+        inspect::log(&config, first, self.services.clock.now());
         self.stamps = stamps;
         self.config = config;
         tracing::info!(
@@ -352,6 +388,13 @@ impl App {
                     tracing::error!(problem = %error, "the certificates stay as they were");
                 }
             }
+        }
+        if stamps != self.stamps {
+            inspect::log(
+                &self.config,
+                self.first_address(),
+                self.services.clock.now(),
+            );
         }
         self.stamps = stamps;
     }

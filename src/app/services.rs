@@ -1,12 +1,17 @@
 //! What lives as long as the process: store, cache, nonce window, login, metrics.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
+use super::own::resolved;
 use crate::{
     clock::Clock,
     config::{Config, OnLost},
+    issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow},
     pages,
@@ -28,17 +33,34 @@ pub enum ServiceError {
     #[error("store.url: {0}")]
     Store(#[from] sqlite::OpenError),
     /// The key of the store cannot be read.
-    #[error("store.encryption_key_file: {0}")]
-    Key(#[from] KeyFileError),
+    #[error("store.encryption_key_file: {}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KeyFileError,
+    },
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
+    /// Store and nonce window are one file.
+    #[error(
+        "nonce.path: {} is the store's own file, store.url; write another, or leave it out",
+        path.display()
+    )]
+    OneFile {
+        /// The file, as `nonce.path` has it.
+        path: PathBuf,
+    },
     /// The store does not answer.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
     /// The mark of accepted nonces cannot be written.
     #[error(transparent)]
     Mark(#[from] MarkError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -59,6 +81,8 @@ pub enum MarkError {
 pub struct Services {
     /// Tells the time.
     pub clock: Clock,
+    /// What this process calls itself in the requests it forwards: random, and the same as long as it runs.
+    pub hop: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<dyn Store>,
     /// Credentials ready for use.
@@ -79,12 +103,7 @@ pub struct Services {
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceError> {
-    let key = config
-        .store
-        .encryption_key_file
-        .as_deref()
-        .map(SealKey::read)
-        .transpose()?;
+    let key = read_key(config)?;
     Ok(SqliteStore::open(sqlite::Params {
         path: config.store.url.sqlite_path(),
         key,
@@ -92,11 +111,49 @@ pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceE
     })?)
 }
 
+/// Reads the key that the store is sealed with, if there is one.
+///
+/// # Errors
+/// [`ServiceError::Key`]
+pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
+    let Some(path) = &config.store.encryption_key_file else {
+        return Ok(None);
+    };
+    let read = SealKey::read(path).map_err(|source| ServiceError::Key {
+        path: path.clone(),
+        source,
+    });
+    read.map(Some)
+}
+
+/// Looks at where store and nonce window are to be, before either is made.
+///
+/// # Errors
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
+/// store, would complain of a key that nobody wrote.
+pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
+    let store = config.store.url.sqlite_path();
+    match &config.nonce.path {
+        Some(path) if resolved(path) == resolved(&store) => {
+            Err(ServiceError::OneFile { path: path.clone() })
+        }
+        Some(_) => Ok(()),
+        None => {
+            let absolute = std::path::absolute(&store).unwrap_or_else(|_| store.clone());
+            if absolute.parent().is_some_and(Path::is_dir) {
+                return Ok(());
+            }
+            Err(sqlite::OpenError::DirectoryMissing(store).into())
+        }
+    }
+}
+
 /// Opens all services.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
+    check_paths(config)?;
     // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
@@ -134,6 +191,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     super::watch::watch(&metrics, &nonces, &credentials);
     Ok(Services {
         clock,
+        hop: random::identifier()?.into(),
         store,
         credentials,
         nonces,

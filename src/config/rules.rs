@@ -1,6 +1,6 @@
 //! Rules that involve more than one key.
 
-use std::fmt::Display;
+use std::{fmt::Display, net::IpAddr};
 
 use super::{
     ApiUrl, BaseUrl, Config, HttpUrl, ListenAddress, LoginBackend, Operation, PrefixMode,
@@ -57,26 +57,26 @@ impl Rules<'_> {
         self.tree.find_key(key).is_some()
     }
 
-    /// No two listeners on one address.
+    /// No two listeners on one address, and none on an address that another one has with all others.
     fn listeners(&mut self) {
         let admin = &self.config.admin;
-        let mut taken: Vec<(ListenAddress, &str)> = self
-            .config
-            .listen
-            .address
-            .iter()
-            .map(|address| (ListenAddress::Tcp(*address), "listen.address"))
-            .collect();
+        let mut taken: Vec<(ListenAddress, &str)> = Vec::new();
+        for address in &self.config.listen.address {
+            let address = ListenAddress::Tcp(*address);
+            if let Some((other, _)) = taken.iter().find(|(known, _)| overlap(known, &address)) {
+                let message =
+                    format!("{address} and {other} overlap; write one of them, or another port");
+                self.broken("listen.address", &[], message);
+            }
+            taken.push((address, "listen.address"));
+        }
         let others = [
             ("admin.listen", Some(&admin.listen)),
             ("admin.probe_listen", admin.probe_listen.as_ref()),
         ];
         for (key, address) in others {
             let Some(address) = address else { continue };
-            let free_port = matches!(address, ListenAddress::Tcp(address) if address.port() == 0);
-            let taker = taken
-                .iter()
-                .find(|(known, _)| known == address && !free_port);
+            let taker = taken.iter().find(|(known, _)| overlap(known, address));
             if let Some((_, taker)) = taker {
                 let taker = *taker;
                 self.broken(
@@ -233,6 +233,20 @@ impl Rules<'_> {
                 key,
                 &[other],
                 format!("a certificate and its key go together; set {other} too"),
+            );
+        }
+        if let (ApiUrl::Http(api), BaseUrl::Url(base)) =
+            (&upstream.api_url, &self.config.service.base_url)
+            && api.origin == *base
+        {
+            self.broken(
+                "upstream.api_url",
+                &["service.base_url"],
+                format!(
+                    "{base} is service.base_url, so requests would come back here or callers reach \
+                     the API without countersign; write an address of the API's own (with \
+                     upstream.tls.server_name and upstream.host, if it has the public name)"
+                ),
             );
         }
         for name in &upstream.drop_headers {
@@ -437,6 +451,23 @@ impl Rules<'_> {
                 self.broken(key, &[whole, part], over(part, size, whole, limit));
             }
         }
+    }
+}
+
+/// Whether the system gives a process only one of the two.
+fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
+    match (one, other) {
+        (ListenAddress::Tcp(one), ListenAddress::Tcp(other)) => {
+            let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+            // `[::]` takes IPv4 as well.
+            let takes =
+                |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
+            one.port() == other.port()
+                && one.port() != 0
+                && (ip == other_ip || takes(ip, other_ip) || takes(other_ip, ip))
+        }
+        (ListenAddress::Unix(one), ListenAddress::Unix(other)) => one == other,
+        _ => false,
     }
 }
 

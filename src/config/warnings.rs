@@ -110,7 +110,34 @@ impl Warnings {
                 );
             }
         }
+        if let BaseUrl::Url(origin) = &service.base_url
+            && origin.scheme == Scheme::Https
+            // Where others reach the listener, that is warned of already.
+            && config.listen.address.iter().all(|address| is_loopback(address.ip()))
+            && !config.listens_with_tls()
+            && config.listen.trusted_proxies.is_empty()
+        {
+            self.add(
+                "service.base_url",
+                format!(
+                    "{origin} is https, but nothing here speaks TLS or believes a proxy that does: \
+                     requests count as unencrypted, and all come from the proxy's address; set \
+                     listen.tls, or listen.trusted_proxies"
+                ),
+            );
+        }
         for url in &service.public_api_urls {
+            if matches!(&config.upstream.api_url, ApiUrl::Http(api) if api.origin == url.0.origin) {
+                self.add(
+                    "service.public_api_urls",
+                    format!(
+                        "{} is the origin of upstream.api_url too: requests come back here, or \
+                         callers reach the API without countersign; write an address of the API's \
+                         own",
+                        url.0
+                    ),
+                );
+            }
             if clear(&url.0.origin) {
                 self.add(
                     "service.public_api_urls",

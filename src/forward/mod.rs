@@ -10,7 +10,7 @@ pub mod tunnel;
 pub mod upstream;
 pub mod websocket;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::http1::name::FoldedNames;
 
@@ -37,6 +37,8 @@ pub struct Params {
     pub forward_authorization: bool,
     /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
     pub cookies: [&'static str; 2],
+    /// What this process calls itself in `Countersign-Hop`, by which it recognises a request that comes back.
+    pub hop: Arc<str>,
     /// How long the API may take for its answer's head.
     pub response_timeout: Duration,
     /// How long both sides of an upgraded connection may be silent.

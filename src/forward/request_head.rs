@@ -6,7 +6,7 @@ use crate::{
         framing::{self, Framing},
         head::{Fate, Field, RequestHead},
         name::Name,
-        token::trim,
+        token::{list, trim},
         write,
     },
     parse::origin::{PublicUrl, Received},
@@ -65,8 +65,18 @@ pub fn write(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, permit: 
     if params.forwarded {
         forwarded(out, outline);
     }
+    write::field(out, b"Countersign-Hop", params.hop.as_bytes());
     identity(out, params, permit);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Whether this process has forwarded the request before, so that `upstream.api_url` leads back to it. The names of other
+/// processes stay in the request: any of them may be the one it comes back to.
+pub fn is_back(head: &RequestHead, params: &Params) -> bool {
+    head.fields
+        .all(Name::CountersignHop)
+        .flat_map(list)
+        .any(|hop| hop == params.hop.as_bytes())
 }
 
 fn request_line(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>) {

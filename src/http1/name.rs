@@ -19,6 +19,8 @@ pub enum Name {
     ContentType,
     /// `Cookie`
     Cookie,
+    /// `Countersign-Hop`: the processes of this program that a request has passed.
+    CountersignHop,
     /// `Date`
     Date,
     /// `Expect`
@@ -64,7 +66,7 @@ pub enum Name {
 }
 
 /// Every known name in lower case, shorter ones first.
-const KNOWN: [(&[u8], Name); 28] = [
+const KNOWN: [(&[u8], Name); 29] = [
     (b"te", Name::Te),
     (b"date", Name::Date),
     (b"host", Name::Host),
@@ -84,6 +86,7 @@ const KNOWN: [(&[u8], Name); 28] = [
     (b"content-length", Name::ContentLength),
     (b"http2-settings", Name::Http2Settings),
     (b"sec-fetch-site", Name::SecFetchSite),
+    (b"countersign-hop", Name::CountersignHop),
     (b"x-forwarded-for", Name::XForwardedFor),
     (b"content-encoding", Name::ContentEncoding),
     (b"proxy-connection", Name::ProxyConnection),

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    path::Path,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -90,6 +91,15 @@ impl LocalWindow {
     /// [`OpenError`] tells each; a file that is not ours, or is in use, has not been changed.
     pub fn open(params: &Params, now: UnixTime) -> Result<Opened, OpenError> {
         open::open(params, now, Boot::read())
+    }
+
+    /// Looks whether the file can be a window, whoever has it open; changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], but for what only opening can find.
+    pub fn look_at(path: &Path) -> Result<(), OpenError> {
+        open::look_at(path)
     }
 
     pub(super) fn new(

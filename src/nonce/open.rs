@@ -181,6 +181,40 @@ fn open_file(params: &Params, path: &Path, now: UnixTime, boot: Boot) -> Result<
     begin(params, path, file, lost, now, boot)
 }
 
+/// Looks whether the file can be a window.
+pub(super) fn look_at(path: &Path) -> Result<(), OpenError> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|source| io_error(path, "open", source))?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(OpenError::NotAWindow { path: path.into() });
+    }
+    read_header(&file, path).map(drop)
+}
+
+/// The header, if there is one and it is whole.
+fn read_header(file: &File, path: &Path) -> Result<Option<Result<Header, Damaged>>, OpenError> {
+    let failed = |source| io_error(path, "read", source);
+    let length = file.metadata().map_err(failed)?.len();
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut page = [0; 4096];
+    let read = usize::try_from(length).map_or(page.len(), |length| length.min(page.len()));
+    file.read_exact_at(&mut page[..read], 0).map_err(failed)?;
+    match Header::parse(&page[..read]) {
+        Ok(header) => Ok(Some(Ok(header))),
+        Err(Refusal::Damaged) => Ok(Some(Err(Damaged))),
+        Err(Refusal::Foreign) => Err(OpenError::NotAWindow { path: path.into() }),
+        Err(Refusal::Newer(version)) => Err(OpenError::NewerVersion {
+            path: path.into(),
+            version,
+        }),
+    }
+}
+
 /// What a file turned out to be worth.
 enum Judgement {
     /// Empty, or made by a start that never served.
@@ -226,24 +260,9 @@ fn judge(
     now: UnixTime,
     boot: Boot,
 ) -> Result<Judgement, OpenError> {
-    let failed = |source| io_error(path, "read", source);
-    let length = file.metadata().map_err(failed)?.len();
-    if length == 0 {
-        return Ok(Judgement::Nothing);
-    }
-    let mut page = [0; 4096];
-    let read = usize::try_from(length).map_or(page.len(), |length| length.min(page.len()));
-    file.read_exact_at(&mut page[..read], 0).map_err(failed)?;
-    let judged = match Header::parse(&page[..read]) {
-        Ok(header) => weigh(&header, params, now, boot),
-        Err(Refusal::Damaged) => Err(Damaged),
-        Err(Refusal::Foreign) => return Err(OpenError::NotAWindow { path: path.into() }),
-        Err(Refusal::Newer(version)) => {
-            return Err(OpenError::NewerVersion {
-                path: path.into(),
-                version,
-            });
-        }
+    let judged = match read_header(file, path)? {
+        None => return Ok(Judgement::Nothing),
+        Some(header) => header.and_then(|header| weigh(&header, params, now, boot)),
     };
     Ok(judged.unwrap_or(Judgement::Unreliable(Lost {
         held_until: 0,

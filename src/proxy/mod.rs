@@ -22,6 +22,7 @@ use crate::{
     endpoints::Call,
     forward::{
         relay::{self},
+        request_head,
         upstream::Upstream,
     },
     http1::head::RequestHead,
@@ -167,6 +168,9 @@ impl Worker {
         laps: &Laps,
     ) -> Result<Outcome, Failure> {
         let live = &*current.live;
+        if request_head::is_back(head, &live.forward) {
+            return Err(Refusal::LoopDetected.into());
+        }
         // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
         let method = head.method();
         if method.eq_ignore_ascii_case(b"CONNECT") || method.eq_ignore_ascii_case(b"TRACE") {

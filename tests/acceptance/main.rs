@@ -18,6 +18,7 @@ mod answers;
 mod bad_input;
 mod bodies;
 mod callbacks;
+mod checking;
 mod clients;
 mod commands;
 mod confusion;

@@ -496,6 +496,8 @@ fn refuses_what_is_not_yet_available() {
 fn never_repeats_a_password() {
     for text in [
         "upstream.api_url = \"http://u:hunter2@h\"",
+        "upstream.api_url = \"u:hunter2@h\"",
+        "service.base_url = \"https:u:hunter2@h\"",
         "[login]\nurl = \"https://u:hunter2@h\"",
         "[store]\nurl = \"postgres://u:hunter2@h/db\"",
     ] {

@@ -20,15 +20,23 @@ fn warns_of_what_is_valid_and_unwise() {
         ("", &[][..]),
         (
             "service.base_url = \"https://a\"",
-            &["service.public_api_urls"],
+            &["service.base_url", "service.public_api_urls"],
         ),
         (
-            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"https://b\"]",
+            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"https://b\"]\nlisten.trusted_proxies = \"10.0.0.0/8\"",
             &[],
         ),
         (
             "service.base_url = \"https://a\"\nservice.public_api_urls = [\"http://b\", \"https://a/x\"]",
-            &["service.public_api_urls", "service.public_api_urls"],
+            &[
+                "service.base_url",
+                "service.public_api_urls",
+                "service.public_api_urls",
+            ],
+        ),
+        (
+            "service.public_api_urls = [\"http://127.0.0.1:9000\", \"http://127.0.0.1:9001\"]",
+            &["service.public_api_urls"],
         ),
         (
             "service.base_url = \"http://a\"\nservice.allow_http = true\nservice.public_api_urls = \"https://b\"",

@@ -115,7 +115,10 @@ impl Serialize for Text {
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Secret::from(text)))
+        // What serde would say of a number repeats it, and it may be meant as the secret.
+        let text = String::deserialize(deserializer);
+        text.map(|text| Self(Secret::from(text)))
+            .map_err(|_| de::Error::custom("a secret or a hash is not in quotes"))
     }
 }
 
