@@ -163,6 +163,7 @@ const fn mend(refusal: ImportRefusal) -> &'static str {
         ImportRefusal::NameTaken => "rename one of the two, or take the line out",
         ImportRefusal::ConsumerUnknown => "add a line with that consumer",
         ImportRefusal::UserUnknown => "add a line with that user",
+        ImportRefusal::TooManyCosts => "leave password_hash out and set a password",
         ImportRefusal::UserDisabled => "enable the user, or give the token a revoked_at",
     }
 }

@@ -46,7 +46,10 @@ impl LocalLogin {
             }
         };
         match user {
-            Some(user) if is_right && has_password && user.enabled => LoginOutcome::User(user),
+            Some(user) if is_right && has_password && user.enabled => LoginOutcome::User {
+                user,
+                rehashed: None,
+            },
             user => LoginOutcome::Refused {
                 account: user.map(|user| user.id),
             },
@@ -82,7 +85,7 @@ mod tests {
         let backend = backend(&store);
         for name in ["Ada", "ada", "ADA"] {
             let outcome = backend.login(name, Secret::from("enchantress")).await;
-            assert!(matches!(outcome, LoginOutcome::User(user) if user.name == "Ada"));
+            assert!(matches!(outcome, LoginOutcome::User { user, .. } if user.name == "Ada"));
         }
         let ada = store.user_named("Ada").id;
         let outcome = backend.login("Ada", Secret::from("Enchantress")).await;
