@@ -1,6 +1,7 @@
 //! What a password opens, and what the time of a login tells.
 
 use std::{
+    os::unix::fs::FileExt,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -270,4 +271,101 @@ fn import_refuses_a_hash_that_would_hold_up_every_login() {
             ended.stderr
         );
     }
+}
+
+/// How often `needle` stands in the writable memory of the process.
+fn occurrences(proxy: &Proxy, needle: &[u8]) -> usize {
+    let pid = proxy.pid().as_raw_nonzero();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut found = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let from = u64::from_str_radix(from, 16).unwrap();
+        let to = u64::from_str_radix(to, 16).unwrap();
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+        // A mapping may have gone since the list was read.
+        if memory.read_exact_at(&mut bytes, from).is_ok() {
+            found += memmem(&bytes, needle);
+        }
+    }
+    found
+}
+
+fn memmem(bytes: &[u8], needle: &[u8]) -> usize {
+    let mut found = 0;
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == needle[0]) {
+        found += usize::from(rest[at..].starts_with(needle));
+        rest = &rest[at + 1..];
+    }
+    found
+}
+
+#[test]
+fn the_process_forgets_the_password_of_a_login() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let user = proxy.user("alice");
+    let form = LoginForm::open(&proxy);
+    form.send("nobody", "Qv7-first-secret").has_status(403);
+    let send = |call: Call| {
+        let answer = proxy.send(call.header("Cookie", &form.cookie));
+        answer.has_status(403);
+    };
+    let fields = |password: &str| {
+        format!(
+            "csrf={}&username={}&password={password}",
+            form.csrf, user.name
+        )
+    };
+    let call = || Call::post(LOGIN).header("Origin", &proxy.origin());
+    // As browsers send it, escaped, in chunks, behind the head and with it, and in a form that cannot be read.
+    send(call().form(&fields("Qv7-second+secret%21")));
+    let body = fields("Qv7-third-secret");
+    let (front, back) = body.as_bytes().split_at(body.len() - 9);
+    let chunked = call().header("Content-Type", "application/x-www-form-urlencoded");
+    send(chunked.chunked(&[front, back]));
+    let mut connection = proxy.connect();
+    let wire = proxy.wire(
+        &call()
+            .header("Cookie", &form.cookie)
+            .form(&fields("Qv7-fourth-secret")),
+    );
+    let head = wire.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    for piece in [
+        &wire[..head],
+        &wire[head..wire.len() - 5],
+        &wire[wire.len() - 5..],
+    ] {
+        connection.send(piece);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    connection.answer("POST").has_status(403);
+    drop(connection);
+    let broken = call()
+        .header("Cookie", &form.cookie)
+        .form(&fields("Qv7-fifth-secret%ff"));
+    proxy.send(broken).has_status(400);
+    // Neither as it was sent nor as it was read.
+    for secret in [
+        "Qv7-first-s",
+        "Qv7-second+s",
+        "Qv7-second s",
+        "Qv7-third-s",
+        "Qv7-fourth-s",
+        "Qv7-fifth-s",
+    ] {
+        assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
+    }
+    proxy
+        .send(call().form("password=Qv7-sixth-secret"))
+        .has_status(403);
+    let answer = form.send(&user.name, &user.password);
+    assert!(session(&answer).is_some());
+    for secret in ["Qv7-sixth-s", &user.password] {
+        assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
+    }
+    // The search finds what is there.
+    assert!(occurrences(&proxy, b"countersign") > 0);
 }
