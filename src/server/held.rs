@@ -8,6 +8,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use zeroize::Zeroize;
+
 use crate::refusal::Refusal;
 
 /// The bytes of all held bodies of this process.
@@ -51,7 +53,13 @@ impl HeldBody {
     /// Takes other bytes in place of these, no more than they were.
     pub fn replace(&mut self, bytes: Vec<u8>) {
         debug_assert!(bytes.len() <= self.bytes.len());
+        self.wipe();
         self.bytes = bytes;
+    }
+
+    /// A form may hold a password. Its bytes alone are wiped: the rest of the room was never touched.
+    fn wipe(&mut self) {
+        self.bytes.as_mut_slice().zeroize();
     }
 }
 
@@ -65,6 +73,7 @@ impl Deref for HeldBody {
 
 impl Drop for HeldBody {
     fn drop(&mut self) {
+        self.wipe();
         HELD_BYTES.fetch_sub(self.counted, Relaxed);
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use zeroize::Zeroize;
 
 use crate::http1::pool::{BUFFER_BYTES, Buffer};
 
@@ -34,6 +35,12 @@ impl Input {
         }
     }
 
+    /// Uses up bytes from the front and wipes them: the buffer is lent out again.
+    pub fn consume_secret(&mut self, count: usize) {
+        self.buffer[self.start..self.start + count].zeroize();
+        self.consume(count);
+    }
+
     /// Splits the first `count` bytes off, in a buffer of their own; what follows stays.
     #[must_use]
     pub fn split(&mut self, count: usize) -> Buffer {
@@ -49,6 +56,8 @@ impl Input {
         if behind > 0 {
             self.buffer = Buffer::take();
             self.buffer.extend_from_slice(&front[count..]);
+            // What follows a head may be a form with a password, and the head's buffer is lent out again.
+            front[count..].zeroize();
             front.truncate(count);
         }
         front

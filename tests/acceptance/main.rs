@@ -33,6 +33,7 @@ mod negative_vectors;
 mod operating;
 mod origins;
 mod pages;
+mod passwords;
 mod permissions;
 mod replay;
 mod restarts;

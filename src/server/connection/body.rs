@@ -14,6 +14,7 @@ use crate::{
     server::held::HeldBody,
     transport::{
         deadline::Elapsed,
+        input::Input,
         stream::{Stream, poll_drain},
     },
 };
@@ -30,6 +31,16 @@ impl Connection {
         sink: &mut Vec<u8>,
         chunked: bool,
     ) -> Poll<Result<bool, BodyError>> {
+        self.poll_piece(context, sink, chunked, Input::consume)
+    }
+
+    fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+        sink: &mut Vec<u8>,
+        chunked: bool,
+        consume: fn(&mut Input, usize),
+    ) -> Poll<Result<bool, BodyError>> {
         loop {
             if self.body.is_done() {
                 return Poll::Ready(Ok(false));
@@ -44,7 +55,7 @@ impl Connection {
                 } else {
                     sink.extend_from_slice(data);
                 }
-                self.input.consume(piece.consumed);
+                consume(&mut self.input, piece.consumed);
                 if any {
                     return Poll::Ready(Ok(true));
                 }
@@ -136,12 +147,13 @@ impl Connection {
         if self.body.left().is_some_and(|left| left > limit as u64) {
             return Err(Refusal::BodyTooLarge.into());
         }
-        let expected = self.body.left().unwrap_or(0);
+        // A buffer that grows would leave copies of what it held, perhaps a password, behind.
+        let expected = self.body.left().unwrap_or(limit as u64);
         let mut whole = HeldBody::with_room(usize::try_from(expected).unwrap_or(limit).min(limit));
         let at = Instant::now() + self.limits.form_timeout;
         poll_fn(|context| {
             loop {
-                match self.poll_body(context, whole.buffer(), false) {
+                match self.poll_piece(context, whole.buffer(), false, Input::consume_secret) {
                     Poll::Ready(Ok(true)) if whole.len() > limit => {
                         return Poll::Ready(Err(Refusal::BodyTooLarge.into()));
                     }

@@ -334,11 +334,8 @@ impl UserLine {
             registration::shown_name(name).map_err(|error| Problem::Text("display_name", error))?;
         }
         let password_hash = self.password_hash.map(|Text(hash)| hash);
-        if password_hash
-            .as_ref()
-            .is_some_and(|hash| !password::is_usable_hash(hash))
-        {
-            return Err(Problem::PasswordHash);
+        if let Some(hash) = &password_hash {
+            password::check_usable(hash)?;
         }
         Ok(User {
             id: self.id,
