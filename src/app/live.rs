@@ -104,6 +104,7 @@ fn limits(config: &Config) -> Limits {
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
         form_memory: limits.form_memory.as_usize(),
+        form_fields: limits.form_fields.get() as usize,
         streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }

@@ -299,7 +299,9 @@ section! {
         target_bytes: ByteSize = r#""16KiB""#, check between(ByteSize::new(64), ByteSize::new(16 << 20));
         /// A signed form, or a body with oauth_body_hash: held back until proved; 413 past it.
         form_bytes: ByteSize = r#""1MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 30));
-        /// All of these at once, in the whole process; 503 past it.
+        /// Fields of such a form; 413 past it.
+        form_fields: NonZeroU32 = "2_000";
+        /// All of these and their parsed parameters together, in the whole process, and a quarter of it for one address (an IPv6 /64); 503 past it. Forms of the pages, at most 16 KiB each, have 4 MiB of their own.
         form_memory: ByteSize = r#""64MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 40));
         /// For the whole head, and for the first byte of a new connection.
         head_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
@@ -315,7 +317,7 @@ section! {
         handshake_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
         /// Connections at once; 503 past it.
         connections: NonZeroU32 = "10_000";
-        /// Connections at once from one address; set it where no proxy stands in front.
+        /// Connections at once from one address (an IPv6 /64); set it where no proxy stands in front.
         connections_per_address: Option<NonZeroU32> = absent "no limit", "100";
         /// Requests being served at once; 503 past it.
         concurrent_requests: NonZeroU32 = "10_000";

@@ -57,6 +57,7 @@ mod framing;
 mod host;
 mod identity;
 mod limits;
+mod memory;
 mod mutations;
 mod paths;
 mod pipelining;

@@ -367,9 +367,15 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
-            "limits.form_bytes = \"100MiB\"",
+            "limits.form_bytes = \"17MiB\"",
             &[
-                "config.toml:2: limits.form_bytes: limits.form_bytes 100MiB is over limits.form_memory 64MiB, of which it is a part; lower the one or raise the other",
+                "config.toml:2: limits.form_bytes: limits.form_bytes 17MiB is over a quarter of limits.form_memory 64MiB, which is all that one address gets; lower the one or raise the other",
+            ],
+        ),
+        (
+            "limits.form_memory = \"3MiB\"",
+            &[
+                "config.toml:2: limits.form_memory: limits.form_bytes 1MiB is over a quarter of limits.form_memory 3MiB, which is all that one address gets; lower the one or raise the other",
             ],
         ),
         (
