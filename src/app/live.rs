@@ -14,7 +14,7 @@ use crate::{
     http1::{head::HeadLimits, name::FoldedNames},
     oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
-    parse::origin::{Origins, PrefixMode, PublicUrl},
+    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
     policy::{
         operations::{Access, Kind, Operation, OperationError, Operations},
         rate::{ConsumerRate, Rate},
@@ -131,6 +131,10 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
             config::PrefixMode::Restore => PrefixMode::Restore,
         },
         trusted_proxies: config.listen.trusted_proxies.clone(),
+        family: match config.listen.forwarded {
+            config::ForwardedFamily::XForwarded => ForwardedFamily::XForwarded,
+            config::ForwardedFamily::Forwarded => ForwardedFamily::Forwarded,
+        },
     }
 }
 

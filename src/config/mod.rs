@@ -54,8 +54,8 @@ pub use self::{
     url::{HttpUrl, Origin, Scheme},
     warnings::Warning,
     words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
+        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
+        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
 use self::{

@@ -22,8 +22,8 @@ use super::{
     units::{ByteSize, DAY, LONGEST, Lifetime, Rate, SECOND},
     url::HttpUrl,
     words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
+        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
+        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
 use crate::{
@@ -39,8 +39,10 @@ section! {
         address: Vec<SocketAddr> = r#""127.0.0.1:8080""#, check filled_and_distinct;
         /// Worker threads, each with its own connections to the API.
         workers: Option<NonZeroU16> = absent "the number of cores", "4";
-        /// Networks whose Forwarded and X-Forwarded-* fields are believed; nobody's by default, since callers can send them too.
+        /// Networks whose forwarded fields are believed; nobody's by default, since callers can send them too.
         trusted_proxies: Vec<IpNet> = "[]", check distinct;
+        /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The others are ignored and dropped, whoever sends them: a proxy passes on what it does not know.
+        forwarded: ForwardedFamily = r#""x-forwarded""#;
         /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
         drain: Duration = r#""30s""#;
         /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.

@@ -9,7 +9,7 @@ use crate::{
         token::trim,
         write,
     },
-    parse::origin::{PublicUrl, Received},
+    parse::origin::{ForwardedFamily, PublicUrl, Received},
     policy::{operations::Kind, permit::Permit},
 };
 
@@ -121,9 +121,10 @@ fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field
             Some(Kind::User) => false,
         },
         Name::XForwardedFor | Name::XForwardedHost | Name::XForwardedProto => {
-            outline.received.trusted && !params.forwarded
+            outline.received.believes(ForwardedFamily::XForwarded) && !params.forwarded
         }
-        Name::Forwarded | Name::XForwardedPrefix => outline.received.trusted,
+        Name::XForwardedPrefix => outline.received.believes(ForwardedFamily::XForwarded),
+        Name::Forwarded => outline.received.believes(ForwardedFamily::Forwarded),
         Name::Other => !params.lookalikes.contains(field.name),
         _ => true,
     }
@@ -133,11 +134,16 @@ fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field
 fn forwarded(out: &mut Vec<u8>, outline: &Outline<'_>) {
     if let Some(peer) = outline.peer {
         out.extend_from_slice(b"X-Forwarded-For: ");
-        if outline.received.trusted {
+        let received = outline.received;
+        if received.believes(ForwardedFamily::XForwarded) {
             for hops in outline.head.fields.all(Name::XForwardedFor) {
                 out.extend_from_slice(hops);
                 out.extend_from_slice(b", ");
             }
+        } else if let Some(caller) = received.address.filter(|&caller| caller != peer) {
+            // As a trusted proxy named it in `Forwarded`.
+            write::address(out, caller);
+            out.extend_from_slice(b", ");
         }
         write::address(out, peer);
         out.extend_from_slice(b"\r\n");

@@ -387,6 +387,11 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
 
 /// A failed login of this name that says where it comes from.
 fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16 {
+    fails_saying(visitor, name, &[("X-Forwarded-For", forwarded_for)])
+}
+
+/// A failed login of this name with these fields.
+fn fails_saying(visitor: &mut Visitor<'_>, name: &str, fields: &[(&str, &str)]) -> u16 {
     let page = visitor.open("/service.oauth?mode=login");
     let form = page
         .form_with("password")
@@ -394,9 +399,49 @@ fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16
         .set("password", "wrong");
     let call = Call::post("/service.oauth?mode=login")
         .header("Sec-Fetch-Site", "same-origin")
-        .header("X-Forwarded-For", forwarded_for)
         .form(&crate::support::call::form(&form.fields));
+    let call = fields
+        .iter()
+        .fold(call, |call, (name, value)| call.header(name, value));
     visitor.send(call).status
+}
+
+/// A stranger writes what the trusted proxy does not know and passes on.
+#[test]
+fn failed_logins_cannot_hide_behind_the_family_that_the_proxy_does_not_write() {
+    let api = Upstream::start();
+    for (family, names) in [
+        ("forwarded", ["Forwarded", "X-Forwarded-For"]),
+        ("x-forwarded", ["X-Forwarded-For", "Forwarded"]),
+    ] {
+        let behind = with_user_operations(&api)
+            .config(&format!(
+                "login.max_failures = '2 per 15m'\nlisten = {{ trusted_proxies = '127.0.0.1', forwarded = '{family}' }}"
+            ))
+            .start();
+        let mut visitor = Visitor::to(&behind);
+        let value = |name: &str, address: &str| match name {
+            "Forwarded" => format!("for={address}"),
+            _ => address.to_owned(),
+        };
+        let statuses: Vec<u16> = (1..=4)
+            .map(|attempt| {
+                let told = value(names[0], "203.0.113.9");
+                let forged = value(names[1], &format!("6.6.6.{attempt}"));
+                fails_saying(
+                    &mut visitor,
+                    "alice",
+                    &[(names[0], &told), (names[1], &forged)],
+                )
+            })
+            .collect();
+        assert_eq!(statuses, [403, 403, 429, 429], "{family}");
+        let elsewhere = value(names[0], "203.0.113.10");
+        assert_eq!(
+            fails_saying(&mut visitor, "alice", &[(names[0], &elsewhere)]),
+            403
+        );
+    }
 }
 
 #[test]
