@@ -123,6 +123,7 @@ impl Worker {
         self.metrics()
             .upstream_nanoseconds(nanoseconds(upstream_time));
 
+        let of_user = permit.kind() == Some(Kind::User);
         let verdict = match permit.kind() {
             None => Verdict::Observed,
             Some(Kind::Anonymous) => Verdict::Anonymous,
@@ -155,6 +156,7 @@ impl Worker {
             strip: way.live.origins.prefix_mode != PrefixMode::Keep,
             version: connection.version,
             keep_alive: connection.keep_alive,
+            of_user,
         };
         response_head::write(
             connection.out.buffer(),

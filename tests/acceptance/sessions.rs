@@ -1,6 +1,6 @@
 //! A user logged in directly: the other kind of caller.
 
-use crate::support::{Call, Proxy, Upstream, User, Visitor, proxy::Builder};
+use crate::support::{Call, Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
 
 fn with_user_operations(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config(
@@ -69,7 +69,7 @@ fn a_session_opens_operations_of_access_user_with_the_users_identity() {
 fn our_cookie_is_taken_out_and_the_others_go_on() {
     let api = Upstream::replying(|seen| {
         let cookie = seen.header("x-set").unwrap_or("a=b").to_owned();
-        crate::support::Reply::ok("x")
+        Reply::ok("x")
             .header("Set-Cookie", &cookie)
             .header("Set-Cookie", "kept=1")
     });
@@ -535,4 +535,62 @@ fn a_flood_of_logins_does_not_keep_signed_calls_waiting() {
     let of = |wanted| statuses.iter().filter(|&&status| status == wanted).count();
     assert_eq!(of(403) + of(503), LOGINS, "{statuses:?}");
     assert!(of(403) > 0 && of(503) > 0, "{statuses:?}");
+}
+
+/// A cache in front keeps nobody's answer for another: the API, which saw no cookie, cannot say that it depends on one.
+#[test]
+fn answers_to_a_users_call_vary_by_cookie_unless_the_api_says_who_may_keep_them() {
+    let api = Upstream::replying(|seen| {
+        let fields = seen.header("x-set").unwrap_or_default();
+        let status = seen.header("x-status").unwrap_or("200 OK");
+        let fields = fields.split('|').filter_map(|field| field.split_once(": "));
+        fields.fold(Reply::status(status), |reply, (name, value)| {
+            reply.header(name, value)
+        })
+    });
+    let proxy = with_user_operations(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let mut visitor = logged_in(&proxy, &user);
+    for (fields, vary) in [
+        ("", &["Cookie"][..]),
+        ("ETag: \"1\"", &["Cookie"]),
+        ("Vary: Accept-Encoding", &["Accept-Encoding", "Cookie"]),
+        ("Expires: Thu, 01 Jan 2037 00:00:00 GMT", &["Cookie"]),
+        ("Pragma: no-cache", &["Cookie"]),
+        ("Cache-Control: ", &["Cookie"]),
+        // What is taken out on the way says nothing.
+        (
+            "Connection: Cache-Control|Cache-Control: private",
+            &["Cookie"],
+        ),
+        ("Cache-Control: private", &[]),
+        ("cache-control: public, max-age=60", &[]),
+        ("CACHE-CONTROL: no-store|Vary: Accept", &["Accept"]),
+    ] {
+        for path in ["/account", "/open"] {
+            let answer = visitor
+                .send(get(path).header("X-Set", fields))
+                .has_status(200)
+                .clone();
+            assert_eq!(answer.fields.all("vary"), vary, "{path}: {fields}");
+        }
+    }
+    for status in [
+        "204 No Content",
+        "304 Not Modified",
+        "404 Not Found",
+        "500 Oops",
+    ] {
+        let answer = visitor.send(get("/account").header("X-Status", status));
+        assert_eq!(answer.fields.all("vary"), ["Cookie"], "{status}");
+    }
+    let head = visitor.send(Call::new("HEAD", "/account").header("Sec-Fetch-Site", "same-origin"));
+    assert_eq!(head.fields.all("vary"), ["Cookie"]);
+    // The answers of others are the API's own.
+    for call in [
+        Call::get("/account").by(&consumer).with(&token),
+        Call::get("/open"),
+    ] {
+        assert!(!proxy.send(call).has_status(200).fields.has("vary"));
+    }
 }
