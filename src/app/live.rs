@@ -226,9 +226,9 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
     ];
     let dropped = names
         .into_iter()
-        .chain(&upstream.drop_headers)
-        .map(|name| name.as_str())
-        .chain([HTTPOXY]);
+        .map(|name| name.as_str().to_owned())
+        .chain(config.dropped_headers())
+        .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (
             url.path.clone(),

@@ -42,6 +42,7 @@ pub use self::{
     address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
     error::{ConfigErrors, Problem},
     example::example,
+    header::HeaderPattern,
     method::MethodName,
     pattern::PathPattern,
     sections::{

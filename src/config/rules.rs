@@ -6,7 +6,7 @@ use super::{
     ApiUrl, BaseUrl, Config, HttpUrl, ListenAddress, LoginBackend, Operation, PrefixMode,
     PublicUrl, Scheme, StoreBackend,
     error::{Place, Problems},
-    header::{fold, is_framing, is_reserved},
+    header::{fold, is_reserved},
     tree::Table,
     url::is_loopback,
 };
@@ -235,12 +235,15 @@ impl Rules<'_> {
                 format!("a certificate and its key go together; set {other} too"),
             );
         }
-        for name in &upstream.drop_headers {
-            if is_framing(name) {
+        for pattern in &upstream.drop_headers {
+            if let Some(name) = pattern.framing_field() {
                 self.broken(
                     "upstream.drop_headers",
                     &[],
-                    format!("no message goes without {name}; take it off the list"),
+                    format!(
+                        "no message goes without {name}; take {} off the list",
+                        pattern.as_str()
+                    ),
                 );
             }
         }

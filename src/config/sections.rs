@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use super::{
     address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
     checks::{between, distinct, filled_and_distinct, quotable, seconds, service_path},
+    header::HeaderPattern,
     method::MethodName,
     pattern::PathPattern,
     schema::section,
@@ -105,8 +106,22 @@ section! {
         host: UpstreamHost = r#""public""#;
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
         forwarded: bool = "true";
-        /// Callers' headers by which an old framework would undo the decision made here.
-        drop_headers: Vec<HeaderName> = r#"["X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override"]"#, check distinct;
+        /// Headers of callers that are dropped, whoever sends them and in every spelling that an API may take for them: those by which it would undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
+        /// A list replaces this one; "default" in it stands for it. What a trusted proxy in front tells the API by one of these has to be left out of a list of your own.
+        drop_headers: Vec<HeaderPattern> = r#"[
+    "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
+    "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
+    "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
+    "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
+    "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
+    "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "Fastly-Client-*", "Fly-Client-IP",
+    "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
+    "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
+    "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
+    "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
+    "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
+    "X-SSL-*", "SSL-*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
+]"#, check distinct;
     }
     with {
         /// TLS to the API.

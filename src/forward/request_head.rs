@@ -105,8 +105,16 @@ fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, per
 }
 
 fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field<'_>) -> bool {
-    // Names that are known here as well: what is to be dropped is the operator's word.
-    if params.dropped.contains(field.name) {
+    // Names that are known here as well: what is to be dropped is the operator's word. But for the forwarded fields that
+    // have rules of their own below, the beginning of a name is no such word.
+    let dropped = match field.known {
+        Name::XForwardedFor
+        | Name::XForwardedHost
+        | Name::XForwardedPrefix
+        | Name::XForwardedProto => params.dropped.contains_itself(field.name),
+        _ => params.dropped.contains(field.name),
+    };
+    if dropped {
         return false;
     }
     match field.known {

@@ -322,7 +322,19 @@ fn refuses_what_does_not_fit_together() {
         (
             "upstream.drop_headers = [\"Host\"]",
             &[
-                "config.toml:2: upstream.drop_headers: no message goes without host; take it off the list",
+                "config.toml:2: upstream.drop_headers: no message goes without host; take host off the list",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\", \"X-*-Y\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: expected the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\", found \"X-*-Y\": `*` stands at the end only",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: no message goes without connection; take con* off the list",
             ],
         ),
         (
