@@ -136,6 +136,7 @@ const LIMITS: Limits = Limits {
     form_timeout: Duration::from_secs(10),
     form_bytes: 64 * 1024,
     form_memory: 1024 * 1024,
+    form_fields: 100,
     streams: None,
 };
 

@@ -14,7 +14,7 @@ use crate::{
     http1::{head::HeadLimits, name::FoldedNames},
     oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
-    parse::origin::{Origins, PrefixMode, PublicUrl},
+    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
     policy::{
         operations::{Access, Kind, Operation, OperationError, Operations},
         rate::{ConsumerRate, Rate},
@@ -105,6 +105,7 @@ fn limits(config: &Config) -> Limits {
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
         form_memory: limits.form_memory.as_usize(),
+        form_fields: limits.form_fields.get() as usize,
         streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }
@@ -131,6 +132,10 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
             config::PrefixMode::Restore => PrefixMode::Restore,
         },
         trusted_proxies: config.listen.trusted_proxies.clone(),
+        family: match config.listen.forwarded {
+            config::ForwardedFamily::XForwarded => ForwardedFamily::XForwarded,
+            config::ForwardedFamily::Forwarded => ForwardedFamily::Forwarded,
+        },
     }
 }
 
@@ -225,9 +230,9 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
     ];
     let dropped = names
         .into_iter()
-        .chain(&upstream.drop_headers)
-        .map(|name| name.as_str())
-        .chain([HTTPOXY]);
+        .map(|name| name.as_str().to_owned())
+        .chain(config.dropped_headers())
+        .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (
             url.path.clone(),

@@ -65,6 +65,7 @@ mod tests {
     const RELOADED: &[&str] = &[
         // The origins of `live::origins`.
         "listen.trusted_proxies",
+        "listen.forwarded",
         // `App::drain` reads the configuration when it begins.
         "listen.drain",
         "listen.drain_delay",
@@ -130,6 +131,7 @@ mod tests {
         "limits.target_bytes",
         "limits.form_bytes",
         "limits.form_memory",
+        "limits.form_fields",
         "limits.head_timeout",
         "limits.form_timeout",
         "limits.body_timeout",

@@ -6,7 +6,7 @@ use super::{
     ApiUrl, BaseUrl, Config, HttpUrl, ListenAddress, LoginBackend, Operation, PrefixMode,
     PublicUrl, Scheme, StoreBackend,
     error::{Place, Problems},
-    header::{fold, is_framing, is_reserved},
+    header::{fold, is_reserved},
     tree::Table,
     url::is_loopback,
 };
@@ -249,12 +249,15 @@ impl Rules<'_> {
                 ),
             );
         }
-        for name in &upstream.drop_headers {
-            if is_framing(name) {
+        for pattern in &upstream.drop_headers {
+            if let Some(name) = pattern.framing_field() {
                 self.broken(
                     "upstream.drop_headers",
                     &[],
-                    format!("no message goes without {name}; take it off the list"),
+                    format!(
+                        "no message goes without {name}; take {} off the list",
+                        pattern.as_str()
+                    ),
                 );
             }
         }
@@ -431,26 +434,30 @@ impl Rules<'_> {
 
     fn limits(&mut self) {
         let limits = &self.config.limits;
-        for (part, size, whole, limit) in [
-            (
-                "limits.target_bytes",
-                limits.target_bytes,
-                "limits.head_bytes",
-                limits.head_bytes,
-            ),
-            (
-                "limits.form_bytes",
-                limits.form_bytes,
-                "limits.form_memory",
-                limits.form_memory,
-            ),
-        ] {
-            if size > limit {
-                // The written one of the two is the one to look at.
-                let key = if self.is_written(part) { part } else { whole };
-                self.broken(key, &[whole, part], over(part, size, whole, limit));
-            }
+        let (target, head) = (limits.target_bytes, limits.head_bytes);
+        if target > head {
+            self.part(
+                ["limits.target_bytes", "limits.head_bytes"],
+                over("limits.target_bytes", target, "limits.head_bytes", head),
+            );
         }
+        let (form, memory) = (limits.form_bytes, limits.form_memory);
+        // A quarter is what server::held lets one caller have.
+        if form.as_usize() > memory.as_usize() / 4 {
+            self.part(
+                ["limits.form_bytes", "limits.form_memory"],
+                format!(
+                    "limits.form_bytes {form} is over a quarter of limits.form_memory {memory}, which is all that one \
+                     address gets; lower the one or raise the other"
+                ),
+            );
+        }
+    }
+
+    /// A part is larger than its whole: the one of the two that is written is the one to look at.
+    fn part(&mut self, [part, whole]: [&str; 2], message: String) {
+        let key = if self.is_written(part) { part } else { whole };
+        self.broken(key, &[whole, part], message);
     }
 }
 

@@ -78,8 +78,7 @@ impl Warnings {
                 self.add(
                     "listen.trusted_proxies",
                     format!(
-                        "{network} believes everybody's X-Forwarded-* fields; name the proxies \
-                         alone"
+                        "{network} believes everybody's forwarded fields; name the proxies alone"
                     ),
                 );
             }

@@ -23,7 +23,7 @@ pub(super) async fn answer(
     connection: &mut Connection,
 ) -> Result<Answer, Failure> {
     let form = if connection.framing != Framing::None && is_form(call.head)? {
-        connection.read_whole_body().await?
+        connection.read_page_form().await?
     } else {
         HeldBody::default()
     };

@@ -25,8 +25,8 @@ pub struct Params {
     pub host: HostMode,
     /// `X-Forwarded-*` are set.
     pub forwarded: bool,
-    /// Callers' fields that are dropped: the identity headers' spellings, and what an old framework would undo the
-    /// decision by.
+    /// Callers' fields that are dropped: the identity headers' spellings, and those by which an API would undo the
+    /// decision or believe an identity or an address.
     pub dropped: FoldedNames,
     /// Those that are dropped unless they are the field itself: names that only differ from HTTP's own by `_` and the
     /// like.

@@ -9,7 +9,7 @@ use crate::{
         token::{list, trim},
         write,
     },
-    parse::origin::{PublicUrl, Received},
+    parse::origin::{ForwardedFamily, PublicUrl, Received},
     policy::{operations::Kind, permit::Permit},
 };
 
@@ -115,8 +115,16 @@ fn callers_fields(out: &mut Vec<u8>, params: &Params, outline: &Outline<'_>, per
 }
 
 fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field<'_>) -> bool {
-    // Names that are known here as well: what is to be dropped is the operator's word.
-    if params.dropped.contains(field.name) {
+    // Names that are known here as well: what is to be dropped is the operator's word. But for the forwarded fields that
+    // have rules of their own below, the beginning of a name is no such word.
+    let dropped = match field.known {
+        Name::XForwardedFor
+        | Name::XForwardedHost
+        | Name::XForwardedPrefix
+        | Name::XForwardedProto => params.dropped.contains_itself(field.name),
+        _ => params.dropped.contains(field.name),
+    };
+    if dropped {
         return false;
     }
     match field.known {
@@ -131,9 +139,10 @@ fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field
             Some(Kind::User) => false,
         },
         Name::XForwardedFor | Name::XForwardedHost | Name::XForwardedProto => {
-            outline.received.trusted && !params.forwarded
+            outline.received.believes(ForwardedFamily::XForwarded) && !params.forwarded
         }
-        Name::Forwarded | Name::XForwardedPrefix => outline.received.trusted,
+        Name::XForwardedPrefix => outline.received.believes(ForwardedFamily::XForwarded),
+        Name::Forwarded => outline.received.believes(ForwardedFamily::Forwarded),
         Name::Other => !params.lookalikes.contains(field.name),
         _ => true,
     }
@@ -143,11 +152,16 @@ fn passes(params: &Params, outline: &Outline<'_>, permit: &Permit, field: &Field
 fn forwarded(out: &mut Vec<u8>, outline: &Outline<'_>) {
     if let Some(peer) = outline.peer {
         out.extend_from_slice(b"X-Forwarded-For: ");
-        if outline.received.trusted {
+        let received = outline.received;
+        if received.believes(ForwardedFamily::XForwarded) {
             for hops in outline.head.fields.all(Name::XForwardedFor) {
                 out.extend_from_slice(hops);
                 out.extend_from_slice(b", ");
             }
+        } else if let Some(caller) = received.address.filter(|&caller| caller != peer) {
+            // As a trusted proxy named it in `Forwarded`.
+            write::address(out, caller);
+            out.extend_from_slice(b", ");
         }
         write::address(out, peer);
         out.extend_from_slice(b"\r\n");

@@ -46,6 +46,8 @@ pub struct Outline<'r> {
     pub version: Version,
     /// The connection goes on.
     pub keep_alive: bool,
+    /// The call was that of a user's session.
+    pub of_user: bool,
 }
 
 /// Writes the head.
@@ -62,6 +64,7 @@ pub fn write(
     out.extend_from_slice(head.reason());
     out.extend_from_slice(b"\r\n");
     let named = framing::names_fields(&head.fields);
+    let mut says_who_may_keep_it = false;
     head.fields.send_on(out, |field| match field.known {
         name if name.is_hop_by_hop() => Fate::Goes,
         _ if named && framing::is_named_by_connection(&head.fields, field.name) => Fate::Goes,
@@ -74,8 +77,17 @@ pub fn write(
                 None => Fate::Stays,
             }
         }
-        _ => Fate::Stays,
+        _ => {
+            says_who_may_keep_it |= outline.of_user
+                && field.name.eq_ignore_ascii_case(b"Cache-Control")
+                && !field.value.is_empty();
+            Fate::Stays
+        }
     });
+    // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its answer for others.
+    if outline.of_user && !says_who_may_keep_it {
+        write::field(out, b"Vary", b"Cookie");
+    }
     if delivery == Delivery::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }

@@ -12,11 +12,14 @@ use super::{origin::PublicUrl, target::Target};
 use crate::{
     http1::{framing::Framing, head::RequestHead, name::Name, token::list},
     oauth::{
-        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, is_form_content_type,
-        is_oauth_scheme,
+        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, has_more_fields,
+        is_form_content_type, is_oauth_scheme,
     },
     refusal::{Failure, Refusal},
-    server::{connection::Connection, held::HeldBody},
+    server::{
+        connection::Connection,
+        held::{HeldBody, Reservation},
+    },
 };
 
 /// A request whose parameters are in shape; nothing about it is proved.
@@ -56,8 +59,9 @@ pub struct Collected {
 /// Collects the parameters of a request; reads its body if it is a form.
 ///
 /// # Errors
-/// Two Authorization or Content-Type lines (either could be the one that counts), an encoded form, and what
-/// [`Connection::read_whole_body`] says.
+/// Two Authorization or Content-Type lines (either could be the one that counts), an encoded form,
+/// [`Refusal::BodyTooLarge`] past `form_fields`, [`Refusal::Busy`] where there is no memory left for the parameters, and
+/// what [`Connection::read_whole_body`] says.
 pub async fn collect(
     head: &RequestHead,
     target: &Target<'_>,
@@ -67,7 +71,8 @@ pub async fn collect(
         .fields
         .single(Name::Authorization)
         .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
-    let mut parameters = Pooled::take();
+    let limits = connection.limits;
+    let mut parameters = Pooled::take(connection.reserve_parameters());
     let mut signed = false;
     // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
     if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
@@ -77,10 +82,16 @@ pub async fn collect(
     if let Some(query) = target.query.filter(|query| !query.is_empty()) {
         let _ = parameters.read_query(query);
     }
+    // They are held while the body is waited for.
+    parameters.count(0, limits.form_memory)?;
     let mut held = None;
     if connection.framing != Framing::None && is_form(head)? {
         let body = connection.read_whole_body().await?;
+        if has_more_fields(&body, limits.form_fields) {
+            return Err(Refusal::BodyTooLarge.into());
+        }
         let _ = parameters.read_body(&body);
+        parameters.count(body.len(), limits.form_memory)?;
         held = Some(body);
     }
     let signed = signed || parameters.has_protocol_parameter();
@@ -157,13 +168,35 @@ thread_local! {
 /// So many are kept for each worker.
 const MAX_KEPT: usize = 256;
 
-/// [`Parameters`] that return to their worker when dropped, so that their memory is used again.
+/// [`Parameters`] that return to their worker when dropped, so that their memory is used again. What they take beyond
+/// that is counted as memory of forms.
 #[derive(Debug)]
-pub struct Pooled(Option<Box<Parameters>>);
+pub struct Pooled {
+    parameters: Option<Box<Parameters>>,
+    reservation: Reservation,
+}
 
 impl Pooled {
-    fn take() -> Self {
-        Self(Some(FREE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+    fn take(reservation: Reservation) -> Self {
+        let free = FREE.with_borrow_mut(Vec::pop);
+        Self {
+            parameters: Some(free.unwrap_or_default()),
+            reservation,
+        }
+    }
+
+    /// Counts what the parameters take, `beside` a body of so many bytes, as part of `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::BodyTooLarge`] if one caller may never have so much, [`Refusal::Busy`] if too much is taken now.
+    fn count(&mut self, beside: usize, limit: usize) -> Result<(), Refusal> {
+        let bytes = self.extra_bytes();
+        match self.reservation.resize(bytes, limit) {
+            Err(Refusal::Busy) if !Reservation::fits(bytes + beside, limit) => {
+                Err(Refusal::BodyTooLarge)
+            }
+            counted => counted,
+        }
     }
 }
 
@@ -174,20 +207,20 @@ impl Deref for Pooled {
 
     #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
     fn deref(&self) -> &Parameters {
-        self.0.as_deref().expect(LENT)
+        self.parameters.as_deref().expect(LENT)
     }
 }
 
 impl DerefMut for Pooled {
     #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
     fn deref_mut(&mut self) -> &mut Parameters {
-        self.0.as_deref_mut().expect(LENT)
+        self.parameters.as_deref_mut().expect(LENT)
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        if let Some(mut parameters) = self.0.take() {
+        if let Some(mut parameters) = self.parameters.take() {
             parameters.clear();
             let _ = FREE.try_with(|free| {
                 let mut free = free.borrow_mut();

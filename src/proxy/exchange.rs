@@ -40,20 +40,27 @@ impl Worker {
         connection: &mut Connection,
     ) -> Result<Outcome, Failure> {
         let params = &way.live.forward;
-        let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
-        let strip_in = |place| strip && collected.parameters.has_oauth_name_in(place);
+        let Collected {
+            parameters,
+            signed,
+            held: mut body,
+            form,
+        } = collected;
+        let strip = signed && permit.kind().is_some() && !params.forward_authorization;
+        let strip_in = |place| strip && parameters.has_oauth_name_in(place);
         let query = way.target.query;
         let stripped = query
             .filter(|_| strip_in(Place::Query))
             .and_then(credentials::strip);
-        let (in_body, mut body) = (strip_in(Place::Body), collected.held);
-        if in_body
-            && collected.form
+        if strip_in(Place::Body)
+            && form
             && let Some(body) = &mut body
             && let Some(form) = credentials::strip(body)
         {
             body.replace(form);
         }
+        // The exchange lasts as long as the API and the caller make it last.
+        drop(parameters);
         let framing = match &body {
             Some(body) if body.is_empty() => Framing::None,
             Some(body) => Framing::Length(body.len() as u64),
@@ -81,12 +88,12 @@ impl Worker {
         let compose = || {
             let mut request = Buffer::take();
             request_head::write(&mut request, params, &outline, &permit);
-            if let Some(body) = &body {
-                request.extend_from_slice(body);
-            }
             request
         };
         let mut request = compose();
+        if let Some(body) = &mut body {
+            body.move_into(&mut request);
+        }
         let mut streamed = if body.is_some() {
             Framing::None
         } else {
@@ -96,7 +103,7 @@ impl Worker {
             streamed = Framing::None;
         }
 
-        if !collected.signed {
+        if !signed {
             // Whatever was waited for, it was not the API.
             way.laps.lap();
         }
@@ -116,6 +123,7 @@ impl Worker {
         self.metrics()
             .upstream_nanoseconds(nanoseconds(upstream_time));
 
+        let of_user = permit.kind() == Some(Kind::User);
         let verdict = match permit.kind() {
             None => Verdict::Observed,
             Some(Kind::Anonymous) => Verdict::Anonymous,
@@ -148,6 +156,7 @@ impl Worker {
             strip: way.live.origins.prefix_mode != PrefixMode::Keep,
             version: connection.version,
             keep_alive: connection.keep_alive,
+            of_user,
         };
         response_head::write(
             connection.out.buffer(),
@@ -196,7 +205,7 @@ impl Worker {
 struct Request<'r, C: Fn() -> Buffer> {
     /// Its head, and what there is of its body.
     first: Buffer,
-    /// Makes the same again, where it has no other body.
+    /// Makes its head again, for a request without a body.
     again: &'r C,
     /// How the rest of its body goes on.
     streamed: Framing,

@@ -185,6 +185,7 @@ impl Worker {
             .origins
             .receive(head, &target, connection.peer)
             .map_err(Refusal::from)?;
+        connection.caller = received.address;
         match route::route(&live.route, &live.origins, &received, &target)? {
             Route::Endpoint(endpoint) => {
                 let call = Call {

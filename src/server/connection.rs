@@ -2,7 +2,9 @@
 
 mod body;
 
-use std::{future::poll_fn, io, num::NonZeroU32, pin::Pin, rc::Rc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn, io, net::IpAddr, num::NonZeroU32, pin::Pin, rc::Rc, task::Poll, time::Duration,
+};
 
 use tokio::{io::AsyncWrite, time::Instant};
 
@@ -41,8 +43,10 @@ pub struct Limits {
     pub form_timeout: Duration,
     /// The size of such a body, in bytes.
     pub form_bytes: usize,
-    /// The size of all such bodies of the process together, in bytes.
+    /// The size of all such bodies of the process and of their parameters together, in bytes.
     pub form_memory: usize,
+    /// How many fields a form may have.
+    pub form_fields: usize,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
     pub streams: Option<NonZeroU32>,
 }
@@ -122,6 +126,8 @@ pub struct Connection {
     pub idle_since: Instant,
     /// Where it comes from.
     pub peer: Peer,
+    /// The caller that the memory of the request being served is counted for: the peer, or whom a trusted proxy names.
+    pub caller: Option<IpAddr>,
     /// The bounds for the request being served.
     pub limits: Limits,
     /// The rest of the body of the request being served.
@@ -149,6 +155,7 @@ impl Connection {
             deadline: Deadline::default(),
             idle_since: Instant::now(),
             peer,
+            caller: peer.address,
             limits,
             body: Body::new(Framing::None),
             framing: Framing::None,
@@ -231,6 +238,7 @@ impl Connection {
     fn begin(&mut self, head: &RequestHead) -> Result<(), Refusal> {
         let malformed = |error: framing::FramingError| Refusal::Malformed(error.to_string().into());
         self.version = head.version;
+        self.caller = self.peer.address;
         self.body = Body::new(Framing::None);
         self.framing = framing::request(head).map_err(malformed)?;
         self.keep_alive = framing::persistence(&head.fields, head.version)

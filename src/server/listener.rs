@@ -25,7 +25,11 @@ use super::{
     http2,
     tls::{self, Tls, refused_certificate},
 };
-use crate::transport::{input::Input, peer::Peer, stream::Stream};
+use crate::transport::{
+    input::Input,
+    peer::{Peer, network},
+    stream::Stream,
+};
 
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
@@ -77,7 +81,7 @@ pub fn bind_exclusive(address: SocketAddr) -> io::Result<std::net::TcpListener> 
 pub struct Bounds {
     /// In all.
     connections: AtomicUsize,
-    /// From one address; 0: no limit.
+    /// From one address, or one /64 of IPv6; 0: no limit.
     per_address: AtomicU32,
     open: AtomicUsize,
     /// Listeners that may still let somebody in.
@@ -128,6 +132,7 @@ impl Bounds {
         let mut counted = None;
         let limit = self.per_address.load(Ordering::Relaxed);
         if limit > 0 {
+            let address = network(address);
             let mut by_address = self
                 .by_address
                 .lock()
@@ -356,5 +361,23 @@ pub async fn accept_unix<H: Handler + 'static>(listener: UnixListener, handler: 
             }
             Err(error) => pause.wait(&error).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
+        let bounds = Arc::new(Bounds::new(10, Some(2)));
+        let enter = |address: &str| bounds.enter(address.parse().expect("an address"));
+        let first = enter("2001:db8:1:2::1");
+        let second = enter("2001:db8:1:2:ffff::2");
+        assert!(first.is_some() && second.is_some());
+        assert!(enter("2001:db8:1:2::3").is_none());
+        assert!(enter("2001:db8:1:3::1").is_some());
+        drop(first);
+        assert!(enter("2001:db8:1:2::3").is_some());
     }
 }

@@ -58,6 +58,7 @@ mod host;
 mod identity;
 mod limits;
 mod loops;
+mod memory;
 mod mutations;
 mod paths;
 mod pipelining;

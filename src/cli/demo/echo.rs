@@ -26,6 +26,7 @@ pub(super) const LIMITS: Limits = Limits {
     form_timeout: Duration::from_secs(30),
     form_bytes: 1024 * 1024,
     form_memory: 64 * 1024 * 1024,
+    form_fields: 10_000,
     streams: None,
 };
 

@@ -322,7 +322,19 @@ fn refuses_what_does_not_fit_together() {
         (
             "upstream.drop_headers = [\"Host\"]",
             &[
-                "config.toml:2: upstream.drop_headers: no message goes without host; take it off the list",
+                "config.toml:2: upstream.drop_headers: no message goes without host; take host off the list",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\", \"X-*-Y\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: expected the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\", found \"X-*-Y\": `*` stands at the end only",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: no message goes without connection; take con* off the list",
             ],
         ),
         (
@@ -367,9 +379,15 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
-            "limits.form_bytes = \"100MiB\"",
+            "limits.form_bytes = \"17MiB\"",
             &[
-                "config.toml:2: limits.form_bytes: limits.form_bytes 100MiB is over limits.form_memory 64MiB, of which it is a part; lower the one or raise the other",
+                "config.toml:2: limits.form_bytes: limits.form_bytes 17MiB is over a quarter of limits.form_memory 64MiB, which is all that one address gets; lower the one or raise the other",
+            ],
+        ),
+        (
+            "limits.form_memory = \"3MiB\"",
+            &[
+                "config.toml:2: limits.form_memory: limits.form_bytes 1MiB is over a quarter of limits.form_memory 3MiB, which is all that one address gets; lower the one or raise the other",
             ],
         ),
         (

@@ -51,6 +51,17 @@ pub fn is_form_content_type(content_type: &[u8]) -> bool {
     false
 }
 
+/// Whether a form has more than `limit` fields, told without taking memory for them. Empty ones are none.
+#[must_use]
+pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
+    memchr::memchr_iter(b'&', form).count() >= limit
+        && form
+            .split(|&byte| byte == b'&')
+            .filter(|field| !field.is_empty())
+            .nth(limit)
+            .is_some()
+}
+
 /// What stands behind the scheme `OAuth`.
 fn split_scheme(field_value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = field_value.split_at_checked(SCHEME.len())?;

@@ -7,11 +7,13 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::Connection;
+use super::{Connection, Limits};
 use crate::{
     http1::{body::BodyError, framing::Framing, pool::BUFFER_BYTES, write},
     refusal::{Failure, Refusal},
-    server::held::HeldBody,
+    server::held::{
+        API_FORMS, FormMemory, HeldBody, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY, Reservation,
+    },
     transport::{
         deadline::Elapsed,
         input::Input,
@@ -140,16 +142,45 @@ impl Connection {
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where all such bodies together are past `form_memory`,
-    /// [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken chunked coding. A caller who left is [`Failure::CallerGone`].
+    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where the caller or all callers together are past
+    /// their part of `form_memory`, [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken
+    /// chunked coding. A caller who left is [`Failure::CallerGone`].
     pub async fn read_whole_body(&mut self) -> Result<HeldBody, Failure> {
-        let limit = self.limits.form_bytes;
+        let Limits {
+            form_bytes,
+            form_memory,
+            ..
+        } = self.limits;
+        self.hold_body(&API_FORMS, form_bytes, form_memory).await
+    }
+
+    /// Reads the form of a page, which has memory of its own.
+    ///
+    /// # Errors
+    /// As [`Connection::read_whole_body`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
+    pub async fn read_page_form(&mut self) -> Result<HeldBody, Failure> {
+        self.hold_body(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
+    }
+
+    /// Memory for the parameters of the request being served.
+    pub fn reserve_parameters(&self) -> Reservation {
+        API_FORMS.reserve(self.caller)
+    }
+
+    /// Reads the whole body, of at most `limit` bytes, as one of those that may take `all` bytes of `memory`.
+    async fn hold_body(
+        &mut self,
+        memory: &'static FormMemory,
+        limit: usize,
+        all: usize,
+    ) -> Result<HeldBody, Failure> {
         if self.body.left().is_some_and(|left| left > limit as u64) {
             return Err(Refusal::BodyTooLarge.into());
         }
         // A buffer that grows would leave copies of what it held, perhaps a password, behind.
         let expected = self.body.left().unwrap_or(limit as u64);
-        let mut whole = HeldBody::with_room(usize::try_from(expected).unwrap_or(limit).min(limit));
+        let room = usize::try_from(expected).unwrap_or(limit).min(limit);
+        let mut whole = HeldBody::with_room(room, memory.reserve(self.caller));
         let at = Instant::now() + self.limits.form_timeout;
         poll_fn(|context| {
             loop {
@@ -157,7 +188,7 @@ impl Connection {
                     Poll::Ready(Ok(true)) if whole.len() > limit => {
                         return Poll::Ready(Err(Refusal::BodyTooLarge.into()));
                     }
-                    Poll::Ready(Ok(true)) => whole.count(self.limits.form_memory)?,
+                    Poll::Ready(Ok(true)) => whole.count(all)?,
                     Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Err(BodyError::Truncated)) => {
                         return Poll::Ready(Err(Failure::CallerGone));
