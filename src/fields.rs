@@ -49,6 +49,12 @@ pub fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
+/// Whether `bytes` is a token (RFC 9110 §5.6.2): one byte or more of those that a field name has.
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
+    HeaderName::from_bytes(bytes).is_ok()
+}
+
 /// Whether an element of a list field is `element`, in any case.
 #[must_use]
 pub fn lists(headers: &HeaderMap, name: &HeaderName, element: &[u8]) -> bool {

@@ -23,13 +23,14 @@
 //! | `policy` | what may be done, decided beforehand |
 //! | `route` `verify` | who answers, and the proof of a signed request |
 //! | `parse` | from a request's bytes to what is to be proved |
-//! | `respond` `server` | answers of our own, and the side that callers connect to |
+//! | `respond` | responses of our own |
+//! | `server` | the side that callers connect to |
 //! | `pages` `refusal` | what a browser sees, and why a request is not served |
 //! | `issue` | what may be registered and given out |
 //! | `config` `login` | what the operator wrote, and who is at the browser |
 //! | `store` | what is kept, and the cache in front of it |
-//! | `nonce` `oauth` `telemetry` `transport` | used nonces, RFC 5849 as pure functions, logs and metrics, byte streams |
-//! | `clock` `http1` `names` `secret` | the ground |
+//! | `nonce` `oauth` `telemetry` | used nonces, RFC 5849 as pure functions, logs and metrics |
+//! | `clock` `fields` `names` `peer` `secret` | the ground |
 //! | `scan` | looking through bytes |
 //!
 //! `tests/layers.rs` holds the sources to this table.
@@ -49,6 +50,7 @@ pub mod nonce;
 pub mod oauth;
 pub mod pages;
 pub mod parse;
+pub mod peer;
 pub mod policy;
 pub mod proxy;
 pub mod refusal;

@@ -103,6 +103,9 @@ pub enum Refusal {
     /// Host is none of the service's.
     #[error("misdirected request")]
     Misdirected,
+    /// The request passed this process before: `upstream.api_url` leads back to it.
+    #[error("request loop")]
+    LoopDetected,
     /// As many requests as may be are being served.
     #[error("too many requests at once")]
     Busy,

@@ -69,7 +69,8 @@ impl Answer {
             match HeaderValue::try_from(value) {
                 Ok(value) => {
                     let name = HeaderName::from_bytes(name.as_bytes());
-                    name.map(|name| response.headers_mut().append(name, value)).ok();
+                    name.map(|name| response.headers_mut().append(name, value))
+                        .ok();
                 }
                 Err(error) => {
                     tracing::error!(name, %error, "a field of a response cannot be sent");
@@ -270,6 +271,8 @@ fn of_refusal(refusal: &Refusal) -> Problem {
         Refusal::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
         Refusal::Misdirected => Problem::plain(421, Verdict::Misdirected)
             .advise("Host names no public URL of this service"),
+        Refusal::LoopDetected => Problem::plain(508, Verdict::LoopDetected)
+            .advise("this request has passed through this service before"),
         Refusal::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
         Refusal::TooManyRequests { retry_after } => {
             Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
@@ -427,6 +430,7 @@ pub const fn reason(status: u16) -> &'static str {
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
+        508 => "Loop Detected",
         _ => "",
     }
 }

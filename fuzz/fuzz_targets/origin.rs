@@ -10,7 +10,7 @@ use countersign::{
         pool::Buffer,
     },
     parse::{
-        origin::{Authority, OriginError, Origins, PrefixMode, PublicUrl, Received},
+        origin::{Authority, ForwardedFamily, OriginError, Origins, PrefixMode, PublicUrl, Received},
         target::Target,
     },
     transport::peer::Peer,
@@ -23,18 +23,24 @@ const LIMITS: HeadLimits = HeadLimits {
     target_bytes: 1024,
 };
 
-static ORIGINS: LazyLock<Origins> = LazyLock::new(|| Origins {
-    base: PublicUrl::new(true, "auth.test", None, ""),
-    public: vec![
-        PublicUrl::new(true, "a.test", None, ""),
-        PublicUrl::new(true, "a.test", None, "/v1"),
-        PublicUrl::new(false, "A.test", Some(8080), ""),
-        PublicUrl::new(true, "[::1]", Some(443), "/p/"),
-        PublicUrl::new(false, "127.0.0.1", None, ""),
-    ],
-    prefix_mode: PrefixMode::Strip,
-    trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network"), "fd00::/8".parse().expect("a network")],
-});
+static X_FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::XForwarded));
+static FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::Forwarded));
+
+fn origins(family: ForwardedFamily) -> Origins {
+    Origins {
+        base: PublicUrl::new(true, "auth.test", None, ""),
+        public: vec![
+            PublicUrl::new(true, "a.test", None, ""),
+            PublicUrl::new(true, "a.test", None, "/v1"),
+            PublicUrl::new(false, "A.test", Some(8080), ""),
+            PublicUrl::new(true, "[::1]", Some(443), "/p/"),
+            PublicUrl::new(false, "127.0.0.1", None, ""),
+        ],
+        prefix_mode: PrefixMode::Strip,
+        trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network"), "fd00::/8".parse().expect("a network")],
+        family,
+    }
+}
 
 fuzz_target!(|input: &[u8]| {
     // A byte of flags, then the target, a line end, and field lines.
@@ -47,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
         address: [Some(trusted), Some(stranger), None][usize::from(flags % 3)],
         secure: flags & 0x80 != 0,
     };
-    let Some(head) = head(rest, |_| true) else {
+    let Some(head) = head_of(rest, |_| true) else {
         return;
     };
     let target = match Target::parse(head.target()) {
@@ -58,13 +64,23 @@ fuzz_target!(|input: &[u8]| {
         }
     };
     whole(&target, head.target());
-    let received = ORIGINS.receive(&head, &target, peer);
+    let origins: &Origins = if flags & 0x40 == 0 { &X_FORWARDED } else { &FORWARDED };
+    let received = origins.receive(&head, &target, peer);
+
+    // The other family is as if it were not there.
+    let other: fn(&[u8]) -> bool = match origins.family {
+        ForwardedFamily::XForwarded => |line| line.starts_with(b"forwarded:"),
+        ForwardedFamily::Forwarded => |line| line.starts_with(b"x-forwarded-"),
+    };
+    let alone = head_of(rest, |line| !other(&line.to_ascii_lowercase())).expect("fewer lines are no worse");
+    let same = Target::parse(alone.target()).expect("the same target");
+    assert_eq!(plain(&received), plain(&origins.receive(&alone, &same, peer)));
 
     if peer.address != Some(trusted) {
         // What a stranger says with forwarded fields is as if it were not said.
         let without = head_without_forwarded(rest);
         let same = Target::parse(without.target()).expect("the same target");
-        let expected = ORIGINS.receive(&without, &same, peer);
+        let expected = origins.receive(&without, &same, peer);
         assert_eq!(plain(&received), plain(&expected));
         if let Ok(received) = &received {
             assert!(!received.trusted && received.secure == peer.secure && received.address == peer.address);
@@ -78,7 +94,7 @@ fuzz_target!(|input: &[u8]| {
     if received.trusted {
         vouched_for(&head, &received, trusted);
     }
-    match ORIGINS.choose(&received, target.path) {
+    match origins.choose(&received, target.path) {
         Ok(url) => {
             assert!(target.path.starts_with(url.prefix.as_bytes()));
             let host = std::str::from_utf8(received.authority.host).expect("ASCII");
@@ -97,7 +113,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn head(rest: &[u8], keep: impl Fn(&[u8]) -> bool) -> Option<RequestHead> {
+fn head_of(rest: &[u8], keep: impl Fn(&[u8]) -> bool) -> Option<RequestHead> {
     let mut lines = rest.split(|&byte| byte == b'\n');
     let mut buffer = Buffer::take();
     buffer.extend_from_slice(&[b"GET ", lines.next()?, b" HTTP/1.1\r\n"].concat());
@@ -113,7 +129,7 @@ fn head_without_forwarded(rest: &[u8]) -> RequestHead {
         let line = line.to_ascii_lowercase();
         !line.starts_with(b"x-forwarded-") && !line.starts_with(b"forwarded:")
     };
-    head(rest, others).expect("fewer lines are no worse")
+    head_of(rest, others).expect("fewer lines are no worse")
 }
 
 fn plain<'a>(
@@ -151,7 +167,7 @@ fn whole(target: &Target<'_>, text: &[u8]) {
 fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
-        ORIGINS.trusted_proxies.iter().any(|network| network.contains(&address))
+        X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))
     };
     let address = received.address.expect("the peer has one");
     if address == peer {
@@ -161,9 +177,10 @@ fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
         let named = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
         named.flat_map(|field| [field.value, b","].concat()).collect()
     };
-    // The one field counts only where the other is not.
-    let plain = lines("x-forwarded-for");
-    let text = if plain.is_empty() { lines("forwarded") } else { plain };
+    let text = lines(match received.family {
+        ForwardedFamily::XForwarded => "x-forwarded-for",
+        ForwardedFamily::Forwarded => "forwarded",
+    });
     let text = String::from_utf8_lossy(&text).into_owned();
     let is_end = |character: char| !character.is_ascii_hexdigit() && character != ':' && character != '.';
     let mut untrusted_behind = false;

@@ -13,11 +13,12 @@ use tokio::time::timeout;
 use crate::{
     fields::single,
     parse::origin::Authority,
+    peer::Peer,
     proxy::Shared,
     refusal::{Failure, Refusal},
     respond::{self, Answer, Format},
     server::{
-        caller::{Limits, Peer},
+        caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -78,7 +79,10 @@ impl Admin {
             return text(503, "draining");
         }
         match timeout(PING_TIMEOUT, self.store.ping()).await {
-            Ok(Ok(())) => text(200, "ready"),
+            Ok(Ok(())) => match self.shared.verifier.outage() {
+                None => text(200, "ready"),
+                Some(outage) => text(503, &outage.to_string()),
+            },
             Ok(Err(_)) => text(503, "the store does not answer"),
             Err(_) => text(503, "the store is too slow"),
         }
@@ -124,12 +128,14 @@ const LIMITS: Limits = Limits {
     head_bytes: 16 * 1024,
     head_fields: 100,
     target_bytes: 4 * 1024,
+    handshake_timeout: Duration::from_secs(10),
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(60),
     body_timeout: Duration::from_secs(10),
     form_timeout: Duration::from_secs(10),
     form_bytes: 64 * 1024,
     form_memory: 1024 * 1024,
+    form_fields: 100,
     streams: None,
 };
 

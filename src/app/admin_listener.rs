@@ -1,6 +1,6 @@
 //! Where the admin and the probe listener are bound: an address or a Unix socket.
 
-use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{path::PathBuf, rc::Rc, sync::Arc};
 
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -52,14 +52,15 @@ impl AdminListener {
         }
     }
 
-    /// Where it is bound, as text.
-    pub(super) fn address(&self) -> String {
+    /// Where it is bound.
+    pub(super) fn bound(&self) -> ListenAddress {
         match self {
-            Self::Tcp(listener) => listener
-                .local_addr()
-                .map(|address| address.to_string())
-                .unwrap_or_default(),
-            Self::Unix(_, path) => format!("unix:{}", path.display()),
+            Self::Tcp(listener) => ListenAddress::Tcp(
+                listener
+                    .local_addr()
+                    .unwrap_or_else(|_| ([127, 0, 0, 1], 0).into()),
+            ),
+            Self::Unix(_, path) => ListenAddress::Unix(path.clone()),
         }
     }
 
@@ -72,7 +73,6 @@ impl AdminListener {
                         listener,
                         bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
                         tls: None,
-                        handshake_timeout: Duration::ZERO,
                     };
                     let stop = async move {
                         let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;

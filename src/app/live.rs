@@ -14,7 +14,7 @@ use crate::{
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::MethodSet,
     pages::{self, Pages, PermissionText, cookie_names},
-    parse::origin::{Origins, PrefixMode, PublicUrl},
+    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
     policy::{
         operations::{Access, Kind, Operation, OperationError, Operations},
         rate::{ConsumerRate, Rate},
@@ -78,7 +78,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
             PathPolicy::Enforce => Conventions::Enforce,
         },
         rate,
-        forward: forward_params(config, origins.base.secure),
+        forward: forward_params(config, origins.base.secure, services),
         upstream: upstream_params(config)?,
         realm: config.service.realm.clone(),
         access_log: config.log.access,
@@ -96,12 +96,14 @@ fn limits(config: &Config) -> Limits {
         head_bytes: limits.head_bytes.as_usize(),
         head_fields: limits.head_fields.get() as usize,
         target_bytes: limits.target_bytes.as_usize(),
+        handshake_timeout: limits.handshake_timeout,
         head_timeout: limits.head_timeout,
         idle_timeout: limits.idle_timeout,
         body_timeout: limits.body_timeout,
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
         form_memory: limits.form_memory.as_usize(),
+        form_fields: limits.form_fields.get() as usize,
         streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }
@@ -128,6 +130,10 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
             config::PrefixMode::Restore => PrefixMode::Restore,
         },
         trusted_proxies: config.listen.trusted_proxies.clone(),
+        family: match config.listen.forwarded {
+            config::ForwardedFamily::XForwarded => ForwardedFamily::XForwarded,
+            config::ForwardedFamily::Forwarded => ForwardedFamily::Forwarded,
+        },
     }
 }
 
@@ -135,7 +141,6 @@ fn verify_params(config: &Config) -> verify::Params {
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
-        window: config.signature.timestamp_window,
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),
@@ -178,7 +183,11 @@ const fn kind(kind: CallerKind) -> Kind {
     }
 }
 
-fn operations(config: &Config) -> Result<Operations, OperationError> {
+/// The operations.
+///
+/// # Errors
+/// Two of them are in each other's way.
+pub fn operations(config: &Config) -> Result<Operations, OperationError> {
     let operation = |entry: &config::Operation| {
         let kinds: Vec<Kind> = entry.access.iter().copied().map(kind).collect();
         Operation {
@@ -208,7 +217,7 @@ fn operations(config: &Config) -> Result<Operations, OperationError> {
     )
 }
 
-fn forward_params(config: &Config, secure: bool) -> forward::Params {
+fn forward_params(config: &Config, secure: bool, services: &Services) -> forward::Params {
     let upstream = &config.upstream;
     let identity = &config.identity;
     let names = [
@@ -219,9 +228,9 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
     ];
     let dropped = names
         .into_iter()
-        .chain(&upstream.drop_headers)
-        .map(|name| name.as_str())
-        .chain([HTTPOXY]);
+        .map(|name| name.as_str().to_owned())
+        .chain(config.dropped_headers())
+        .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (
             url.path.clone(),
@@ -253,6 +262,7 @@ fn forward_params(config: &Config, secure: bool) -> forward::Params {
         },
         forward_authorization: identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
+        hop: Arc::clone(&services.hop),
         response_timeout: upstream.response_timeout,
         tunnel_timeout: config.limits.tunnel_timeout,
     }
@@ -292,6 +302,7 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
                         .clone()
                         .zip(upstream.tls.key.clone()),
                     server_name: name.clone(),
+                    http2: upstream.http2,
                 };
                 Some(tls::client_config(&params)?)
             } else {

@@ -4,7 +4,9 @@
 mod admin_listener;
 mod certificates;
 mod descriptors;
+pub mod inspect;
 pub mod live;
+pub mod own;
 pub mod services;
 mod signals;
 mod upkeep;
@@ -14,6 +16,7 @@ pub mod workers;
 use std::{
     io,
     net::SocketAddr,
+    num::NonZeroU32,
     rc::Rc,
     sync::{
         Arc,
@@ -23,6 +26,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use rustix::io::Errno;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch as channel},
@@ -34,6 +38,7 @@ use self::{
     admin_listener::AdminListener,
     certificates::Stamps,
     live::LiveError,
+    own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
     workers::{Common, Listeners, Phase},
@@ -41,7 +46,7 @@ use self::{
 use crate::{
     admin::Admin,
     clock::Clock,
-    config::Config,
+    config::{Config, ListenAddress},
     proxy::{Live, Shared},
     server::{
         listener::Bounds,
@@ -62,6 +67,9 @@ pub enum StartError {
     /// The listener's certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The API is a listener of this process.
+    #[error(transparent)]
+    Own(#[from] ApiIsOurs),
     /// An address.
     #[error("{key}: cannot listen on {address}: {source}; {mend}")]
     Listen {
@@ -87,6 +95,10 @@ impl StartError {
             io::ErrorKind::PermissionDenied => {
                 "ports below 1024 need a right of their own: set another port"
             }
+            _ if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                "each worker needs a descriptor for each address: raise the limit (LimitNOFILE, ulimit -n), or set \
+                 listen.workers lower"
+            }
             io::ErrorKind::AddrNotAvailable => "the address is none of this machine's",
             _ => "check the address",
         };
@@ -103,7 +115,10 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_) | Self::Tls(_) | Self::Service(ServiceError::Key(_))
+            Self::Live(_)
+                | Self::Tls(_)
+                | Self::Own(_)
+                | Self::Service(ServiceError::Key { .. } | ServiceError::OneFile { .. })
         )
     }
 }
@@ -125,11 +140,14 @@ pub struct App {
     services: Arc<Services>,
     common: Common,
     phase: channel::Sender<Phase>,
+    signals: Signals,
     listeners: Option<Listeners>,
     admin: Option<AdminListener>,
     probe: Option<AdminListener>,
     /// What the files of certificates were like when they were read.
     stamps: Stamps,
+    /// Where every listener is bound, with its key.
+    own: Vec<OwnListener>,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
@@ -143,13 +161,15 @@ impl App {
     /// # Errors
     /// [`StartError`]; nothing half-made is left behind.
     pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
+        // Before anything that takes time: until then a signal to reload ends the process.
+        let signals = Signals::new().map_err(StartError::System)?;
         // Everything that only reads comes first, so that a mistake there changes nothing.
         let stamps = Stamps::of(&config);
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
+        own::check(&config, &own::listeners(&config)).await?;
         descriptors::raise_limit();
-        let descriptors = descriptors::limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
@@ -163,8 +183,23 @@ impl App {
             Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
             None => None,
         };
+        // Once more if the system chose a port.
+        let mut own: Vec<OwnListener> = addresses
+            .iter()
+            .map(|&address| ("listen.address", ListenAddress::Tcp(address)))
+            .collect();
+        own.push(("admin.listen", admin.bound()));
+        own.extend(
+            probe
+                .iter()
+                .map(|probe| ("admin.probe_listen", probe.bound())),
+        );
+        if own != own::listeners(&config) {
+            own::check(&config, &own).await?;
+        }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
         let live = live::live(&config, first, &services)?;
+        inspect::log(&config, first, surroundings.clock.now());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -176,27 +211,15 @@ impl App {
             drain: Notify::new(),
             started: Instant::now(),
         });
-        let per_address = config
-            .limits
-            .connections_per_address
-            .map(std::num::NonZeroU32::get);
-        let wanted = config.limits.connections.get() as usize;
-        let connections = descriptors::at_most(wanted, descriptors);
-        if connections < wanted {
-            tracing::warn!(
-                connections,
-                descriptors,
-                "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
-                 (LimitNOFILE, ulimit -n)"
-            );
-        }
-        let bounds = Arc::new(Bounds::new(connections, per_address));
+        let bounds = Arc::new(Bounds::new(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        ));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
             bounds,
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
-            handshake_timeout: config.limits.handshake_timeout,
             phase: receiver,
         };
         Ok(Self {
@@ -205,10 +228,12 @@ impl App {
             services,
             common,
             phase,
+            signals,
             listeners: Some(listeners),
             admin: Some(admin),
             probe,
             stamps,
+            own,
             addresses,
         })
     }
@@ -218,7 +243,7 @@ impl App {
     pub fn admin_address(&self) -> String {
         self.admin
             .as_ref()
-            .map(AdminListener::address)
+            .map(|admin| admin.bound().to_string())
             .unwrap_or_default()
     }
 
@@ -237,9 +262,7 @@ impl App {
     }
 
     async fn serve(mut self) -> Result<(), StartError> {
-        let window = self.config.signature.timestamp_window;
-        upkeep::start(&self.services, window);
-        let mut signals = Signals::new().map_err(StartError::System)?;
+        upkeep::start(&self.services);
         let mut threads = Vec::new();
         if let Some(listeners) = self.listeners.take() {
             threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
@@ -250,7 +273,7 @@ impl App {
         let admin = [("admin", self.admin.take()), ("probe", self.probe.take())];
         for (name, listener) in admin {
             let Some(listener) = listener else { continue };
-            tracing::info!(listener = name, address = %listener.address(), "listening");
+            tracing::info!(listener = name, address = %listener.bound(), "listening");
             let shared = Arc::clone(&self.common.shared);
             let handler = Admin::new(Arc::clone(&self.services.store), shared, name == "probe");
             listener.serve(Rc::new(handler), self.common.phase.clone());
@@ -258,14 +281,14 @@ impl App {
 
         loop {
             tokio::select! {
-                signal = signals.next() => match signal {
-                    Signal::Reload => self.reload(),
+                signal = self.signals.next() => match signal {
+                    Signal::Reload => self.reload().await,
                     Signal::End => break,
                 },
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
             }
         }
-        self.drain(&mut signals).await;
+        self.drain().await;
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();
@@ -275,11 +298,11 @@ impl App {
     }
 
     /// Reads the configuration anew; a broken one changes nothing.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         let Some(read) = &self.surroundings.reload else {
             return;
         };
-        let config = match read() {
+        let mut config = match read() {
             Ok(config) => config,
             Err(problems) => {
                 for problem in problems.lines() {
@@ -289,12 +312,14 @@ impl App {
             }
         };
         let first = self.first_address();
-        let needs_restart = self.config.needs_restart(&config);
+        let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
-        let made = live::live(&config, first, &self.services)
-            .map_err(StartError::from)
-            .and_then(|live| Ok((live, self.listener_tls(&config)?)));
+        let own = own::check(&config, &self.own).await;
+        let made = own.map_err(StartError::from).and_then(|()| {
+            let live = live::live(&config, first, &self.services)?;
+            Ok((live, self.listener_tls(&config)?))
+        });
         let (live, tls) = match made {
             Ok(made) => made,
             Err(error) => {
@@ -302,26 +327,39 @@ impl App {
                 return;
             }
         };
-        if !needs_restart.is_empty() {
-            tracing::warn!(
-                keys = needs_restart.join(" "),
-                "these need a restart to change"
-            );
+        if !kept.is_empty() {
+            tracing::warn!(keys = kept.join(" "), "these need a restart to change");
         }
         if let Some(log) = &self.surroundings.log
             && let Err(error) = log.set_level(&config.log.level)
         {
             tracing::warn!(%error, "the level of the log stays as it was");
+            config.log.level = self.config.log.level.clone();
+            kept.push("log.level");
         }
         self.services
             .pages
             .throttle
             .set_limits(services::throttle_limits(&config));
+        self.common.bounds.set(
+            connections(&config),
+            config.limits.connections_per_address.map(NonZeroU32::get),
+        );
         self.swap_live(live);
         self.swap_tls(tls);
+        let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
+        if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
+            tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
+        }
+        inspect::log(&config, first, self.services.clock.now());
         self.stamps = stamps;
         self.config = config;
-        tracing::info!(target: "audit", event = "configuration_reloaded");
+        tracing::info!(
+            target: "audit",
+            event = "configuration_reloaded",
+            not_applied = (!kept.is_empty()).then(|| kept.join(" ")),
+            pending = (nonces.length() != window).then_some("signature.timestamp_window"),
+        );
     }
 
     /// Reads the certificates anew whose files have changed; what cannot be read changes nothing, and is tried again
@@ -350,6 +388,13 @@ impl App {
                     tracing::error!(problem = %error, "the certificates stay as they were");
                 }
             }
+        }
+        if stamps != self.stamps {
+            inspect::log(
+                &self.config,
+                self.first_address(),
+                self.services.clock.now(),
+            );
         }
         self.stamps = stamps;
     }
@@ -381,8 +426,9 @@ impl App {
     }
 
     /// Not ready; after the delay no more connections; then what is running has its time.
-    async fn drain(&self, signals: &mut Signals) {
+    async fn drain(&mut self) {
         let shared = &self.common.shared;
+        let signals = &mut self.signals;
         shared.draining_announced.store(true, Ordering::Release);
         tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
         if !self.config.listen.drain_delay.is_zero() {
@@ -419,22 +465,36 @@ impl App {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "the last uses of tokens are not written");
         }
-        let window = self.config.signature.timestamp_window;
-        if let Err(error) = services::mark(
-            &self.services.nonces,
-            &*self.services.store,
-            &self.services.clock,
-            window,
-        )
-        .await
-        {
-            tracing::error!(%error, "the store was not told how far nonces were accepted");
+        let Services {
+            nonces,
+            store,
+            clock,
+            ..
+        } = &*self.services;
+        if let Err(error) = services::mark(nonces, &**store, clock).await {
+            tracing::error!(%error, "the mark of accepted nonces is not written");
         }
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "the nonce window is not closed cleanly");
         }
         tracing::info!("ended");
     }
+}
+
+/// How many connections are let in.
+fn connections(config: &Config) -> usize {
+    let descriptors = descriptors::limit();
+    let wanted = config.limits.connections.get() as usize;
+    let connections = descriptors::at_most(wanted, descriptors);
+    if connections < wanted {
+        tracing::warn!(
+            connections,
+            descriptors,
+            "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
+             (LimitNOFILE, ulimit -n)"
+        );
+    }
+    connections
 }
 
 fn tls_params(config: &Config) -> Option<tls::Params> {

@@ -1,12 +1,17 @@
 //! What lives as long as the process: store, cache, nonce window, login, metrics.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
+use super::own::resolved;
 use crate::{
     clock::Clock,
     config::{Config, OnLost},
+    issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow},
     pages,
@@ -28,23 +33,56 @@ pub enum ServiceError {
     #[error("store.url: {0}")]
     Store(#[from] sqlite::OpenError),
     /// The key of the store cannot be read.
-    #[error("store.encryption_key_file: {0}")]
-    Key(#[from] KeyFileError),
+    #[error("store.encryption_key_file: {}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KeyFileError,
+    },
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
+    /// Store and nonce window are one file.
+    #[error(
+        "nonce.path: {} is the store's own file, store.url; write another, or leave it out",
+        path.display()
+    )]
+    OneFile {
+        /// The file, as `nonce.path` has it.
+        path: PathBuf,
+    },
     /// The store does not answer.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
+    /// The mark of accepted nonces cannot be written.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
+}
+
+/// Why the mark of accepted nonces is not written or does not count.
+#[derive(Debug, Error)]
+pub enum MarkError {
+    /// The store does not take it.
+    #[error("store.url: {0}")]
+    Store(#[from] StoreError),
+    /// The file of the nonce window does not take the length that it covers.
+    #[error("nonce.path: {0}")]
+    Window(#[from] std::io::Error),
 }
 
 /// All of them.
 pub struct Services {
     /// Tells the time.
     pub clock: Clock,
+    /// What this process calls itself in the requests it forwards: random, and the same as long as it runs.
+    pub hop: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<dyn Store>,
     /// Credentials ready for use.
@@ -65,12 +103,7 @@ pub struct Services {
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceError> {
-    let key = config
-        .store
-        .encryption_key_file
-        .as_deref()
-        .map(SealKey::read)
-        .transpose()?;
+    let key = read_key(config)?;
     Ok(SqliteStore::open(sqlite::Params {
         path: config.store.url.sqlite_path(),
         key,
@@ -78,11 +111,49 @@ pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceE
     })?)
 }
 
+/// Reads the key that the store is sealed with, if there is one.
+///
+/// # Errors
+/// [`ServiceError::Key`]
+pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
+    let Some(path) = &config.store.encryption_key_file else {
+        return Ok(None);
+    };
+    let read = SealKey::read(path).map_err(|source| ServiceError::Key {
+        path: path.clone(),
+        source,
+    });
+    read.map(Some)
+}
+
+/// Looks at where store and nonce window are to be, before either is made.
+///
+/// # Errors
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
+/// store, would complain of a key that nobody wrote.
+pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
+    let store = config.store.url.sqlite_path();
+    match &config.nonce.path {
+        Some(path) if resolved(path) == resolved(&store) => {
+            Err(ServiceError::OneFile { path: path.clone() })
+        }
+        Some(_) => Ok(()),
+        None => {
+            let absolute = std::path::absolute(&store).unwrap_or_else(|_| store.clone());
+            if absolute.parent().is_some_and(Path::is_dir) {
+                return Ok(());
+            }
+            Err(sqlite::OpenError::DirectoryMissing(store).into())
+        }
+    }
+}
+
 /// Opens all services.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
+    check_paths(config)?;
     // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
@@ -102,8 +173,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         clock.clone(),
     ));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(window, config.signature.timestamp_window));
-    mark(&nonces, &*store, &clock, config.signature.timestamp_window).await?;
+    let nonces = Arc::new(Nonces::new(window));
+    mark(&nonces, &*store, &clock).await?;
     let verifier = Arc::new(Verifier::new(
         Arc::clone(&credentials),
         Arc::clone(&nonces),
@@ -120,6 +191,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     super::watch::watch(&metrics, &nonces, &credentials);
     Ok(Services {
         clock,
+        hop: random::identifier()?.into(),
         store,
         credentials,
         nonces,
@@ -182,25 +254,25 @@ async fn start_window(
             "nonces of an earlier run are lost: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this",
         );
     }
-    Ok(opened.start(gap)?)
+    let window = opened.start(gap)?;
+    if let (nonce::OnLost::Accept, Some(mark)) = (on_lost, mark) {
+        // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
+        window.vouch(mark);
+    }
+    Ok(window)
 }
 
-/// Tells the store up to which timestamp this run may accept requests, ahead of doing so.
+/// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window that
+/// was asked for counts from then on. Does nothing while nothing is accepted because nonces are lost.
 ///
 /// # Errors
-/// The store's; once what was written no longer covers the present, signed requests are refused.
-pub async fn mark(
-    nonces: &Nonces,
-    store: &dyn Store,
-    clock: &Clock,
-    window: std::time::Duration,
-) -> Result<(), StoreError> {
+/// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
+pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     let now = clock.now();
     if nonces.window().gap().refuses(now) {
         return Ok(());
     }
-    let mark = nonce::next_mark(now, window);
+    let mark = nonces.next_mark(now);
     store.set_local_nonces_until(mark).await?;
-    nonces.marked(mark);
-    Ok(())
+    Ok(nonces.marked(mark, clock.now())?)
 }

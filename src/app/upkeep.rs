@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{services, services::Services};
-use crate::{clock::UnixTime, nonce::MARK_EVERY};
+use crate::{nonce::MARK_EVERY, verify::nonces::Outage};
 
 /// How soon a change that another process made in the store is noticed.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ const PURGE_EVERY: Duration = Duration::from_secs(3600);
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set.
-pub(super) fn start(services: &Arc<Services>, window: Duration) {
+pub(super) fn start(services: &Arc<Services>) {
     every(
         FOLLOW_EVERY,
         services,
@@ -44,12 +44,11 @@ pub(super) fn start(services: &Arc<Services>, window: Duration) {
         services,
         "accept what the clock calls now",
         async |services| {
-            let now = services.clock.now();
-            let until = services.nonces.window().floor();
-            if until < now {
-                return Ok(());
+            match services.nonces.outage(services.clock.now()) {
+                Some(outage @ Outage::ClockSetBack { .. }) => Err(outage.into()),
+                // The gap is logged at the start, and a mark that cannot be written below.
+                Some(Outage::Lost { .. } | Outage::Unmarked) | None => Ok(()),
             }
-            Err(ClockSetBack { until }.into())
         },
     );
     every(FLUSH_EVERY, services, "write last uses", async |services| {
@@ -75,24 +74,14 @@ pub(super) fn start(services: &Arc<Services>, window: Duration) {
                 due = 0;
                 return Ok(());
             }
-            if due == 0 || !services.nonces.is_marked(now) {
-                services::mark(&services.nonces, &*services.store, &services.clock, window).await?;
+            if due == 0 || !services.nonces.is_settled(now) {
+                services::mark(&services.nonces, &*services.store, &services.clock).await?;
                 due = checks;
             }
             due -= 1;
             Ok(())
         },
     );
-}
-
-/// Nonces were used, and dropped, at times that now lie ahead.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "nonces of times up to {until} were used and dropped, and the clock is not there yet: requests are refused until then; \
-     if it is the clock that was wrong, stop, remove the file of nonce.path, and start with nonce.on_lost = \"accept\""
-)]
-struct ClockSetBack {
-    until: UnixTime,
 }
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;

@@ -47,8 +47,6 @@ pub struct Common {
     pub bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
-    /// How long a TLS handshake may take.
-    pub handshake_timeout: Duration,
     /// How far the process has come with its end.
     pub phase: watch::Receiver<Phase>,
 }
@@ -121,7 +119,6 @@ async fn run(common: Common, index: usize, listeners: Vec<TcpListener>) {
             listener,
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
-            handshake_timeout: common.handshake_timeout,
         };
         let mut phase = common.phase.clone();
         let stop = async move {

@@ -1,5 +1,6 @@
 //! `countersign explain`: the signature doctor.
 
+mod mask;
 mod text;
 
 use std::{
@@ -13,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use thiserror::Error;
 
+use self::mask::Mask;
 use super::{
     lookup,
     request::{KnownSecrets, Lookup, Request, RequestArgs, RequestArgsError, report},
@@ -46,6 +48,10 @@ pub struct ExplainArgs {
     /// PEM file with the consumer's public key, for the RSA methods [default: the store's]
     #[arg(long, value_name = "FILE")]
     rsa_public_key: Option<PathBuf>,
+
+    /// Print secrets too, where the request or PLAINTEXT has them [default: they are hidden]
+    #[arg(long)]
+    show_secrets: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -98,6 +104,7 @@ struct Explanation {
     /// Why the request would be refused before its signature is looked at.
     problem: Option<ShapeError>,
     signature: Option<Examined>,
+    mask: Mask,
 }
 
 /// What there is to tell about a signature.
@@ -184,7 +191,9 @@ impl ExplainArgs {
                 }
             }
         };
+        let secrets = examined.as_ref().map(|examined| &examined.secrets);
         Ok(Explanation {
+            mask: Mask::new(self.show_secrets, secrets),
             base_string: request.base_string(&parameters).to_vec(),
             parameters,
             problem,
@@ -279,7 +288,8 @@ struct Json {
     parameters: Vec<[String; 2]>,
     normalized_parameters: String,
     base_string: String,
-    /// None without secrets, and for the RSA methods, which only the consumer can make.
+    /// None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets, and
+    /// hidden without `--show-secrets`.
     expected_signature: Option<String>,
     matches: bool,
     /// None where there is nothing to mend, or nothing known.
@@ -291,14 +301,17 @@ impl Explanation {
         let signed = self.parameters.iter().filter(|parameter| {
             *parameter.name != *ProtocolParameter::Signature.as_str().as_bytes()
         });
-        let examined = self.signature.as_ref();
+        let (examined, mask) = (self.signature.as_ref(), &self.mask);
         Json {
             parameters: signed
-                .map(|parameter| [readable(&parameter.name), readable(&parameter.value)])
+                .map(|parameter| [mask.text(&parameter.name), mask.text(&parameter.value)])
                 .collect(),
-            normalized_parameters: readable(&self.parameters.normalized(Selection::Rfc5849)),
-            base_string: readable(&self.base_string),
-            expected_signature: examined.and_then(|examined| examined.expected.clone()),
+            normalized_parameters: mask.text(&self.parameters.normalized(Selection::Rfc5849)),
+            base_string: mask.text(&self.base_string),
+            expected_signature: examined.and_then(|examined| {
+                let expected = examined.expected.as_deref()?;
+                Some(mask.expected(examined.method, expected))
+            }),
             matches: examined.is_some_and(|examined| examined.matches),
             diagnosis: self.diagnosis(),
         }

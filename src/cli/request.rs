@@ -45,12 +45,12 @@ pub enum RequestArgsError {
     /// The URL cannot be taken apart.
     #[error("URL {url:?}: {source}")]
     Url {
-        /// As given.
+        /// As given, without user-info, query and fragment, which may hold secrets.
         url: String,
         /// What is wrong with it.
         source: InvalidRequestUri,
     },
-    /// A header without a colon or with a line break.
+    /// A header without a colon or with a line break; its name alone, since its value may hold secrets.
     #[error("--header {0:?} is not of the form 'Name: value'")]
     Header(String),
 }
@@ -85,7 +85,7 @@ impl RequestArgs {
             return Err(RequestArgsError::Method(self.method.clone()));
         }
         let wrong_url = |source| RequestArgsError::Url {
-            url: self.url.clone(),
+            url: without_secrets(&self.url),
             source,
         };
         let uri = RequestUri::parse(&self.url).map_err(wrong_url)?;
@@ -100,7 +100,14 @@ impl RequestArgs {
                 Some((name, value)) if !name.is_empty() && name.bytes().all(token) => {
                     Ok((name, value.trim_matches([' ', '\t'])))
                 }
-                _ => Err(RequestArgsError::Header(header.clone())),
+                _ => {
+                    let name = header
+                        .split(|byte| !u8::try_from(byte).is_ok_and(token))
+                        .next();
+                    let cut = if name == Some(header) { "" } else { "…" };
+                    let shown = format!("{}{cut}", name.unwrap_or_default());
+                    Err(RequestArgsError::Header(shown))
+                }
             }
         });
         Ok(Request {
@@ -110,6 +117,21 @@ impl RequestArgs {
             headers: headers.collect::<Result<_, _>>()?,
             data: self.data.as_deref(),
         })
+    }
+}
+
+/// A URL that cannot be taken apart, as far as it can be shown.
+fn without_secrets(url: &str) -> String {
+    let (shown, cut) = match url.find(['?', '#']) {
+        Some(end) => (&url[..end], "…"),
+        None => (url, ""),
+    };
+    match shown.rfind('@') {
+        Some(end) => {
+            let scheme = shown.find("://").map_or(0, |at| at + 3).min(end);
+            format!("{}…{}{cut}", &shown[..scheme], &shown[end..])
+        }
+        None => format!("{shown}{cut}"),
     }
 }
 
@@ -149,19 +171,25 @@ impl<'a> Request<'a> {
 
 /// Writes the one line that tells what failed, with its causes, and gives the exit code.
 pub(super) fn report(stderr: &mut dyn Write, error: &dyn Error, code: u8) -> ExitCode {
-    let mut line = format!("countersign: {error}");
+    let line = with_causes(error).replace('\n', " ");
+    // Where standard error cannot be written, the exit code has to do.
+    let _ = writeln!(stderr, "countersign: {line}");
+    ExitCode::from(code)
+}
+
+/// An error and what caused it.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
         let text = source.to_string();
         // Some errors show their cause themselves.
-        if !line.ends_with(&text) {
+        if !line.contains(&text) {
             line += &format!(": {text}");
         }
         cause = source.source();
     }
-    // Where standard error cannot be written, the exit code has to do.
-    let _ = writeln!(stderr, "{}", line.replace('\n', " "));
-    ExitCode::from(code)
+    line
 }
 
 #[cfg(test)]
@@ -230,11 +258,38 @@ mod tests {
             error(&args("GET", "h/x", &[])),
             "URL \"h/x\": the URL does not begin with http:// or https://"
         );
-        for header in ["X-A", ": x", "X A: b", "X-A: b\nX-B: c"] {
+        for (header, shown) in [
+            ("X-A", "X-A"),
+            (": x", "…"),
+            ("X A: b", "X…"),
+            ("X-A: b\nX-B: c", "X-A…"),
+        ] {
             assert_eq!(
                 error(&args("GET", "http://h/", &[header])),
-                format!("--header {header:?} is not of the form 'Name: value'")
+                format!("--header {shown:?} is not of the form 'Name: value'")
             );
         }
+    }
+
+    #[test]
+    fn what_makes_no_request_is_shown_without_what_may_be_secret() {
+        let error = |args: &RequestArgs| args.request().map(|_| ()).unwrap_err().to_string();
+        for (url, shown) in [
+            ("https://user:hunter2@h/", "https://…@h/"),
+            ("https://user:hunter2@h/a@b", "https://…@b"),
+            ("user:hunter2@h", "…@h"),
+            ("h/x?oauth_signature=hunter2%26", "h/x…"),
+            ("h/x#hunter2", "h/x…"),
+            ("h@?", "…@…"),
+        ] {
+            let line = error(&args("GET", url, &[]));
+            assert!(
+                line.starts_with(&format!("URL {shown:?}: ")),
+                "{url}: {line}"
+            );
+        }
+        let header = "Authorization OAuth oauth_signature=\"hunter2%26\"";
+        let line = error(&args("GET", "http://h/", &[header]));
+        assert!(line.contains("\"Authorization…\""), "{line}");
     }
 }

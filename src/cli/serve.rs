@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use super::context::config_path;
+use super::{context::config_path, request::with_causes};
 use crate::{
     app::{App, StartError, Surroundings},
     clock::Clock,
@@ -72,7 +72,7 @@ fn start(config: Config, surroundings: Surroundings) -> Result<(), StartError> {
 
 /// Tells why the program could not start, in one line that begins with the file whose key is at fault.
 pub(super) fn fail(path: &Path, error: &StartError) -> ExitCode {
-    let text = error.to_string().replace('\n', " ");
+    let text = with_causes(error).replace('\n', " ");
     say(&format!("countersign: {}: {text}", path.display()));
     if error.is_configuration() {
         ExitCode::from(2)

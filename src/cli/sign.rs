@@ -113,8 +113,18 @@ impl SignArgs {
         let printed = fresh_nonce()
             .and_then(|nonce| self.signed(clock.now(), &nonce, lookup, stdin))
             .and_then(|line| Ok(writeln!(stdout, "{line}")?));
+        let method = SignatureMethod::from_wire(self.signature_method.as_bytes());
         match printed {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => {
+                if method == Some(SignatureMethod::Plaintext) {
+                    // Where standard error cannot be written, there is nobody to warn.
+                    let _ = writeln!(
+                        stderr,
+                        "countersign: warning: with PLAINTEXT this header holds both secrets as they are; send it over https only"
+                    );
+                }
+                ExitCode::SUCCESS
+            }
             // Whoever reads the output has had enough.
             Err(SignError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 ExitCode::SUCCESS

@@ -48,7 +48,9 @@ What else there is, and may be left out:
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 
 Times are RFC 3339. A secret that is no text stands in base64 under secret_base64 or token_secret_base64. Users without \
-password_hash get a password from countersign user passwd.";
+password_hash get a password from countersign user passwd. A password_hash may ask for 128 MiB, 256 MiB times passes and \
+16 lanes, and the store may hold four different costs: every login takes the time of each. A login that succeeds \
+replaces the hash by one of ours.";
 
 /// Writes consumers, users and access tokens to a file
 #[derive(Debug, clap::Args)]
@@ -163,6 +165,7 @@ const fn mend(refusal: ImportRefusal) -> &'static str {
         ImportRefusal::NameTaken => "rename one of the two, or take the line out",
         ImportRefusal::ConsumerUnknown => "add a line with that consumer",
         ImportRefusal::UserUnknown => "add a line with that user",
+        ImportRefusal::TooManyCosts => "leave password_hash out and set a password",
         ImportRefusal::UserDisabled => "enable the user, or give the token a revoked_at",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Whether clap's "error" is the help or the version that was asked for, or help in place of a command.
 #[must_use]
@@ -35,6 +35,17 @@ pub fn line(error: &clap::Error) -> String {
         }
     }
     let mut told = format!("countersign: {}; see {command} --help", said.join("; "));
+    // What stands where no argument belongs may be a secret: a password behind the user's name.
+    let stray = match error.kind() {
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        ErrorKind::TooManyValues => error.get(ContextKind::InvalidValue),
+        _ => None,
+    };
+    if let Some(ContextValue::String(stray)) = stray
+        && !stray.starts_with('-')
+    {
+        told = told.replace(&format!("'{stray}' "), "");
+    }
     // A list that clap puts below its sentence.
     told = told.replace(":; ", ": ");
     escaped(&told)
@@ -83,6 +94,26 @@ mod tests {
             (
                 &["consumer", "show", "a b"],
                 "countersign: invalid value 'a b' for '<KEY>': a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it; see countersign --help",
+            ),
+        ] {
+            assert_eq!(told(arguments), expected);
+        }
+    }
+
+    #[test]
+    fn a_stray_argument_is_not_shown() {
+        for (arguments, expected) in [
+            (
+                &["user", "passwd", "bob", "hunter2"][..],
+                "countersign: unexpected argument found; see countersign user passwd --help",
+            ),
+            (
+                &["user", "add", "bob", "--password-stdin=hunter2"],
+                "countersign: unexpected value for '--password-stdin' found; no more were expected; see countersign user add --help",
+            ),
+            (
+                &["consumer", "rotate-secret", "k", "--scret=hunter2"],
+                "countersign: unexpected argument '--scret' found; tip: a similar argument exists: '--secret'; see countersign consumer rotate-secret --help",
             ),
         ] {
             assert_eq!(told(arguments), expected);

@@ -30,6 +30,15 @@ pub enum ApiUrl {
     Unix(PathBuf),
 }
 
+impl fmt::Display for ApiUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(url) => url.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// Where a listener listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {

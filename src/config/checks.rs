@@ -108,7 +108,7 @@ shown! {
     std::net::SocketAddr, display;
     ipnet::IpNet, display;
     std::path::PathBuf, |path| path.display().to_string();
-    http::HeaderName, display;
+    super::header::HeaderPattern, |pattern| pattern.as_str().to_owned();
     super::address::PublicUrl, |url| url.0.to_string();
     super::method::MethodName, |method| method.as_str().to_owned();
     super::words::CallerKind, |kind| kind.as_str().to_owned();

@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::{
-    BaseUrl, Config, HttpUrl, LogFormat, NonceScope, Origin, PublicUrl, StoreBackend, Unlisted,
+    BaseUrl, Config, HeaderPattern, HttpUrl, LogFormat, NonceScope, Origin, PublicUrl,
+    StoreBackend, Unlisted, Upstream,
+    schema::{self, Section},
 };
 use crate::telemetry::log;
 
@@ -40,6 +42,20 @@ impl Config {
             origin: self.base_url(listener),
             path: String::new(),
         })]
+    }
+
+    /// `upstream.drop_headers`, with the default list in the place of `"default"`: names in lower case, `*` at the end of
+    /// some.
+    pub fn dropped_headers(&self) -> impl Iterator<Item = String> {
+        let written = self.upstream.drop_headers.iter();
+        let expanded = written.flat_map(|pattern| {
+            if pattern.is_default() {
+                schema::default_of::<Vec<HeaderPattern>>(&Upstream::SCHEMA, "drop_headers")
+            } else {
+                vec![pattern.clone()]
+            }
+        });
+        expanded.map(|pattern| pattern.as_str().to_owned())
     }
 
     /// How to start the log.

@@ -57,9 +57,47 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
     RESERVED.contains(&fold(name.as_str()).as_str())
 }
 
-/// Whether a field of this name frames the message.
-pub(super) fn is_framing(name: &HeaderName) -> bool {
-    FRAMING.contains(&name.as_str())
+/// Names of header fields that are to be dropped: one name, all that begin so (`*` at the end), or the default list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderPattern(String);
+
+impl HeaderPattern {
+    /// The pattern in lower case, as it was written otherwise.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it stands for the default list.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.0 == "default"
+    }
+
+    /// A field that frames messages and that it would drop.
+    pub(super) fn framing_field(&self) -> Option<&'static str> {
+        let folded = fold(self.0.trim_end_matches('*'));
+        let open = self.0.ends_with('*');
+        let drops = |name: &&&str| **name == folded || open && name.starts_with(&folded);
+        FRAMING.iter().find(drops).copied()
+    }
+}
+
+impl Text for HeaderPattern {
+    fn expected() -> Cow<'static, str> {
+        "the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\""
+            .into()
+    }
+
+    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
+        let begin = text.strip_suffix('*').unwrap_or(text);
+        if begin.contains('*') {
+            return Err("`*` stands at the end only".into());
+        }
+        let name: HeaderName = begin.parse().map_err(|_| "")?;
+        let star = &text[begin.len()..];
+        Ok(Self(format!("{name}{star}")))
+    }
 }
 
 impl Text for HeaderName {
@@ -82,5 +120,22 @@ mod tests {
         assert!(is_reserved(&HeaderName::from_static("content_length")));
         assert!(is_reserved(&HeaderName::from_static("transfer.encoding")));
         assert!(!is_reserved(&HeaderName::from_static("x-auth-user")));
+    }
+
+    #[test]
+    fn reads_patterns() {
+        let read = |text| HeaderPattern::parse(text).map(|pattern| pattern.0);
+        assert_eq!(read("X-Real-IP").as_deref(), Ok("x-real-ip"));
+        assert_eq!(read("X_SSL-Client-*").as_deref(), Ok("x_ssl-client-*"));
+        for text in ["", "*", "**", "X-*-Y", "X-**", "X y", "X:"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let framing = |text| HeaderPattern::parse(text).unwrap().framing_field();
+        assert_eq!(framing("Host"), Some("host"));
+        assert_eq!(framing("Transfer_Encoding"), Some("transfer-encoding"));
+        assert_eq!(framing("Con*"), Some("connection"));
+        assert_eq!(framing("Content-L*"), Some("content-length"));
+        assert_eq!(framing("Content-Length-*"), None);
+        assert_eq!(framing("Content-Type"), None);
     }
 }

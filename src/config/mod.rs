@@ -42,6 +42,7 @@ pub use self::{
     address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
     error::{ConfigErrors, Problem},
     example::example,
+    header::HeaderPattern,
     method::MethodName,
     pattern::PathPattern,
     sections::{
@@ -54,8 +55,8 @@ pub use self::{
     url::{HttpUrl, Origin, Scheme},
     warnings::Warning,
     words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
+        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
+        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
 use self::{

@@ -3,12 +3,24 @@
 use std::{borrow::Cow, fmt};
 
 use super::{setting::Text, url::plain_segment};
+use crate::oauth::percent;
 
 /// A path pattern, checked: it begins with a slash, and each part of it can match a path that is let through at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     text: String,
-    shape: String,
+    shape: Vec<Segment>,
+}
+
+/// What a segment of a pattern matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    /// This, all its escapes decoded.
+    Literal(Vec<u8>),
+    /// Any one segment.
+    Parameter,
+    /// All that is left, one segment at least.
+    Rest,
 }
 
 impl PathPattern {
@@ -18,11 +30,50 @@ impl PathPattern {
         &self.text
     }
 
-    /// The pattern without the names of its parameters: two patterns of one shape match the same paths.
+    /// Whether the two match the same paths: they are equal once escapes are decoded and parameters have no names.
     #[must_use]
-    pub fn shape(&self) -> &str {
-        &self.shape
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.shape == other.shape
     }
+
+    /// Whether the two match the same paths and spell one of their literals differently.
+    #[must_use]
+    pub fn is_other_spelling(&self, other: &Self) -> bool {
+        let segments = || self.text.split('/').zip(other.text.split('/'));
+        self.is_same(other) && segments().any(|(one, two)| one != two && !one.starts_with('{'))
+    }
+
+    /// Whether one of them has a parameter where the other has a literal, and there are paths that both match: an API
+    /// that ignores case there takes for the literal what is a value of the parameter here.
+    #[must_use]
+    pub fn is_confusable(&self, other: &Self) -> bool {
+        let (mut one, mut other) = (self.shape.iter(), other.shape.iter());
+        let mut literal_meets_parameter = false;
+        loop {
+            match (one.next(), other.next()) {
+                (None, None) => return literal_meets_parameter,
+                (None, Some(_)) | (Some(_), None) => return false,
+                (Some(Segment::Rest), Some(first)) => {
+                    return literal_meets_parameter || has_literal(first, other);
+                }
+                (Some(first), Some(Segment::Rest)) => {
+                    return literal_meets_parameter || has_literal(first, one);
+                }
+                (Some(Segment::Literal(one)), Some(Segment::Literal(other))) => {
+                    if one != other {
+                        return false;
+                    }
+                }
+                (Some(Segment::Parameter), Some(Segment::Parameter)) => {}
+                (Some(_), Some(_)) => literal_meets_parameter = true,
+            }
+        }
+    }
+}
+
+fn has_literal<'s>(first: &'s Segment, mut rest: impl Iterator<Item = &'s Segment>) -> bool {
+    let is_literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
+    is_literal(first) || rest.any(is_literal)
 }
 
 impl fmt::Display for PathPattern {
@@ -40,14 +91,13 @@ impl Text for PathPattern {
         let Some(segments) = text.strip_prefix('/') else {
             return Err("it begins with no slash".into());
         };
-        let mut shape = String::new();
+        let mut shape = Vec::new();
         let mut names = Vec::new();
         let mut ended = false;
         for segment in segments.split('/') {
             if ended {
                 return Err("{*…} is the last segment".into());
             }
-            shape.push('/');
             match parameter(segment)? {
                 Some((name, rest)) => {
                     if names.contains(&name) {
@@ -55,7 +105,11 @@ impl Text for PathPattern {
                     }
                     names.push(name);
                     ended = rest;
-                    shape.push_str(if rest { "{*}" } else { "{}" });
+                    shape.push(if rest {
+                        Segment::Rest
+                    } else {
+                        Segment::Parameter
+                    });
                 }
                 None if segment.is_empty() && segments.is_empty() => {}
                 None if segment.is_empty() => {
@@ -65,7 +119,9 @@ impl Text for PathPattern {
                 }
                 None => {
                     plain_segment(segment)?;
-                    shape.push_str(segment);
+                    let decoded = percent::decode(segment.as_bytes());
+                    let decoded = decoded.map_err(|_| "it has an invalid escape")?;
+                    shape.push(Segment::Literal(decoded.into_owned()));
                 }
             }
         }
@@ -102,21 +158,54 @@ mod tests {
 
     use super::*;
 
+    fn pattern(text: &str) -> PathPattern {
+        PathPattern::parse(text).unwrap()
+    }
+
     #[test]
-    fn tells_patterns_of_one_shape() {
-        for (text, shape) in [
-            ("/", "/"),
-            ("/members", "/members"),
-            ("/members/{id}", "/members/{}"),
-            (
-                "/members/{member_id}/albums/{*rest}",
-                "/members/{}/albums/{*}",
-            ),
-            ("/{*all}", "/{*}"),
-            ("/caf%C3%A9/a:b@c", "/caf%C3%A9/a:b@c"),
+    fn compares_patterns_decoded_and_without_names() {
+        for (one, other, same, respelled) in [
+            ("/", "/", true, false),
+            ("/members/{id}", "/members/{name}", true, false),
+            ("/members/{id}/{*rest}", "/members/{x}/{*y}", true, false),
+            ("/users/%40me", "/users/@me", true, true),
+            ("/{a}/%40me", "/{b}/@me", true, true),
+            ("/v1/items%3Apurge", "/v1/items:purge", true, true),
+            ("/%C3%A9", "/%C3%A9", true, false),
+            ("/%C3%A9", "/%C3%A8", false, false),
+            ("/%7Bid%7D", "/{id}", false, false),
+            ("/{id}", "/{*id}", false, false),
+            ("/a", "/a/b", false, false),
+            ("/a", "/A", false, false),
         ] {
-            let pattern = PathPattern::parse(text).unwrap();
-            assert_eq!(pattern.shape(), shape, "{text}");
+            let (one, other) = (pattern(one), pattern(other));
+            assert_eq!(one.is_same(&other), same, "{one} {other}");
+            assert_eq!(one.is_other_spelling(&other), respelled, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn tells_where_a_literal_could_be_taken_for_a_parameter() {
+        for (one, other, confusable) in [
+            ("/users/{id}", "/users/@me", true),
+            ("/users/{id}", "/users/%40me", true),
+            ("/users/{id}/photos", "/users/me/photos", true),
+            ("/users/{id}/photos", "/users/me/albums", false),
+            ("/users/{id}", "/users/me/photos", false),
+            ("/users/{id}", "/users/{name}", false),
+            ("/users/{id}", "/groups/me", false),
+            ("/{a}/b", "/a/{b}", true),
+            ("/files/{*rest}", "/files/secret", true),
+            ("/files/{*rest}", "/files/{id}/secret", true),
+            ("/files/{*rest}", "/files/{id}", false),
+            ("/files/{*rest}", "/files", false),
+            ("/{kind}/{*rest}", "/files/{id}", true),
+            ("/{*all}", "/", false),
+            ("/a", "/a", false),
+        ] {
+            let (one, other) = (pattern(one), pattern(other));
+            assert_eq!(one.is_confusable(&other), confusable, "{one} {other}");
+            assert_eq!(other.is_confusable(&one), confusable, "{other} {one}");
         }
     }
 

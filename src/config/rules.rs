@@ -1,12 +1,12 @@
 //! Rules that involve more than one key.
 
-use std::fmt::Display;
+use std::{fmt::Display, net::IpAddr};
 
 use super::{
     ApiUrl, BaseUrl, Config, HttpUrl, ListenAddress, LoginBackend, Operation, PrefixMode,
     PublicUrl, Scheme, StoreBackend,
     error::{Place, Problems},
-    header::{fold, is_framing, is_reserved},
+    header::{fold, is_reserved},
     tree::Table,
     url::is_loopback,
 };
@@ -57,26 +57,26 @@ impl Rules<'_> {
         self.tree.find_key(key).is_some()
     }
 
-    /// No two listeners on one address.
+    /// No two listeners on one address, and none on an address that another one has with all others.
     fn listeners(&mut self) {
         let admin = &self.config.admin;
-        let mut taken: Vec<(ListenAddress, &str)> = self
-            .config
-            .listen
-            .address
-            .iter()
-            .map(|address| (ListenAddress::Tcp(*address), "listen.address"))
-            .collect();
+        let mut taken: Vec<(ListenAddress, &str)> = Vec::new();
+        for address in &self.config.listen.address {
+            let address = ListenAddress::Tcp(*address);
+            if let Some((other, _)) = taken.iter().find(|(known, _)| overlap(known, &address)) {
+                let message =
+                    format!("{address} and {other} overlap; write one of them, or another port");
+                self.broken("listen.address", &[], message);
+            }
+            taken.push((address, "listen.address"));
+        }
         let others = [
             ("admin.listen", Some(&admin.listen)),
             ("admin.probe_listen", admin.probe_listen.as_ref()),
         ];
         for (key, address) in others {
             let Some(address) = address else { continue };
-            let free_port = matches!(address, ListenAddress::Tcp(address) if address.port() == 0);
-            let taker = taken
-                .iter()
-                .find(|(known, _)| known == address && !free_port);
+            let taker = taken.iter().find(|(known, _)| overlap(known, address));
             if let Some((_, taker)) = taker {
                 let taker = *taker;
                 self.broken(
@@ -235,12 +235,29 @@ impl Rules<'_> {
                 format!("a certificate and its key go together; set {other} too"),
             );
         }
-        for name in &upstream.drop_headers {
-            if is_framing(name) {
+        if let (ApiUrl::Http(api), BaseUrl::Url(base)) =
+            (&upstream.api_url, &self.config.service.base_url)
+            && api.origin == *base
+        {
+            self.broken(
+                "upstream.api_url",
+                &["service.base_url"],
+                format!(
+                    "{base} is service.base_url, so requests would come back here or callers reach \
+                     the API without countersign; write an address of the API's own (with \
+                     upstream.tls.server_name and upstream.host, if it has the public name)"
+                ),
+            );
+        }
+        for pattern in &upstream.drop_headers {
+            if let Some(name) = pattern.framing_field() {
                 self.broken(
                     "upstream.drop_headers",
                     &[],
-                    format!("no message goes without {name}; take it off the list"),
+                    format!(
+                        "no message goes without {name}; take {} off the list",
+                        pattern.as_str()
+                    ),
                 );
             }
         }
@@ -352,6 +369,19 @@ impl Rules<'_> {
         let operations = &self.config.operation;
         for (index, operation) in operations.iter().enumerate() {
             self.declared_permission(index, operation);
+            let respelled = |other: &&Operation| operation.path.is_other_spelling(&other.path);
+            if let Some(other) = operations[..index].iter().find(respelled) {
+                self.broken(
+                    &item_key("operation", index, "path"),
+                    &[],
+                    format!(
+                        "{} is the same path as {}, since escapes are decoded before paths are \
+                         compared; write both alike",
+                        operation.path, other.path
+                    ),
+                );
+                continue;
+            }
             let Some((first, method)) = first_overlap(&operations[..index], operation) else {
                 continue;
             };
@@ -404,26 +434,47 @@ impl Rules<'_> {
 
     fn limits(&mut self) {
         let limits = &self.config.limits;
-        for (part, size, whole, limit) in [
-            (
-                "limits.target_bytes",
-                limits.target_bytes,
-                "limits.head_bytes",
-                limits.head_bytes,
-            ),
-            (
-                "limits.form_bytes",
-                limits.form_bytes,
-                "limits.form_memory",
-                limits.form_memory,
-            ),
-        ] {
-            if size > limit {
-                // The written one of the two is the one to look at.
-                let key = if self.is_written(part) { part } else { whole };
-                self.broken(key, &[whole, part], over(part, size, whole, limit));
-            }
+        let (target, head) = (limits.target_bytes, limits.head_bytes);
+        if target > head {
+            self.part(
+                ["limits.target_bytes", "limits.head_bytes"],
+                over("limits.target_bytes", target, "limits.head_bytes", head),
+            );
         }
+        let (form, memory) = (limits.form_bytes, limits.form_memory);
+        // A quarter is what server::held lets one caller have.
+        if form.as_usize() > memory.as_usize() / 4 {
+            self.part(
+                ["limits.form_bytes", "limits.form_memory"],
+                format!(
+                    "limits.form_bytes {form} is over a quarter of limits.form_memory {memory}, which is all that one \
+                     address gets; lower the one or raise the other"
+                ),
+            );
+        }
+    }
+
+    /// A part is larger than its whole: the one of the two that is written is the one to look at.
+    fn part(&mut self, [part, whole]: [&str; 2], message: String) {
+        let key = if self.is_written(part) { part } else { whole };
+        self.broken(key, &[whole, part], message);
+    }
+}
+
+/// Whether the system gives a process only one of the two.
+fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
+    match (one, other) {
+        (ListenAddress::Tcp(one), ListenAddress::Tcp(other)) => {
+            let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+            // `[::]` takes IPv4 as well.
+            let takes =
+                |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
+            one.port() == other.port()
+                && one.port() != 0
+                && (ip == other_ip || takes(ip, other_ip) || takes(other_ip, ip))
+        }
+        (ListenAddress::Unix(one), ListenAddress::Unix(other)) => one == other,
+        _ => false,
     }
 }
 
@@ -441,7 +492,7 @@ fn item_key(list: &str, index: usize, key: &str) -> String {
 /// The first of `others` that lists a path and method that `operation` lists too, and that method in words.
 fn first_overlap<'a>(others: &[Operation], operation: &'a Operation) -> Option<(usize, &'a str)> {
     others.iter().enumerate().find_map(|(index, other)| {
-        if other.path.shape() != operation.path.shape() {
+        if !other.path.is_same(&operation.path) {
             return None;
         }
         if operation.methods.is_empty() || other.methods.is_empty() {

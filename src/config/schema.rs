@@ -195,6 +195,16 @@ fn stand_in<T: Setting>(unwritten: Unwritten) -> T {
     T::read(&node, &mut report).expect("a default is a value of its key's type")
 }
 
+/// The default of a key that has one, or stands in for it.
+#[expect(
+    clippy::expect_used,
+    reason = "sections and keys are constants of this program, and a test reads each of them"
+)]
+pub(super) fn default_of<T: Setting>(section: &SectionSchema, name: &str) -> T {
+    let key = section.keys.iter().find(|key| key.name == name);
+    stand_in(key.expect("a key of that section").unwritten)
+}
+
 /// Declares a section: its struct, its keys, and how it is read.
 ///
 /// A key is `name: Type = "TOML";`, or `= required "example";`, or `= absent "in words", "example";` (its type has a

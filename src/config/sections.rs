@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use super::{
     address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
     checks::{between, distinct, filled_and_distinct, quotable, seconds, service_path},
+    header::HeaderPattern,
     method::MethodName,
     pattern::PathPattern,
     schema::section,
@@ -22,8 +23,8 @@ use super::{
     units::{ByteSize, DAY, LONGEST, Lifetime, Rate, SECOND},
     url::HttpUrl,
     words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, LogFormat, LoginBackend, NonceScope,
-        OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
+        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
+        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
     },
 };
 use crate::{
@@ -39,8 +40,10 @@ section! {
         address: Vec<SocketAddr> = r#""127.0.0.1:8080""#, check filled_and_distinct;
         /// Worker threads, each with its own connections to the API.
         workers: Option<NonZeroU16> = absent "the number of cores", "4";
-        /// Networks whose Forwarded and X-Forwarded-* fields are believed; nobody's by default, since callers can send them too.
+        /// Networks whose forwarded fields are believed; nobody's by default, since callers can send them too.
         trusted_proxies: Vec<IpNet> = "[]", check distinct;
+        /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The others are ignored and dropped, whoever sends them: a proxy passes on what it does not know.
+        forwarded: ForwardedFamily = r#""x-forwarded""#;
         /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
         drain: Duration = r#""30s""#;
         /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.
@@ -105,8 +108,22 @@ section! {
         host: UpstreamHost = r#""public""#;
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
         forwarded: bool = "true";
-        /// Callers' headers by which an old framework would undo the decision made here.
-        drop_headers: Vec<HeaderName> = r#"["X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override"]"#, check distinct;
+        /// Headers of callers that are dropped, whoever sends them and in every spelling that an API may take for them: those by which it would undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
+        /// A list replaces this one; "default" in it stands for it. What a trusted proxy in front tells the API by one of these has to be left out of a list of your own.
+        drop_headers: Vec<HeaderPattern> = r#"[
+    "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
+    "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
+    "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
+    "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
+    "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
+    "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "Fastly-Client-*", "Fly-Client-IP",
+    "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
+    "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
+    "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
+    "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
+    "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
+    "X-SSL-*", "SSL-*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
+]"#, check distinct;
     }
     with {
         /// TLS to the API.
@@ -133,7 +150,7 @@ section! {
     Signature["signature"] {
         /// Accepted methods. PLAINTEXT is left out: it proves nothing to whoever reads along.
         methods: Vec<SignatureMethod> = r#"["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"]"#, check filled_and_distinct;
-        /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long.
+        /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long. Widening it never admits what had left the old window.
         timestamp_window: Duration = r#""300s""#, check seconds(SECOND, DAY);
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
         default_dialect: Dialect = r#""rfc5849""#;
@@ -301,7 +318,9 @@ section! {
         target_bytes: ByteSize = r#""16KiB""#, check between(ByteSize::new(64), ByteSize::new(16 << 20));
         /// A signed form, or a body with oauth_body_hash: held back until proved; 413 past it.
         form_bytes: ByteSize = r#""1MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 30));
-        /// All of these at once, in the whole process; 503 past it.
+        /// Fields of such a form; 413 past it.
+        form_fields: NonZeroU32 = "2_000";
+        /// All of these and their parsed parameters together, in the whole process, and a quarter of it for one address (an IPv6 /64); 503 past it. Forms of the pages, at most 16 KiB each, have 4 MiB of their own.
         form_memory: ByteSize = r#""64MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 40));
         /// For the whole head, and for the first byte of a new connection.
         head_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
@@ -317,7 +336,7 @@ section! {
         handshake_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
         /// Connections at once; 503 past it.
         connections: NonZeroU32 = "10_000";
-        /// Connections at once from one address; set it where no proxy stands in front.
+        /// Connections at once from one address (an IPv6 /64); set it where no proxy stands in front.
         connections_per_address: Option<NonZeroU32> = absent "no limit", "100";
         /// Requests being served at once; 503 past it.
         concurrent_requests: NonZeroU32 = "10_000";

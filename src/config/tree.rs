@@ -141,9 +141,9 @@ impl Node {
     }
 }
 
-/// Whether the text looks like a URL with user-info in it.
+/// Whether the text looks like a URL with user-info in it, perhaps a broken one.
 fn may_hold_password(text: &str) -> bool {
-    text.contains("//") && text.contains('@')
+    text.contains('@') && text.contains(['/', ':'])
 }
 
 /// The text in quotes, escaped, and shortened if it is long.

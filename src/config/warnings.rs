@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::{
-    ApiUrl, BaseUrl, CallerKind, Config, Enforcement, ListenAddress, NonceScope, OnLost, Operation,
-    Origin, Scheme, StoreBackend, Unlisted, UpgradeProtocol, available, url::is_loopback,
+    ApiUrl, BaseUrl, CallerKind, Config, Enforcement, ListenAddress, MethodName, NonceScope,
+    OnLost, Operation, Origin, Scheme, StoreBackend, Unlisted, UpgradeProtocol, available,
+    url::is_loopback,
 };
 use crate::{oauth::SignatureMethod, store::record::Dialect};
 
@@ -77,8 +78,7 @@ impl Warnings {
                 self.add(
                     "listen.trusted_proxies",
                     format!(
-                        "{network} believes everybody's X-Forwarded-* fields; name the proxies \
-                         alone"
+                        "{network} believes everybody's forwarded fields; name the proxies alone"
                     ),
                 );
             }
@@ -109,7 +109,34 @@ impl Warnings {
                 );
             }
         }
+        if let BaseUrl::Url(origin) = &service.base_url
+            && origin.scheme == Scheme::Https
+            // Where others reach the listener, that is warned of already.
+            && config.listen.address.iter().all(|address| is_loopback(address.ip()))
+            && !config.listens_with_tls()
+            && config.listen.trusted_proxies.is_empty()
+        {
+            self.add(
+                "service.base_url",
+                format!(
+                    "{origin} is https, but nothing here speaks TLS or believes a proxy that does: \
+                     requests count as unencrypted, and all come from the proxy's address; set \
+                     listen.tls, or listen.trusted_proxies"
+                ),
+            );
+        }
         for url in &service.public_api_urls {
+            if matches!(&config.upstream.api_url, ApiUrl::Http(api) if api.origin == url.0.origin) {
+                self.add(
+                    "service.public_api_urls",
+                    format!(
+                        "{} is the origin of upstream.api_url too: requests come back here, or \
+                         callers reach the API without countersign; write an address of the API's \
+                         own",
+                        url.0
+                    ),
+                );
+            }
             if clear(&url.0.origin) {
                 self.add(
                     "service.public_api_urls",
@@ -286,6 +313,23 @@ impl Warnings {
     fn operations(&mut self, config: &Config) {
         for (index, operation) in config.operation.iter().enumerate() {
             self.operation(index, operation);
+            let confusable = |other: &&Operation| {
+                operation.path.is_confusable(&other.path)
+                    && share_a_method(operation, other)
+                    && !have_same_rules(config, operation, other)
+            };
+            if let Some(other) = config.operation[..index].iter().find(confusable) {
+                self.add(
+                    format!("operation[{}].path", index + 1),
+                    format!(
+                        "{} and {} can meet at one path and have different rules, so an API that \
+                         ignores case, a trailing dot or an extension serves one under the rules \
+                         of the other; give both the same rules, or see that the API compares \
+                         paths exactly",
+                        operation.path, other.path
+                    ),
+                );
+            }
         }
         for (index, entry) in config.permission.iter().enumerate() {
             let used = |operation: &Operation| operation.permission.as_ref() == Some(&entry.name);
@@ -385,4 +429,33 @@ impl Warnings {
             );
         }
     }
+}
+
+/// Whether a request can be for either.
+fn share_a_method(one: &Operation, other: &Operation) -> bool {
+    // GET covers HEAD.
+    let covered = |method: &MethodName| match method.as_str() {
+        "HEAD" => "GET".to_owned(),
+        method => method.to_owned(),
+    };
+    let mut methods = one.methods.iter().map(covered);
+    one.methods.is_empty()
+        || other.methods.is_empty()
+        || methods.any(|method| {
+            other
+                .methods
+                .iter()
+                .map(covered)
+                .any(|known| known == method)
+        })
+}
+
+fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
+    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
+    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
+    one.permission == other.permission
+        && within(one, other)
+        && within(other, one)
+        && enforcement(one) == enforcement(other)
+        && one.upgrade == other.upgrade
 }

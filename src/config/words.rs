@@ -67,6 +67,14 @@ macro_rules! words {
 }
 
 words! {
+    /// The fields in which trusted proxies tell of the caller.
+    ForwardedFamily {
+        /// `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`.
+        XForwarded = "x-forwarded",
+        /// `Forwarded` (RFC 7239).
+        Forwarded = "forwarded",
+    }
+
     /// What becomes of a path prefix in `service.public_api_urls`.
     PrefixMode {
         /// It arrives and is not forwarded.

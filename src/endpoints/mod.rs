@@ -22,7 +22,7 @@ use crate::{
     refusal::{Failure, Refusal},
     respond::Answer,
     route::Endpoint,
-    server::request::RequestBody,
+    server::{held::API_FORMS, request::RequestBody},
     verify::{self, Verifier},
 };
 
@@ -98,14 +98,13 @@ impl Endpoints {
     }
 
     /// Collects the parameters of a token call, in whatever shape libraries send them.
-    async fn collect(
-        &self,
-        call: &Call<'_>,
-        body: &mut RequestBody,
-    ) -> Result<Collected, Failure> {
-        let mut collected = Collected::of(&call.parts.headers, call.target)?;
-        if !body.is_end_stream() && is_form(&call.parts.headers)? {
-            collected.hold_form(body.read_whole().await?);
+    async fn collect(&self, call: &Call<'_>, body: &mut RequestBody) -> Result<Collected, Failure> {
+        let limits = body.caller().limits();
+        let memory = body.caller().reserve(&API_FORMS);
+        let headers = &call.parts.headers;
+        let mut collected = Collected::of(headers, call.target, memory, &limits)?;
+        if !body.is_end_stream() && is_form(headers)? {
+            collected.hold_form(body.read_whole().await?, &limits)?;
         }
         if !collected.signed {
             return Err(Refusal::NoCredentials.into());

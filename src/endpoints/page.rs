@@ -30,7 +30,7 @@ pub(super) async fn answer(
 ) -> Result<Answer, Failure> {
     let parts = call.parts;
     let form = if !body.is_end_stream() && is_form(&parts.headers)? {
-        body.read_whole().await?
+        body.read_page_form().await?
     } else {
         HeldBody::default()
     };

@@ -106,15 +106,14 @@ impl Download {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let incoming = &mut self.incoming;
         match &mut self.lease {
-            Some(lease) => lease.poll(context, |context| Pin::new(&mut *incoming).poll_frame(context)),
+            Some(lease) => lease.poll(context, |context| {
+                Pin::new(&mut *incoming).poll_frame(context)
+            }),
             None => Pin::new(incoming).poll_frame(context),
         }
     }
 
-    fn poll_whole(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let Poll::Ready(frame) = self.poll_incoming(context) else {
             let since = *self.waiting_since.get_or_insert_with(Instant::now);
             let until = since + self.caller.limits().body_timeout;

@@ -169,11 +169,7 @@ impl<'c> Wait<'c> {
     }
 
     /// Whose doing it is that there is no response.
-    fn explain(
-        &self,
-        lease: &Lease,
-        mut error: TrySendError<Request<UpstreamBody>>,
-    ) -> NoResponse {
+    fn explain(&self, lease: &Lease, mut error: TrySendError<Request<UpstreamBody>>) -> NoResponse {
         if let Upload::Failed(error) = self.caller.upload() {
             return NoResponse::Failed(error.into());
         }

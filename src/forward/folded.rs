@@ -1,12 +1,20 @@
 //! Field names as an API might read them.
 
 /// A set of field names that match whatever an API might take for the same name: case is folded, and every byte
-/// but letters and digits reads as `-` (frameworks after CGI turn `-` and others into `_`).
+/// but letters and digits reads as `-` (frameworks after CGI turn `-` and others into `_`). A name with `*` at its end
+/// stands for every name that begins so.
 #[derive(Debug, Clone, Default)]
 pub struct FoldedNames {
-    names: Vec<Box<[u8]>>,
-    /// Bit `n` is set if a name of length `n` is in the set; bit 63 stands for that and everything longer.
-    lengths: u64,
+    names: Vec<Folded>,
+    /// For each name the bit of its beginning, so that most others are told apart by it alone.
+    beginnings: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Folded {
+    text: Box<[u8]>,
+    /// Anything may follow.
+    open: bool,
 }
 
 impl FoldedNames {
@@ -14,9 +22,17 @@ impl FoldedNames {
     pub fn new<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut set = Self::default();
         for name in names {
-            let folded: Box<[u8]> = name.as_ref().iter().map(|&byte| fold(byte)).collect();
-            set.lengths |= length_bit(folded.len());
-            set.names.push(folded);
+            let name = name.as_ref();
+            let begin = name.strip_suffix(b"*");
+            let text: Box<[u8]> = begin.unwrap_or(name).iter().copied().map(fold).collect();
+            let open = begin.is_some();
+            // What is shorter than a beginning and open begins in many ways.
+            set.beginnings |= if open && text.len() < BEGINNING {
+                u64::MAX
+            } else {
+                beginning(&text)
+            };
+            set.names.push(Folded { text, open });
         }
         set
     }
@@ -24,19 +40,37 @@ impl FoldedNames {
     /// Whether `name` reads as one of the set.
     #[must_use]
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.lengths & length_bit(name.len()) != 0
-            && self.names.iter().any(|known| {
-                known.len() == name.len()
-                    && known
-                        .iter()
-                        .zip(name)
-                        .all(|(&known, &byte)| known == fold(byte))
-            })
+        self.any(name, |known| {
+            known.text.len() == name.len() || known.open && known.text.len() < name.len()
+        })
+    }
+
+    /// Whether `name` reads as one that is in the set by itself, not by its beginning.
+    #[must_use]
+    pub fn contains_itself(&self, name: &[u8]) -> bool {
+        self.any(name, |known| !known.open && known.text.len() == name.len())
+    }
+
+    fn any(&self, name: &[u8], may_be: impl Fn(&Folded) -> bool) -> bool {
+        let reads_so = |known: &Folded| {
+            let mut bytes = known.text.iter().zip(name);
+            bytes.all(|(&known, &byte)| known == fold(byte))
+        };
+        self.beginnings & beginning(name) != 0
+            && self
+                .names
+                .iter()
+                .any(|known| may_be(known) && reads_so(known))
     }
 }
 
-const fn length_bit(length: usize) -> u64 {
-    1 << (if length < 63 { length } else { 63 })
+/// So many bytes of a name choose its bit.
+const BEGINNING: usize = 3;
+
+/// One of 64 bits for the first bytes of a name.
+fn beginning(name: &[u8]) -> u64 {
+    let bytes = name.iter().take(BEGINNING);
+    1 << (bytes.fold(0u32, |sum, &byte| sum * 31 + u32::from(fold(byte))) % 64)
 }
 
 const fn fold(byte: u8) -> u8 {
@@ -60,5 +94,40 @@ mod tests {
         for other in ["X-Auth-Users", "XAuthUser", "X-Auth-Use", "X--Auth-User"] {
             assert!(!ours.contains(other.as_bytes()), "{other}");
         }
+    }
+
+    #[test]
+    fn a_star_at_the_end_matches_any_rest() {
+        let names = FoldedNames::new(["X-SSL-Client-*", "iv*", "Te", "Proxy"]);
+        for name in [
+            "X-SSL-Client-Cert",
+            "x_ssl_client_s_dn",
+            "X.SSL.Client-",
+            "iv",
+            "IV-User",
+            "ivy",
+            "TE",
+            "proxy",
+        ] {
+            assert!(names.contains(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "X-SSL-Client",
+            "X-SSL-Clients",
+            "X-SSL",
+            "Y-SSL-Client-Cert",
+            "i",
+            "",
+            "Ted",
+            "T",
+            "Proxy-Authorization",
+            "Prox",
+        ] {
+            assert!(!names.contains(name.as_bytes()), "{name}");
+        }
+        assert!(names.contains_itself(b"PROXY") && names.contains_itself(b"te"));
+        assert!(!names.contains_itself(b"iv") && !names.contains_itself(b"X-SSL-Client-Cert"));
+        assert!(FoldedNames::new(["*"]).contains(b"anything"));
+        assert!(!FoldedNames::default().contains(b""));
     }
 }

@@ -12,7 +12,7 @@ pub mod tls;
 pub mod tunnel;
 pub mod websocket;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 
@@ -31,8 +31,8 @@ pub struct Params {
     pub host: HostMode,
     /// `X-Forwarded-*` are set.
     pub forwarded: bool,
-    /// Callers' fields that are dropped: the identity headers' spellings, and what an old framework would undo the
-    /// decision by.
+    /// Callers' fields that are dropped: the identity headers' spellings, and those by which an API would undo the
+    /// decision or believe an identity or an address.
     pub dropped: FoldedNames,
     /// Those that are dropped unless they are the field itself: names that only differ from HTTP's own by `_` and the
     /// like.
@@ -43,6 +43,8 @@ pub struct Params {
     pub forward_authorization: bool,
     /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
     pub cookies: [&'static str; 2],
+    /// What this process calls itself in `Countersign-Hop`, by which it recognises a request that comes back.
+    pub hop: Arc<str>,
     /// How long the API may take for its answer's head.
     pub response_timeout: Duration,
     /// How long both sides of an upgraded connection may be silent.

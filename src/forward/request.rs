@@ -12,26 +12,35 @@ use http_body::Body as _;
 
 use super::{HostMode, Params, body::UpstreamBody};
 use crate::{
-    fields::{all, is_hop_by_hop, trim},
+    fields::{all, is_hop_by_hop, list, trim},
     parse::origin::{
-        Authority, Received, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+        Authority, ForwardedFamily, Received, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
     },
     policy::{operations::Kind, permit::Permit},
     refusal::Fault,
 };
 
+/// The processes of this program that a request has passed.
+static COUNTERSIGN_HOP: HeaderName = HeaderName::from_static("countersign-hop");
 
 /// What was received, as the fields that tell the API of it.
 #[derive(Debug)]
 pub struct Origin {
     authority: HeaderValue,
     secure: bool,
-    trusted: bool,
+    /// The forwarded fields that are a trusted proxy's word, if any are.
+    believed: Option<ForwardedFamily>,
     /// The address of the other end, for `X-Forwarded-For`.
     peer: Option<IpAddr>,
+    /// The caller's, as far as trusted proxies tell.
+    address: Option<IpAddr>,
 }
 
 impl Origin {
+    fn believes(&self, family: ForwardedFamily) -> bool {
+        self.believed == Some(family)
+    }
+
     /// Keeps what of `received` the API is told.
     ///
     /// # Errors
@@ -40,8 +49,9 @@ impl Origin {
         Ok(Self {
             authority: authority(&received.authority)?,
             secure: received.secure,
-            trusted: received.trusted,
+            believed: received.trusted.then_some(received.family),
             peer,
+            address: received.address,
         })
     }
 }
@@ -114,7 +124,17 @@ pub fn rewrite(
         headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
         headers.insert(&X_FORWARDED_HOST, origin.authority.clone());
     }
+    headers.append(&COUNTERSIGN_HOP, value(&*params.hop)?);
     identity(headers, params, permit)
+}
+
+/// Whether this process has forwarded the request before, so that `upstream.api_url` leads back to it. The names of other
+/// processes stay in the request: any of them may be the one it comes back to.
+#[must_use]
+pub fn is_back(headers: &HeaderMap, params: &Params) -> bool {
+    all(headers, &COUNTERSIGN_HOP)
+        .flat_map(list)
+        .any(|hop| hop == params.hop.as_bytes())
 }
 
 /// Puts a path and a query together.
@@ -135,7 +155,10 @@ fn target(params: &Params, outline: &Outline, host: &HeaderValue) -> Result<Uri,
         outline.target.clone()
     } else {
         let query = outline.target.query();
-        path_and_query(&[params.api_path.as_bytes(), outline.target.path().as_bytes()], query.map(str::as_bytes))?
+        path_and_query(
+            &[params.api_path.as_bytes(), outline.target.path().as_bytes()],
+            query.map(str::as_bytes),
+        )?
     };
     let mut parts = uri::Parts::default();
     parts.path_and_query = Some(target);
@@ -188,7 +211,14 @@ fn drop_fields(
 fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) -> bool {
     // Names that are known here as well: what is to be dropped is the operator's word.
     let folded = name.as_str().as_bytes();
-    if params.dropped.contains(folded) {
+    let dropped = match name.as_str() {
+        // These have rules of their own below: the beginning of a name is no word on them.
+        "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-prefix" | "x-forwarded-proto" => {
+            params.dropped.contains_itself(folded)
+        }
+        _ => params.dropped.contains(folded),
+    };
+    if dropped {
         return false;
     }
     match *name {
@@ -201,13 +231,13 @@ fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) 
             Some(Kind::Anonymous) => true,
             Some(Kind::User) => false,
         },
-        header::FORWARDED => origin.trusted,
+        header::FORWARDED => origin.believes(ForwardedFamily::Forwarded),
         header::CONTENT_TYPE | header::CONTENT_ENCODING | header::COOKIE => true,
         _ => match name.as_str() {
             "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto" => {
-                origin.trusted && !params.forwarded
+                origin.believes(ForwardedFamily::XForwarded) && !params.forwarded
             }
-            "x-forwarded-prefix" => origin.trusted,
+            "x-forwarded-prefix" => origin.believes(ForwardedFamily::XForwarded),
             _ => !is_hop_by_hop(name) && !params.lookalikes.contains(folded),
         },
     }
@@ -260,15 +290,19 @@ pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
 
 /// The addresses of `X-Forwarded-For`; what a trusted proxy wrote stays in front.
 fn forwarded_for(headers: &HeaderMap, origin: &Origin) -> Option<Vec<u8>> {
-    let peer = origin.peer?.to_canonical().to_string();
+    let peer = origin.peer?;
     let mut addresses = Vec::new();
-    if origin.trusted {
+    if origin.believes(ForwardedFamily::XForwarded) {
         for hops in all(headers, &X_FORWARDED_FOR) {
             addresses.extend_from_slice(hops);
             addresses.extend_from_slice(b", ");
         }
+    } else if let Some(caller) = origin.address.filter(|&caller| caller != peer) {
+        // As a trusted proxy named it in `Forwarded`.
+        addresses.extend_from_slice(caller.to_canonical().to_string().as_bytes());
+        addresses.extend_from_slice(b", ");
     }
-    addresses.extend_from_slice(peer.as_bytes());
+    addresses.extend_from_slice(peer.to_canonical().to_string().as_bytes());
     Some(addresses)
 }
 

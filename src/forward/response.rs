@@ -28,6 +28,8 @@ pub struct Outline<'r> {
     pub url: &'r PublicUrl,
     /// The public URL's prefix was taken off.
     pub strip: bool,
+    /// The call was that of a user's session.
+    pub of_user: bool,
 }
 
 /// Checks that nobody could find another end of the body than hyper does (RFC 9112 §6.3): what follows would be taken for
@@ -73,6 +75,15 @@ pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
         // RFC 9110 §8.6: "A server MUST NOT send a Content-Length header field in any response with a status code of 1xx
         // or 204".
         parts.headers.remove(header::CONTENT_LENGTH);
+    }
+    let says_who_may_keep_it = |headers: &HeaderMap| {
+        let mut values = headers.get_all(header::CACHE_CONTROL).iter();
+        values.any(|value| !value.is_empty())
+    };
+    // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its response for others.
+    if outline.of_user && !says_who_may_keep_it(&parts.headers) {
+        let cookie = HeaderValue::from_static("Cookie");
+        parts.headers.append(header::VARY, cookie);
     }
     let is_own = |value: &HeaderValue| params.is_own_cookie(cookie_name(value.as_bytes()));
     let cookies = || parts.headers.get_all(header::SET_COOKIE);

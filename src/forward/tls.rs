@@ -6,7 +6,7 @@ use rustls::{
     ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::ServerName, sign::SingleCertAndKey,
 };
 
-use crate::server::tls::{TlsError, certified_key, roots};
+use crate::server::tls::{HTTP2, TlsError, certified_key, roots};
 
 /// The files of the connection to the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Params {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// The name that the API's certificate must have.
     pub server_name: String,
+    /// HTTP/2 is offered.
+    pub http2: bool,
 }
 
 /// Reads the files.
@@ -51,6 +53,9 @@ pub fn client_config(
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if params.http2 {
+        config.alpn_protocols.insert(0, HTTP2.to_vec());
+    }
     let host = params
         .server_name
         .trim_start_matches('[')

@@ -54,7 +54,8 @@ impl Handshake {
     pub fn check(&self, response: &response::Parts) -> Result<(), Fault> {
         let answers = response.version == Version::HTTP_11
             && switches_to_websocket(&response.headers)
-            && only(&response.headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(self.accept.as_bytes());
+            && only(&response.headers, &header::SEC_WEBSOCKET_ACCEPT)
+                == Some(self.accept.as_bytes());
         if answers {
             Ok(())
         } else {

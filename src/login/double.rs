@@ -1,7 +1,7 @@
 //! A store in memory for tests of logins and pages: what they use, as the port describes it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,9 +14,13 @@ use crate::{
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
-        port::{Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        port::{
+            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            VerifiedPassword,
+        },
         record::{
             AccessToken, Consumer, ConsumerUpdate, RequestToken, RequestTokenState, Session, User,
+            password_cost,
         },
         transfer::{Import, Record},
     },
@@ -117,13 +121,17 @@ impl Store for MemoryStore {
     fn decide<'a>(
         &'a self,
         token: &'a str,
-        user: &'a UserId,
+        session: &'a [u8; 32],
         decision: Decision,
         now: UnixTime,
     ) -> StoreFuture<'a, Decided> {
         self.answer(move |records| {
-            let enabled = records.users.get(user).is_some_and(|user| user.enabled);
-            let Some(token) = records.request_tokens.get_mut(token).filter(|_| enabled) else {
+            let session = records.sessions.get(session);
+            let user = session
+                .filter(|session| now < session.expires_at)
+                .and_then(|session| records.users.get(&session.user))
+                .filter(|user| user.enabled);
+            let (Some(user), Some(token)) = (user, records.request_tokens.get_mut(token)) else {
                 return Decided::Unknown;
             };
             if token.state != RequestTokenState::Issued {
@@ -141,7 +149,7 @@ impl Store for MemoryStore {
                 } => {
                     token.expires_at = expires_at;
                     RequestTokenState::Authorized {
-                        user: user.clone(),
+                        user: user.id.clone(),
                         verifier,
                         redirect_token,
                     }
@@ -234,8 +242,30 @@ impl Store for MemoryStore {
                 .cloned()
         })
     }
-    fn set_password<'a>(&'a self, _: &'a UserId, _: Secret) -> StoreFuture<'a, bool> {
-        self.unused()
+    fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account> {
+        self.answer(|records| {
+            let hashes = records.users.values();
+            let costs: BTreeSet<_> = hashes
+                .filter_map(|user| user.password_hash.as_ref().map(password_cost))
+                .collect();
+            let mut users = records.users.values();
+            Account {
+                user: users
+                    .find(|user| user.name.eq_ignore_ascii_case(name))
+                    .cloned(),
+                costs: costs.into_iter().collect(),
+            }
+        })
+    }
+    fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool> {
+        self.answer(move |records| {
+            let Some(user) = records.users.get_mut(id) else {
+                return false;
+            };
+            user.password_hash = Some(hash);
+            records.sessions.retain(|_, session| session.user != *id);
+            true
+        })
     }
     fn set_user_enabled<'a>(
         &'a self,
@@ -251,8 +281,20 @@ impl Store for MemoryStore {
     fn users<'a>(&'a self, _: Option<&'a UserId>, _: u32) -> StoreFuture<'a, Vec<User>> {
         self.unused()
     }
-    fn open_session(&self, session: Session) -> StoreFuture<'_, ()> {
-        self.answer(|records| drop(records.sessions.insert(session.id_hash, session)))
+    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
+        self.answer(move |records| {
+            let user = records.users.get_mut(&session.user);
+            let Some(user) =
+                user.filter(|user| user.enabled && user.password_hash == verified.hash)
+            else {
+                return false;
+            };
+            if verified.rehashed.is_some() {
+                user.password_hash = verified.rehashed;
+            }
+            records.sessions.insert(session.id_hash, session);
+            true
+        })
     }
     fn session<'a>(
         &'a self,

@@ -6,7 +6,10 @@ use super::{
     LoginBackend, LoginFault, LoginFuture, LoginOutcome, MAX_NAME_BYTES, Pool, password,
     pool::PoolError,
 };
-use crate::{secret::Secret, store::Store};
+use crate::{
+    secret::Secret,
+    store::{Store, port::Account},
+};
 
 /// Checks local accounts.
 pub struct LocalLogin {
@@ -26,27 +29,30 @@ impl LocalLogin {
         if !password::is_length_allowed(&password) || !(1..=MAX_NAME_BYTES).contains(&name.len()) {
             return LoginOutcome::Refused { account: None };
         }
-        let user = match self.store.user_by_name(name).await {
-            Ok(user) => user,
+        let Account { user, costs } = match self.store.account(name).await {
+            Ok(account) => account,
             Err(error) => return LoginOutcome::Fault(error.into()),
         };
-        // Unknown, without a password, disabled: all do the same work and get the same answer.
-        let known = user.as_ref().and_then(|user| user.password_hash.clone());
-        let has_password = known.is_some();
-        let hash = known.unwrap_or_else(password::dummy_hash);
-        let is_right = match self
-            .pool
-            .run(move || password::verify(&hash, &password))
-            .await
-        {
-            Ok(is_right) => is_right,
+        // Unknown, without a password, disabled, imported: all do the same work and get the same response.
+        let hash = user.as_ref().and_then(|user| user.password_hash.clone());
+        let is_enabled = user.as_ref().is_some_and(|user| user.enabled);
+        let check = move || {
+            let is_right = password::verify_evenly(hash.as_ref(), &costs, &password);
+            // This takes time that a refusal does not: only a login that succeeds may come here.
+            let rehashed = hash
+                .filter(|hash| is_right && is_enabled && !password::has_our_cost(hash))
+                .and_then(|_| password::hash(&password).ok());
+            (is_right, rehashed)
+        };
+        let (is_right, rehashed) = match self.pool.run(check).await {
+            Ok(checked) => checked,
             Err(PoolError::Busy) => return LoginOutcome::Busy,
             Err(error @ PoolError::Failed) => {
                 return LoginOutcome::Fault(LoginFault::Check(error));
             }
         };
         match user {
-            Some(user) if is_right && has_password && user.enabled => LoginOutcome::User(user),
+            Some(user) if is_right && user.enabled => LoginOutcome::User { user, rehashed },
             user => LoginOutcome::Refused {
                 account: user.map(|user| user.id),
             },
@@ -63,13 +69,16 @@ impl LoginBackend for LocalLogin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::login::double::{MemoryStore, user};
+    use crate::{
+        login::double::{MemoryStore, user},
+        store::record::User,
+    };
 
     fn backend(store: &Arc<MemoryStore>) -> LocalLogin {
         LocalLogin::new(Arc::clone(store) as _, Arc::new(Pool::start(1, 4).unwrap()))
     }
 
-    fn with_password(name: &str, password: &str) -> crate::store::record::User {
+    fn with_password(name: &str, password: &str) -> User {
         let mut user = user(name);
         user.password_hash = Some(password::hash(&Secret::from(password)).unwrap());
         user
@@ -82,13 +91,55 @@ mod tests {
         let backend = backend(&store);
         for name in ["Ada", "ada", "ADA"] {
             let outcome = backend.login(name, Secret::from("enchantress")).await;
-            assert!(matches!(outcome, LoginOutcome::User(user) if user.name == "Ada"));
+            assert!(
+                matches!(outcome, LoginOutcome::User { user, rehashed: None } if user.name == "Ada")
+            );
         }
         let ada = store.user_named("Ada").id;
         let outcome = backend.login("Ada", Secret::from("Enchantress")).await;
         assert!(matches!(outcome, LoginOutcome::Refused { account: Some(id) } if id == ada));
         let outcome = backend.login("Eve", Secret::from("enchantress")).await;
         assert!(matches!(outcome, LoginOutcome::Refused { account: None }));
+    }
+
+    /// A hash of `enchantress` at the cost of an imported one.
+    fn imported_hash() -> Secret {
+        use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
+        let params = Params::new(256, 3, 1, None).unwrap();
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let hash = argon2.hash_password_with_salt(b"enchantress", b"somesalt");
+        Secret::from(hash.unwrap().to_string())
+    }
+
+    #[tokio::test]
+    async fn hashes_an_imported_password_anew_for_those_it_lets_in_only() {
+        let store = Arc::new(MemoryStore::default());
+        store.put_user(with_password("ours", "enchantress"));
+        for (name, enabled) in [("imported", true), ("disabled", false)] {
+            store.put_user(User {
+                password_hash: Some(imported_hash()),
+                enabled,
+                ..user(name)
+            });
+        }
+        let backend = backend(&store);
+        let login = async |name, password| backend.login(name, Secret::from(password)).await;
+        let LoginOutcome::User { user, rehashed } = login("imported", "enchantress").await else {
+            panic!("the right password")
+        };
+        assert_eq!(user.password_hash, Some(imported_hash()));
+        let rehashed = rehashed.unwrap();
+        assert!(password::has_our_cost(&rehashed));
+        assert!(password::verify(&rehashed, &Secret::from("enchantress")));
+        let ours = login("ours", "enchantress").await;
+        assert!(matches!(ours, LoginOutcome::User { rehashed: None, .. }));
+        for (name, password) in [("imported", "wrong"), ("disabled", "enchantress")] {
+            let outcome = login(name, password).await;
+            assert!(matches!(
+                outcome,
+                LoginOutcome::Refused { account: Some(_) }
+            ));
+        }
     }
 
     #[tokio::test]

@@ -30,7 +30,8 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
-    /// Checks one attempt. It must take the same time whether the name is unknown, disabled or known.
+    /// Checks one attempt. A refusal must take the same time whether the name is unknown, disabled or known, and
+    /// whatever its password costs to check.
     ///
     /// # Cancel safety
     ///
@@ -44,8 +45,14 @@ pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = LoginOutcome> + Send + 'a
 /// The outcome of one attempt.
 #[derive(Debug)]
 pub enum LoginOutcome {
-    /// Name and password are right and the user is enabled.
-    User(User),
+    /// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
+    /// [`Store::open_session`](crate::store::Store::open_session).
+    User {
+        /// Who logs in, with the password hash that was verified.
+        user: User,
+        /// The password hashed anew, if `user` has a hash of another cost than ours.
+        rehashed: Option<Secret>,
+    },
     /// They are not. The account, if the name belongs to one, is for the audit record alone.
     Refused {
         /// The account that was tried.

@@ -1,6 +1,6 @@
 //! Passwords at rest: argon2id, in PHC form.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use argon2::{
     Algorithm, Argon2, Block, Params, PasswordHash, PasswordHasher, Version,
@@ -19,15 +19,17 @@ pub const MAX_BYTES: usize = 1024;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
+const OUTPUT_BYTES: usize = 32;
 
-/// The most a stored hash may ask for: an imported record must not be able to exhaust the machine.
-const MAX_MEMORY_KIB: u32 = 262_144;
-const MAX_PASSES: u32 = 16;
+/// The most memory that a stored hash may ask for, and the most memory times passes: RFC 9106's second choice, and the
+/// defaults of libsodium, PHP, Django and Spring fit in. Every login takes the time of every cost in the store, so what
+/// an imported record asks for is asked of all.
+const MAX_MEMORY_KIB: u32 = 131_072;
+const MAX_MEMORY_KIB_PASSES: u32 = 262_144;
 const MAX_LANES: u32 = 16;
 
-/// Verified in place of the hash that an unknown name does not have. It is no secret: its outcome is never looked at.
-const DUMMY: &str = "$argon2id$v=19$m=19456,t=2,p=1$YSBzYWx0IG5vIG9uZSBoYQ\
-    $MSqH+dy2uH5/fBkpaCXV5+euhMUQzkCwQfO+DtMBWjg";
+/// Hashed with where an account has no hash of that cost. No secret: the outcome is never looked at.
+const DUMMY_SALT: &[u8] = b"a salt no one has";
 
 /// Why a password cannot be hashed.
 #[derive(Debug, Error)]
@@ -38,6 +40,19 @@ pub enum PasswordError {
     /// The system gave no salt, or argon2 no memory.
     #[error("the password cannot be hashed")]
     Fault,
+}
+
+/// Why a hash verifies nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum UnusableHash {
+    /// It is something else.
+    #[error("is not an argon2id hash in PHC form")]
+    Form,
+    /// It asks for too much.
+    #[error(
+        "asks for more than 128 MiB, 256 MiB times passes, or 16 lanes, and every login takes the time of the dearest hash"
+    )]
+    Cost,
 }
 
 /// Hashes a password for the store; takes some ten milliseconds and 19 MiB, so never on a worker that serves requests.
@@ -58,13 +73,74 @@ pub fn hash(password: &Secret) -> Result<Secret, PasswordError> {
         .map_err(|_: password_hash::Error| PasswordError::Fault)
 }
 
-/// Whether `password` is the one that `hash` was made from; takes as long as [`hash()`].
+/// Whether `password` is the one that `hash` was made from.
 ///
-/// Anything but an argon2id hash in PHC form of bearable cost verifies nothing.
+/// Anything but a [usable](check_usable) hash verifies nothing. The time shows the cost of the hash: a login takes
+/// [`verify_evenly`].
 #[must_use]
 pub fn verify(hash: &Secret, password: &Secret) -> bool {
     is_length_allowed(password)
-        && parse(hash).is_some_and(|hash| matches(&hash, password).unwrap_or(false))
+        && parse(hash).is_ok_and(|hash| hash.matches(password).unwrap_or(false))
+}
+
+/// Whether `password` is the one that `hash` was made from, by the same work for every `hash` and for none.
+///
+/// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes just as long.
+/// So there is none: the password is hashed once at each cost that any account has (`costs`, as
+/// [`Account`](crate::store::port::Account) has them) and once at ours, always in the same order; at the cost of `hash`
+/// with its salt, at all others with a salt that nobody has. A store whose hashes were all made here costs one hash per
+/// login. Imported ones of other costs cost one more for each, until their users have logged in and
+/// [were given](has_our_cost) one of ours. What the time tells is which costs the store has, never which account has
+/// one.
+#[must_use]
+pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret) -> bool {
+    if !is_length_allowed(password) {
+        return false;
+    }
+    let stored = hash.and_then(|hash| parse(hash).ok());
+    let mut is_right = false;
+    for cost in all_costs(stored.as_ref(), costs) {
+        match stored.as_ref().filter(|stored| stored.cost == cost) {
+            Some(stored) => is_right = stored.matches(password).unwrap_or(false),
+            None => {
+                let dummy = Stored {
+                    params: cost.params().unwrap_or_default(),
+                    cost,
+                    salt: DUMMY_SALT.to_vec(),
+                    expected: vec![0; OUTPUT_BYTES],
+                };
+                std::hint::black_box(dummy.matches(password));
+            }
+        }
+    }
+    is_right
+}
+
+/// Every cost at which a login hashes, in order: the same for all accounts of a store.
+fn all_costs(stored: Option<&Stored>, costs: &[String]) -> BTreeSet<Cost> {
+    costs
+        .iter()
+        .filter_map(|cost| PasswordHash::new(cost).ok())
+        .filter_map(|cost| Cost::of(&cost).ok())
+        // The account's own is among them already, unless it is of a store that does not say so.
+        .chain(stored.map(|stored| stored.cost))
+        .chain([Cost::OURS])
+        .collect()
+}
+
+/// Whether `hash` costs what [`hash()`] makes cost; else a login replaces it.
+#[must_use]
+pub fn has_our_cost(hash: &Secret) -> bool {
+    parse(hash).is_ok_and(|hash| hash.cost == Cost::OURS)
+}
+
+/// Checks that [`verify`] takes a hash; for what is imported.
+///
+/// # Errors
+///
+/// [`UnusableHash`].
+pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
+    parse(hash).map(|_| ())
 }
 
 thread_local! {
@@ -73,41 +149,86 @@ thread_local! {
     static MEMORY: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether `password` gives what is stored; `None` if it cannot be computed.
-fn matches(stored: &PasswordHash, password: &Secret) -> Option<bool> {
-    let params = Params::try_from(stored).ok()?;
-    let version = stored.version.map(Version::try_from).transpose().ok()?;
-    let (salt, expected) = (stored.salt.as_ref()?, stored.hash.as_ref()?);
-    let blocks = params.block_count();
-    let argon2 = Argon2::new(Algorithm::Argon2id, version.unwrap_or_default(), params);
-    let mut computed = [0; Output::MAX_LENGTH];
-    let computed = computed.get_mut(..expected.len())?;
-    MEMORY.with_borrow_mut(|memory| {
-        if memory.len() < blocks {
-            *memory = vec![Block::new(); blocks];
-        }
-        let mut working = memory.get_mut(..blocks)?;
-        let hashed =
-            argon2.hash_password_into_with_memory(password.expose(), salt, computed, &mut working);
-        // An imported hash may cost more than ours do: that much is not kept.
-        if blocks > MEMORY_KIB as usize {
-            *memory = Vec::new();
-        }
-        hashed.ok()
-    })?;
-    Some(computed.ct_eq(expected.as_ref()).into())
+/// What determines the time of a hash. The order is that of memory first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+    version: u32,
 }
 
-/// Whether `hash` is one that [`verify`] takes; for what is imported.
-#[must_use]
-pub fn is_usable_hash(hash: &Secret) -> bool {
-    parse(hash).is_some()
+impl Cost {
+    const OURS: Self = Self {
+        memory_kib: MEMORY_KIB,
+        passes: PASSES,
+        lanes: LANES,
+        version: Version::V0x13 as u32,
+    };
+
+    fn of(hash: &PasswordHash) -> Result<Self, UnusableHash> {
+        if hash.algorithm.as_str() != "argon2id" {
+            return Err(UnusableHash::Form);
+        }
+        let params = Params::try_from(hash).map_err(|_| UnusableHash::Form)?;
+        let version = hash.version.map(Version::try_from).transpose();
+        let version = version.map_err(|_| UnusableHash::Form)?.unwrap_or_default();
+        let cost = Self {
+            memory_kib: params.m_cost(),
+            passes: params.t_cost(),
+            lanes: params.p_cost(),
+            version: version.into(),
+        };
+        let is_bearable = cost.memory_kib <= MAX_MEMORY_KIB
+            && cost.memory_kib.saturating_mul(cost.passes) <= MAX_MEMORY_KIB_PASSES
+            && cost.lanes <= MAX_LANES;
+        if is_bearable {
+            Ok(cost)
+        } else {
+            Err(UnusableHash::Cost)
+        }
+    }
+
+    fn params(self) -> Option<Params> {
+        Params::new(self.memory_kib, self.passes, self.lanes, None).ok()
+    }
 }
 
-/// A hash that costs what every hash made here costs, for names that have none.
-#[must_use]
-pub fn dummy_hash() -> Secret {
-    Secret::from(DUMMY)
+/// A stored hash in its parts.
+struct Stored {
+    cost: Cost,
+    params: Params,
+    salt: Vec<u8>,
+    expected: Vec<u8>,
+}
+
+impl Stored {
+    /// Whether `password` gives what is stored; `None` if it cannot be computed.
+    fn matches(&self, password: &Secret) -> Option<bool> {
+        let blocks = self.params.block_count();
+        let version = Version::try_from(self.cost.version).ok()?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, version, self.params.clone());
+        let mut computed = [0; Output::MAX_LENGTH];
+        let computed = computed.get_mut(..self.expected.len())?;
+        MEMORY.with_borrow_mut(|memory| {
+            if memory.len() < blocks {
+                *memory = vec![Block::new(); blocks];
+            }
+            let mut working = memory.get_mut(..blocks)?;
+            let hashed = argon2.hash_password_into_with_memory(
+                password.expose(),
+                &self.salt,
+                computed,
+                &mut working,
+            );
+            // An imported hash may take more memory than ours do: that much is not kept.
+            if blocks > MEMORY_KIB as usize {
+                *memory = Vec::new();
+            }
+            hashed.ok()
+        })?;
+        Some(computed.ct_eq(&self.expected).into())
+    }
 }
 
 /// Whether a password has 1 to [`MAX_BYTES`] bytes.
@@ -116,21 +237,24 @@ pub fn is_length_allowed(password: &Secret) -> bool {
     (1..=MAX_BYTES).contains(&password.expose().len())
 }
 
-fn parse(hash: &Secret) -> Option<PasswordHash> {
-    let hash = PasswordHash::new(str::from_utf8(hash.expose()).ok()?).ok()?;
-    let cost = Params::try_from(&hash).ok()?;
-    let usable = hash.algorithm.as_str() == "argon2id"
-        && hash.salt.is_some()
-        && hash.hash.is_some()
-        && cost.m_cost() <= MAX_MEMORY_KIB
-        && cost.t_cost() <= MAX_PASSES
-        && cost.p_cost() <= MAX_LANES;
-    usable.then_some(hash)
+fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
+    let text = str::from_utf8(hash.expose()).map_err(|_| UnusableHash::Form)?;
+    let hash = PasswordHash::new(text).map_err(|_| UnusableHash::Form)?;
+    let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
+        return Err(UnusableHash::Form);
+    };
+    Ok(Stored {
+        cost: Cost::of(&hash)?,
+        params: Params::try_from(&hash).map_err(|_| UnusableHash::Form)?,
+        salt: salt.to_vec(),
+        expected: expected.as_ref().to_vec(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::record::password_cost;
 
     #[test]
     fn verifies_the_password_and_no_other() {
@@ -141,7 +265,8 @@ mod tests {
                 .expose()
                 .starts_with(b"$argon2id$v=19$m=19456,t=2,p=1$")
         );
-        assert!(is_usable_hash(&hashed));
+        assert_eq!(check_usable(&hashed), Ok(()));
+        assert!(has_our_cost(&hashed));
         assert!(verify(&hashed, &password));
         assert!(!verify(
             &hashed,
@@ -178,15 +303,50 @@ mod tests {
         }
     }
 
+    const IMPORTED: &str =
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+
+    /// A hash of `password` at another cost than ours.
+    fn cheap() -> Secret {
+        let params = Params::new(256, 2, 1, None).unwrap();
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let hash = argon2.hash_password_with_salt(b"password", b"somesalt");
+        Secret::from(hash.unwrap().to_string())
+    }
+
     #[test]
-    fn dummy_costs_what_a_real_hash_costs() {
-        let real = hash(&Secret::from("x")).unwrap();
-        let (real, dummy) = (parse(&real).unwrap(), parse(&dummy_hash()).unwrap());
-        assert_eq!(real.algorithm, dummy.algorithm);
-        assert_eq!(real.version, dummy.version);
-        assert_eq!(real.params, dummy.params);
-        assert_eq!(real.salt.unwrap().len(), dummy.salt.unwrap().len());
-        assert_eq!(real.hash.unwrap().len(), dummy.hash.unwrap().len());
+    fn every_account_of_a_store_takes_the_same_work() {
+        let costs = [&IMPORTED.into(), &cheap()].map(password_cost);
+        let hashes = [IMPORTED.into(), cheap(), "unusable".into()];
+        let ours = hash(&Secret::from("x")).unwrap();
+        let of = |hash: Option<&Secret>| {
+            all_costs(hash.and_then(|hash| parse(hash).ok()).as_ref(), &costs)
+        };
+        let unknown = of(None);
+        assert_eq!(unknown.len(), 3);
+        for hash in hashes.iter().chain([&ours]) {
+            assert_eq!(of(Some(hash)), unknown, "{hash:?}");
+        }
+        // A store whose hashes are all ours costs one.
+        let costs = [password_cost(&ours)];
+        assert_eq!(all_costs(None, &costs), BTreeSet::from([Cost::OURS]));
+        assert_eq!(all_costs(None, &[]), BTreeSet::from([Cost::OURS]));
+        assert!(!has_our_cost(&hashes[0]) && !has_our_cost(&hashes[2]));
+    }
+
+    #[test]
+    fn verifies_evenly_what_verifies() {
+        let costs = [&IMPORTED.into(), &cheap()].map(password_cost);
+        let (right, wrong) = (Secret::from("password"), Secret::from("Password"));
+        for hash in [IMPORTED.into(), cheap()] {
+            for costs in [&costs[..], &[], &["nonsense".to_owned()]] {
+                assert!(verify_evenly(Some(&hash), costs, &right), "{hash:?}");
+                assert!(!verify_evenly(Some(&hash), costs, &wrong), "{hash:?}");
+            }
+        }
+        assert!(!verify_evenly(None, &costs, &right));
+        assert!(!verify_evenly(Some(&Secret::from("")), &costs, &right));
+        assert!(!verify_evenly(None, &costs, &Secret::from("")));
     }
 
     #[test]
@@ -196,14 +356,16 @@ mod tests {
             "$argon2i$v=19$m=65536,t=2,p=1",
             "$argon2d$v=19$m=65536,t=2,p=1",
             "$argon2id$v=19$m=4194304,t=2,p=1",
-            "$argon2id$v=19$m=65536,t=1000,p=1",
+            "$argon2id$v=19$m=131073,t=1,p=1",
+            "$argon2id$v=19$m=65536,t=5,p=1",
+            "$argon2id$v=19$m=8,t=4294967295,p=1",
+            "$argon2id$v=18$m=65536,t=2,p=1",
             "$argon2id$v=19$m=65536,t=2,p=100",
             "$scrypt$ln=16,r=8,p=1",
         ] {
-            assert!(
-                !is_usable_hash(&Secret::from(format!("{head}{tail}"))),
-                "{head}"
-            );
+            let hash = Secret::from(format!("{head}{tail}"));
+            assert!(check_usable(&hash).is_err(), "{head}");
+            assert!(!verify_evenly(Some(&hash), &[], &Secret::from("password")));
         }
         for hash in [
             "",

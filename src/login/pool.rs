@@ -37,9 +37,9 @@ pub enum PoolError {
 }
 
 impl Pool {
-    /// Threads of the usual pool: two hash at a time, 38 MiB.
+    /// Threads of the usual pool: two hash at a time, 38 MiB; up to 256 MiB while there are imported hashes that take as much.
     pub const THREADS: usize = 2;
-    /// Jobs that may wait in the usual pool: about a fifth of a second's work.
+    /// Jobs that may wait in the usual pool: about a fifth of a second's work, unless imported hashes make each longer.
     pub const QUEUE: usize = 16;
 
     /// Starts the threads.

@@ -19,12 +19,12 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use crate::clock::UnixTime;
+use crate::{clock::UnixTime, peer::network};
 
 /// Sets of the table.
 const SETS: usize = 16_384;
@@ -140,17 +140,6 @@ impl Throttle {
     fn table(&self) -> MutexGuard<'_, Table> {
         // A count that a panic left half done is still a count.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What one address stands for: itself, or its /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

@@ -15,8 +15,10 @@ use crate::clock::UnixTime;
 pub const MARK_AHEAD: Duration = Duration::from_secs(60);
 /// How often to write it: twice before it is reached, so that one failure does no harm.
 pub const MARK_EVERY: Duration = Duration::from_secs(30);
-/// How much later than a file's own idea of time a mark may be without a run unknown to the file behind it.
-const MARK_SLACK: Duration = Duration::from_secs(60);
+
+/// How much higher than the highest mark of its own runs a file explains a mark: another process on the same store, with a
+/// file of its own, may have written one since.
+pub(super) const MARK_SLACK: Duration = Duration::from_secs(60);
 
 /// What an open found of earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Continuity {
     Continued {
         /// How many.
         entries: u64,
-        /// The latest mark that these runs explain; a later one is of a run that this file knows nothing of.
+        /// The highest mark that these runs explain: a higher one is of a run that this file knows nothing of.
         vouches_until: UnixTime,
         /// An earlier run found nonces lost, with timestamps up to this one.
         lost_until: Option<UnixTime>,
@@ -115,11 +117,6 @@ pub fn next_mark(now: UnixTime, window: Duration) -> UnixTime {
 #[must_use]
 pub fn mark_covers(mark: UnixTime, now: UnixTime, window: Duration) -> bool {
     now.after(window) <= mark
-}
-
-/// The latest mark that a run which was alive at `now` explains.
-pub(super) fn vouches_until(now: UnixTime, window: Duration) -> UnixTime {
-    next_mark(now, window).after(MARK_SLACK)
 }
 
 #[cfg(test)]
@@ -220,10 +217,5 @@ mod tests {
             }
             assert!(now.0 > newest_timestamp.0 + later.as_secs());
         }
-    }
-
-    #[test]
-    fn a_run_vouches_for_its_own_marks() {
-        assert!(vouches_until(NOW, WINDOW) >= next_mark(NOW, WINDOW));
     }
 }

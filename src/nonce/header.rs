@@ -39,13 +39,13 @@ pub(super) enum Field {
     Origin = 8,
     /// Up to which timestamp requests may have been accepted whose nonces are lost; 0: none.
     Lost = 9,
-    /// The highest second that was ever dropped.
+    /// Nothing at or below this second is accepted any more: it was dropped, or had left a window that became wider.
     Floor = 10,
     /// The highest second that ever held a nonce.
     Highest = 11,
-    /// Up to which mark in the store this file can vouch for.
+    /// The highest mark in the store that the runs on this file explain.
     Vouches = 12,
-    /// The window in seconds, of the last run.
+    /// The window in seconds, as it is or was last.
     Window = 13,
     /// 1: closed, and on the disk whole.
     Clean = 14,

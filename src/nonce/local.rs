@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    path::Path,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use super::{
     Insertion, OpenError, Opened, Params,
     boot::{Boot, BootId},
     fingerprint::fingerprint,
-    gap::{Gap, vouches_until},
+    gap::{Gap, MARK_SLACK},
     header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Origin},
     lock,
     map::{BLOCK_BYTES, Map},
@@ -45,8 +46,10 @@ const CLOSED: u64 = u64::MAX;
 /// whose clocks are behind stay for up to two windows. Nonces accepted while the clock was wrong by years stay until
 /// it gets there: they count against `max_entries`, because they could be replayed whenever the clock is wrong again.
 ///
-/// The highest dropped second is kept for good (the floor), and nothing at or below it is accepted any more. A wider
-/// window, or a clock that is set back, therefore never admits what had been dropped.
+/// The highest dropped second is kept for good (the floor), and nothing at or below it is accepted any more. A clock
+/// that is set back therefore never admits what had been dropped. When the window becomes wider, by
+/// [`Self::set_length`] or from one run to the next, the floor rises to the last second that had left the narrower one:
+/// what has left the window once never comes back, used or not.
 ///
 /// # What survives
 ///
@@ -63,7 +66,8 @@ pub struct LocalWindow {
     shards: Vec<Line<Mutex<Shard>>>,
     seconds: Mutex<Seconds>,
     expiry: Mutex<Quiet>,
-    window: Duration,
+    /// The window in seconds: the one place that says how far a timestamp may be from the clock. Changed under `expiry`.
+    length: AtomicU64,
     boot: BootId,
     /// Seconds since the boot, and the process's own clock, at the open.
     began: (u64, Instant),
@@ -87,6 +91,15 @@ impl LocalWindow {
     /// [`OpenError`] tells each; a file that is not ours, or is in use, has not been changed.
     pub fn open(params: &Params, now: UnixTime) -> Result<Opened, OpenError> {
         open::open(params, now, Boot::read())
+    }
+
+    /// Looks whether the file can be a window, whoever has it open; changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], but for what only opening can find.
+    pub fn look_at(path: &Path) -> Result<(), OpenError> {
+        open::look_at(path)
     }
 
     pub(super) fn new(
@@ -116,18 +129,24 @@ impl LocalWindow {
                 live: recovered.seconds,
             }),
             expiry: Mutex::new(Quiet::new(params.window.as_secs(), began)),
-            window: params.window,
+            length: AtomicU64::new(params.window.as_secs()),
             boot: boot.id,
             began: (began, Instant::now()),
         }
     }
 
     /// Notes in the file what is lost, and that from now on it is in use.
-    pub(super) fn settle(&mut self, gap: Gap) -> io::Result<()> {
+    pub(super) fn settle(&mut self, gap: Gap, now: UnixTime) -> io::Result<()> {
+        let length = self.length();
         (self.lost_until, self.gap_end) = match gap {
             Gap::None => (0, 0),
-            Gap::Until(until) => (until.before(self.window).0, until.0.saturating_add(1)),
+            Gap::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
         };
+        // Zero: no run was there before.
+        let earlier = Duration::from_secs(self.header(Field::Window));
+        if !earlier.is_zero() && length > earlier {
+            self.raise_floor(last_to_leave(now, earlier));
+        }
         self.refused_through
             .fetch_max(self.lost_until, Ordering::Relaxed);
         let highest = self.header(Field::Highest);
@@ -139,11 +158,55 @@ impl LocalWindow {
         if let Some(block) = self.ground.pool.map.block(0) {
             header::write_boot(block, self.boot);
         }
-        self.write_header(Field::Window, self.window.as_secs());
+        self.write_header(Field::Window, length.as_secs());
         self.write_header(Field::Lost, self.lost_until);
         // Last: until it is there, the next start finds what this one found.
         self.write_header(Field::Origin, Origin::Settled as u64);
         self.ground.pool.map.sync(HEADER_BLOCKS)
+    }
+
+    /// How far a timestamp may be from the clock, either way: what is accepted, what is kept, and how far the mark in the
+    /// store has to reach all follow from this one length.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        // Whoever sees a longer one also sees the floor that rose before.
+        Duration::from_secs(self.length.load(Ordering::Acquire))
+    }
+
+    /// Changes the length at `now`. A longer one needs a mark in the store that covers it first; it is in the file, with
+    /// the floor that it raises, before it counts.
+    ///
+    /// # Errors
+    ///
+    /// The disk does not take the longer length; the old one stays. A shorter one always counts at once.
+    pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
+        let mut expiry = lock(&self.expiry);
+        if self.refused_through.load(Ordering::Relaxed) == CLOSED {
+            return Ok(());
+        }
+        let before = self.length();
+        self.write_header(Field::Window, length.as_secs());
+        if length > before {
+            self.raise_floor(last_to_leave(now, before));
+            self.ground.pool.map.sync(HEADER_BLOCKS)?;
+        }
+        expiry.set_window(length.as_secs());
+        self.length.store(length.as_secs(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Notes that `mark` is about to be written into the store, or is there and need not be minded. A later start takes a
+    /// mark that is much higher for one of a run that this file knows nothing of.
+    pub fn vouch(&self, mark: UnixTime) {
+        let explained = mark.after(MARK_SLACK).0;
+        self.write_header(Field::Vouches, explained.max(self.header(Field::Vouches)));
+    }
+
+    /// Nothing at or below this second is accepted from now on, in this run and in later ones.
+    fn raise_floor(&self, second: u64) {
+        // In the file first: not one segment may be used again while the second could still be taken for a live one.
+        self.write_header(Field::Floor, second.max(self.header(Field::Floor)));
+        self.refused_through.fetch_max(second, Ordering::Relaxed);
     }
 
     /// Inserts a nonce if it is not there; atomic.
@@ -166,7 +229,7 @@ impl LocalWindow {
         // Read under the lock: whoever raises it takes the lock afterwards, before anything is dropped.
         let refused_through = self.refused_through.load(Ordering::Relaxed);
         if timestamp <= refused_through || now.0 < self.gap_end || timestamp > MAX_VALUE {
-            return self.refusal(now, timestamp, refused_through);
+            return self.refusal(now, refused_through);
         }
         let outcome = shard.insert(&self.ground, timestamp, fingerprint);
         if outcome.began_second {
@@ -176,10 +239,10 @@ impl LocalWindow {
     }
 
     #[cold]
-    fn refusal(&self, now: UnixTime, timestamp: u64, refused_through: u64) -> Insertion {
+    fn refusal(&self, now: UnixTime, refused_through: u64) -> Insertion {
         if refused_through == CLOSED {
             Insertion::Full
-        } else if timestamp <= self.lost_until || now.0 < self.gap_end {
+        } else if now.0 < self.gap_end {
             Insertion::Lost
         } else {
             Insertion::Forgotten
@@ -210,12 +273,10 @@ impl LocalWindow {
         }
         let tick = expiry.advance(self.began.0.saturating_add(since_open.as_secs()));
         self.ground.tick.store(tick, Ordering::Relaxed);
-        let vouches = vouches_until(now, self.window).0;
-        self.write_header(Field::Vouches, vouches.max(self.header(Field::Vouches)));
         for _ in 0..SECONDS_PER_EXPIRE {
             let oldest = lock(&self.seconds).live.first().copied();
             let Some(second) = oldest else { break };
-            let expired = now > UnixTime(second).after(self.window);
+            let expired = now > UnixTime(second).after(self.length());
             let quiet = |shard: &Line<Mutex<Shard>>| {
                 let touched = lock(&shard.0).touched(second);
                 touched.is_none_or(|touched| expiry.is_past(touched))
@@ -229,9 +290,7 @@ impl LocalWindow {
     }
 
     fn drop_second(&self, second: u64) {
-        // In the file first: not one segment may be used again while the second could still be taken for a live one.
-        self.write_header(Field::Floor, second);
-        self.refused_through.fetch_max(second, Ordering::Relaxed);
+        self.raise_floor(second);
         for shard in &self.shards {
             let dropped = lock(&shard.0).drop_second(second);
             self.ground.entries.fetch_sub(dropped, Ordering::Relaxed);
@@ -251,6 +310,13 @@ impl LocalWindow {
     #[must_use]
     pub fn floor(&self) -> UnixTime {
         UnixTime(self.header(Field::Floor))
+    }
+
+    /// The earliest timestamp that may be accepted at all, whatever the clock says.
+    #[must_use]
+    pub fn earliest(&self) -> u64 {
+        let refused_through = self.refused_through.load(Ordering::Relaxed);
+        refused_through.saturating_add(1)
     }
 
     /// Bytes of the file, or of the memory, in whole chunks.
@@ -309,6 +375,11 @@ impl LocalWindow {
             header::write(block, &self.ground.key, field, value);
         }
     }
+}
+
+/// The last second that has left a window of this length.
+fn last_to_leave(now: UnixTime, length: Duration) -> u64 {
+    now.before(length).0.saturating_sub(1)
 }
 
 impl Drop for LocalWindow {

@@ -24,13 +24,16 @@ use super::{
 };
 use crate::clock::UnixTime;
 
+/// The longest window that a configuration may ask for.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How a local window is to be.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// The file; it is made with mode 0600 if it is missing. On a tmpfs it survives the process as well, and no insertion
     /// ever waits for a disk. `None`: anonymous memory, which dies with the process.
     pub path: Option<PathBuf>,
-    /// How far a timestamp may be from the clock, either way.
+    /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
     pub window: Duration,
     /// How many nonces are held at most; past it insertions are refused as [`super::Insertion::Full`].
     pub max_entries: u64,
@@ -87,6 +90,8 @@ pub struct Opened {
     window: LocalWindow,
     continuity: Continuity,
     path: PathBuf,
+    /// When it was opened.
+    now: UnixTime,
 }
 
 impl Opened {
@@ -103,7 +108,7 @@ impl Opened {
     ///
     /// The header cannot be written to the disk.
     pub fn start(mut self, gap: Gap) -> Result<LocalWindow, OpenError> {
-        match self.window.settle(gap) {
+        match self.window.settle(gap, self.now) {
             Ok(()) => Ok(self.window),
             Err(source) => Err(io_error(&self.path, "write", source)),
         }
@@ -114,11 +119,11 @@ impl Opened {
 pub(super) fn open(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
     match &params.path {
         Some(path) => open_file(params, path, now, boot),
-        None => open_anonymous(params, boot),
+        None => open_anonymous(params, now, boot),
     }
 }
 
-fn open_anonymous(params: &Params, boot: Boot) -> Result<Opened, OpenError> {
+fn open_anonymous(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
     let path = PathBuf::from("anonymous memory");
     let header = Header::fresh(random_key()?, boot.id, Origin::New);
     let map = Map::anonymous(HEADER_BLOCKS, reserved_blocks(params))
@@ -131,6 +136,7 @@ fn open_anonymous(params: &Params, boot: Boot) -> Result<Opened, OpenError> {
         window,
         continuity: Continuity::New,
         path,
+        now,
     })
 }
 
@@ -166,12 +172,47 @@ fn open_file(params: &Params, path: &Path, now: UnixTime, boot: Boot) -> Result<
                 continuity: facts.continuity(window.entries()),
                 window,
                 path: path.into(),
+                now,
             });
         if let Ok(opened) = taken_up {
             return Ok(opened);
         }
     }
-    begin(params, path, file, lost, boot)
+    begin(params, path, file, lost, now, boot)
+}
+
+/// Looks whether the file can be a window.
+pub(super) fn look_at(path: &Path) -> Result<(), OpenError> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|source| io_error(path, "open", source))?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(OpenError::NotAWindow { path: path.into() });
+    }
+    read_header(&file, path).map(drop)
+}
+
+/// The header, if there is one and it is whole.
+fn read_header(file: &File, path: &Path) -> Result<Option<Result<Header, Damaged>>, OpenError> {
+    let failed = |source| io_error(path, "read", source);
+    let length = file.metadata().map_err(failed)?.len();
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut page = [0; 4096];
+    let read = usize::try_from(length).map_or(page.len(), |length| length.min(page.len()));
+    file.read_exact_at(&mut page[..read], 0).map_err(failed)?;
+    match Header::parse(&page[..read]) {
+        Ok(header) => Ok(Some(Ok(header))),
+        Err(Refusal::Damaged) => Ok(Some(Err(Damaged))),
+        Err(Refusal::Foreign) => Err(OpenError::NotAWindow { path: path.into() }),
+        Err(Refusal::Newer(version)) => Err(OpenError::NewerVersion {
+            path: path.into(),
+            version,
+        }),
+    }
 }
 
 /// What a file turned out to be worth.
@@ -219,24 +260,9 @@ fn judge(
     now: UnixTime,
     boot: Boot,
 ) -> Result<Judgement, OpenError> {
-    let failed = |source| io_error(path, "read", source);
-    let length = file.metadata().map_err(failed)?.len();
-    if length == 0 {
-        return Ok(Judgement::Nothing);
-    }
-    let mut page = [0; 4096];
-    let read = usize::try_from(length).map_or(page.len(), |length| length.min(page.len()));
-    file.read_exact_at(&mut page[..read], 0).map_err(failed)?;
-    let judged = match Header::parse(&page[..read]) {
-        Ok(header) => weigh(&header, params, now, boot),
-        Err(Refusal::Damaged) => Err(Damaged),
-        Err(Refusal::Foreign) => return Err(OpenError::NotAWindow { path: path.into() }),
-        Err(Refusal::Newer(version)) => {
-            return Err(OpenError::NewerVersion {
-                path: path.into(),
-                version,
-            });
-        }
+    let judged = match read_header(file, path)? {
+        None => return Ok(Judgement::Nothing),
+        Some(header) => header.and_then(|header| weigh(&header, params, now, boot)),
     };
     Ok(judged.unwrap_or(Judgement::Unreliable(Lost {
         held_until: 0,
@@ -336,6 +362,7 @@ fn begin(
     path: &Path,
     file: File,
     lost: Option<Lost>,
+    now: UnixTime,
     boot: Boot,
 ) -> Result<Opened, OpenError> {
     let failed = |action| move |source| io_error(path, action, source);
@@ -362,16 +389,18 @@ fn begin(
         window,
         continuity,
         path: path.into(),
+        now,
     })
 }
 
 /// Address space for the largest window: segments at half their fill (after a split they have a little more), and the
 /// one segment that each shard needs for a second however few nonces it has. Entries stay up to two windows and lie
-/// up to one ahead.
+/// up to one ahead. A reload may change the length, so the longest one counts; what is not used costs no memory.
 fn reserved_blocks(params: &Params) -> usize {
     let shards = SHARDS as u64;
     let seconds = params
         .window
+        .max(LONGEST)
         .as_secs()
         .saturating_mul(4)
         .saturating_add(1024);

@@ -33,6 +33,14 @@ impl Quiet {
         }
     }
 
+    /// Changes the window. A wider one makes what was past wait for a whole window again.
+    pub(super) fn set_window(&mut self, window: u64) {
+        if window > self.window {
+            self.through = None;
+        }
+        self.window = window;
+    }
+
     /// Ends the tick, if at least a second has passed, and returns the one that insertions are to note.
     pub(super) fn advance(&mut self, now: u64) -> u64 {
         if now > self.tick {
@@ -75,6 +83,23 @@ mod tests {
         assert_eq!(quiet.advance(115), 115);
         assert!(quiet.is_past(100));
         assert!(!quiet.is_past(104));
+    }
+
+    #[test]
+    fn counts_anew_under_a_wider_window_and_by_the_narrower_one_at_once() {
+        let mut quiet = Quiet::new(10, 100);
+        quiet.advance(104);
+        quiet.advance(115);
+        assert!(quiet.is_past(100));
+        quiet.set_window(20);
+        assert!(!quiet.is_past(100));
+        quiet.advance(124);
+        assert!(!quiet.is_past(100));
+        quiet.advance(136);
+        assert!(quiet.is_past(100) && quiet.is_past(104) && !quiet.is_past(124));
+        quiet.set_window(5);
+        quiet.advance(142);
+        assert!(quiet.is_past(124) && !quiet.is_past(136));
     }
 
     #[test]

@@ -80,6 +80,20 @@ impl SignatureMethod {
         }
     }
 
+    /// Its place in a [`MethodSet`]. A ninth method has none: the set must become wider first.
+    const fn bit(self) -> u8 {
+        match self {
+            Self::HmacSha1 => 1,
+            Self::HmacMd5 => 1 << 1,
+            Self::HmacSha256 => 1 << 2,
+            Self::HmacSha512 => 1 << 3,
+            Self::RsaSha1 => 1 << 4,
+            Self::RsaSha256 => 1 << 5,
+            Self::RsaSha512 => 1 << 6,
+            Self::Plaintext => 1 << 7,
+        }
+    }
+
     /// Whether a public key verifies it.
     #[must_use]
     pub fn is_rsa(self) -> bool {
@@ -106,13 +120,13 @@ impl MethodSet {
     /// The set with `method` in it too.
     #[must_use]
     pub const fn with(self, method: SignatureMethod) -> Self {
-        Self(self.0 | 1 << method as u8)
+        Self(self.0 | method.bit())
     }
 
     /// Whether `method` is in the set.
     #[must_use]
     pub const fn contains(self, method: SignatureMethod) -> bool {
-        self.0 & (1 << method as u8) != 0
+        self.0 & method.bit() != 0
     }
 
     /// Whether nothing is in the set.
@@ -128,6 +142,16 @@ impl MethodSet {
             .filter(move |&method| self.contains(method))
     }
 }
+
+// No two methods share a place.
+const _: () = {
+    let (mut set, mut at) = (MethodSet::EMPTY, 0);
+    while at < SignatureMethod::ALL.len() {
+        assert!(!set.contains(SignatureMethod::ALL[at]));
+        set = set.with(SignatureMethod::ALL[at]);
+        at += 1;
+    }
+};
 
 impl FromIterator<SignatureMethod> for MethodSet {
     fn from_iter<I: IntoIterator<Item = SignatureMethod>>(methods: I) -> Self {

@@ -34,7 +34,9 @@ pub use self::{
     method::{MethodSet, SignatureMethod},
     name::{ParameterNames, ProtocolParameter},
     origin::{EncodedOrigin, Scheme},
-    parameters::{Parameter, Parameters, Selection, is_form_content_type, is_oauth_scheme},
+    parameters::{
+        Parameter, Parameters, Selection, has_more_fields, is_form_content_type, is_oauth_scheme,
+    },
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::RsaPublicKey,

@@ -17,7 +17,7 @@ mod tests;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, ops::Range};
 
-pub use self::read::{is_form_content_type, is_oauth_scheme};
+pub use self::read::{has_more_fields, is_form_content_type, is_oauth_scheme};
 use self::{arena::Arena, order::Rank};
 use super::{
     name::{OAUTH_PREFIX, ProtocolParameter},
@@ -111,9 +111,10 @@ const ENCODED_EQUALS: &[u8; 3] = b"%3D";
 /// `&` encoded once more, between parameters.
 const ENCODED_AMPERSAND: &[u8] = b"%26";
 
-/// Memory that an unusually large request needed is given back down to these; usual ones stay well below.
-const KEPT_BYTES: usize = 64 * 1024;
-const KEPT_ENTRIES: usize = 1024;
+/// Memory that an unusually large request needed is given back down to these; usual ones stay well below. Every worker
+/// keeps some of them, and every request may have as much without its being counted.
+const KEPT_BYTES: usize = 8 * 1024;
+const KEPT_ENTRIES: usize = 128;
 
 impl Parameters {
     /// No parameters.
@@ -122,7 +123,17 @@ impl Parameters {
         Self::default()
     }
 
-    /// Forgets the request and keeps the memory, up to about 100 KiB of it.
+    /// How many bytes of memory this request needed beyond those that [`Parameters::clear`] keeps.
+    #[must_use]
+    pub fn extra_bytes(&self) -> usize {
+        let entries = |capacity: usize| capacity.saturating_sub(KEPT_ENTRIES);
+        self.arena.capacity().saturating_sub(KEPT_BYTES)
+            + self.plain.capacity().saturating_sub(KEPT_BYTES)
+            + entries(self.entries.capacity()) * size_of::<Entry>()
+            + entries(self.order.capacity()) * size_of::<Rank>()
+    }
+
+    /// Forgets the request and keeps the memory, up to about 20 KiB of it.
     pub fn clear(&mut self) {
         self.arena.clear(KEPT_BYTES);
         self.plain.clear();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, PermissionText,
+    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, PermissionText, cookies,
     csrf::{self, Purpose},
     displayed,
     fields::{self, Form},
@@ -245,7 +245,7 @@ impl Pages {
             .store
             .decide(
                 &asked.token.token,
-                &caller.user.id,
+                &cookies::id_hash(&caller.id),
                 decision.clone(),
                 request.now,
             )

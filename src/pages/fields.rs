@@ -1,9 +1,7 @@
 //! Reads the fields of a form or a query, strictly: UTF-8, and no name twice where it matters.
 
-use std::borrow::Cow;
-
 use percent_encoding::percent_decode;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// More fields than any of our forms has.
 const MAX_FIELDS: usize = 32;
@@ -57,16 +55,25 @@ fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 fn text(encoded: &[u8]) -> Result<String, Unreadable> {
-    String::from_utf8(decode(encoded)).map_err(|_| Unreadable)
+    String::from_utf8(decode(encoded)).map_err(|error| {
+        error.into_bytes().zeroize();
+        Unreadable
+    })
 }
 
 /// As browsers write forms: `+` is a space, an escape that is none stands for itself.
 fn decode(encoded: &[u8]) -> Vec<u8> {
-    let spaced: Vec<u8> = encoded
-        .iter()
-        .map(|byte| if *byte == b'+' { b' ' } else { *byte })
-        .collect();
-    Cow::from(percent_decode(&spaced)).into_owned()
+    // One buffer that never grows, for what it holds may be a password.
+    let mut decoded = Vec::with_capacity(encoded.len());
+    for (number, part) in encoded.split(|byte| *byte == b'+').enumerate() {
+        if number > 0 {
+            decoded.push(b' ');
+        }
+        for byte in percent_decode(part) {
+            decoded.push(byte);
+        }
+    }
+    decoded
 }
 
 #[cfg(test)]

@@ -16,9 +16,13 @@ use super::{
 };
 use crate::{
     issue::{callback::ESCAPED, random},
-    login::{LoginOutcome, MAX_NAME_BYTES, password},
+    login::{LoginFault, LoginOutcome, MAX_NAME_BYTES, password},
+    names::UserId,
     secret::Secret,
-    store::record::{Session, User},
+    store::{
+        port::VerifiedPassword,
+        record::{Session, User},
+    },
 };
 
 /// How long a browser is told to wait when the hashing threads have enough to do.
@@ -42,6 +46,18 @@ struct Problem<'a> {
     invalid: bool,
     username: &'a str,
     retry_after: Option<Duration>,
+}
+
+/// What becomes of a login.
+enum Entry {
+    /// The session is open.
+    Open(Page),
+    /// Name or password is wrong, or no longer right.
+    Refused { account: Option<UserId> },
+    /// Nothing was checked.
+    Busy,
+    /// The check failed.
+    Fault(LoginFault),
 }
 
 impl Pages {
@@ -160,18 +176,19 @@ impl Pages {
                 return self.login_form(request, place, Some(problem));
             }
         };
-        match self.services.login.login(username, password).await {
-            LoginOutcome::User(user) => {
+        let outcome = self.let_in(request, place, username, password).await;
+        match outcome.inspect_err(|_| throttle.withdrawn(&attempt, request.now))? {
+            Entry::Open(page) => {
                 throttle.succeeded(&attempt, request.now);
-                self.open_session(request, place, user).await
+                Ok(page)
             }
-            LoginOutcome::Refused { account } => {
+            Entry::Refused { account } => {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
                 self.login_form(request, place, Some(wrong()))
             }
-            LoginOutcome::Busy => {
+            Entry::Busy => {
                 throttle.withdrawn(&attempt, request.now);
                 let text =
                     "Too many people are logging in at the moment. Try again in a few seconds.";
@@ -183,7 +200,7 @@ impl Pages {
                 };
                 self.login_form(request, place, Some(problem))
             }
-            LoginOutcome::Fault(fault) => {
+            Entry::Fault(fault) => {
                 throttle.withdrawn(&attempt, request.now);
                 tracing::error!(
                     error = &fault as &dyn std::error::Error,
@@ -202,17 +219,43 @@ impl Pages {
         }
     }
 
-    /// Opens a session under an id that nobody has seen before, and ends the one the browser had.
+    /// Checks name and password and opens the session.
+    async fn let_in(
+        &self,
+        request: &PageRequest<'_>,
+        place: &Place<'_>,
+        username: &str,
+        password: Secret,
+    ) -> Result<Entry, Refusal> {
+        let mut account = None;
+        // A second time if the user or the hash is another since it was read. The password may still be right: a login
+        // of the same user at the same time may have hashed it anew.
+        for _ in 0..2 {
+            match self.services.login.login(username, password.clone()).await {
+                LoginOutcome::User { user, rehashed } => {
+                    account = Some(user.id.clone());
+                    if let Some(page) = self.open_session(request, place, user, rehashed).await? {
+                        return Ok(Entry::Open(page));
+                    }
+                }
+                LoginOutcome::Refused { account } => return Ok(Entry::Refused { account }),
+                LoginOutcome::Busy => return Ok(Entry::Busy),
+                LoginOutcome::Fault(fault) => return Ok(Entry::Fault(fault)),
+            }
+        }
+        Ok(Entry::Refused { account })
+    }
+
+    /// Opens a session under an id that nobody has seen before, and ends the one the browser had. `None` if the user may
+    /// not log in with this password any more.
     async fn open_session(
         &self,
         request: &PageRequest<'_>,
         place: &Place<'_>,
         user: User,
-    ) -> Result<Page, Refusal> {
+        rehashed: Option<Secret>,
+    ) -> Result<Option<Page>, Refusal> {
         let store = &self.services.store;
-        if let Cookie::One(old) = cookies::read(&request.cookies, self.cookies.session) {
-            store.close_session(&cookies::id_hash(&old)).await?;
-        }
         let id = random::session_id()?;
         let session = Session {
             id_hash: cookies::id_hash(&id),
@@ -220,7 +263,16 @@ impl Pages {
             created_at: request.now,
             expires_at: request.now.after(self.params.session_ttl),
         };
-        store.open_session(session).await?;
+        let verified = VerifiedPassword {
+            hash: user.password_hash,
+            rehashed,
+        };
+        if !store.open_session(session, verified).await? {
+            return Ok(None);
+        }
+        if let Cookie::One(old) = cookies::read(&request.cookies, self.cookies.session) {
+            store.close_session(&cookies::id_hash(&old)).await?;
+        }
         tracing::info!(target: "audit", event = "login_succeeded", user = %user.id, address = %request.peer);
         let mut page = Page::see_other(place.next.to_owned());
         page.set(
@@ -228,7 +280,7 @@ impl Pages {
             self.cookies.set_session(&id, self.params.session_ttl),
         );
         page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
-        Ok(page)
+        Ok(Some(page))
     }
 
     /// Ends the caller's session and leads to `next`.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -175,7 +175,12 @@ impl Site {
 struct FakeLogin {
     store: Arc<MemoryStore>,
     mood: AtomicU8,
+    /// What somebody else does after each check and before the session is opened.
+    meanwhile: Mutex<Option<Meanwhile>>,
+    checks: AtomicU8,
 }
+
+type Meanwhile = Box<dyn Fn(&MemoryStore) + Send>;
 
 impl FakeLogin {
     const BUSY: u8 = 1;
@@ -185,6 +190,8 @@ impl FakeLogin {
         Self {
             store: Arc::clone(store),
             mood: AtomicU8::new(0),
+            meanwhile: Mutex::default(),
+            checks: AtomicU8::new(0),
         }
     }
 }
@@ -202,9 +209,16 @@ impl LoginBackend for FakeLogin {
                 _ => {}
             }
             let user = self.store.user_by_name(name).await.unwrap();
+            self.checks.fetch_add(1, Ordering::SeqCst);
+            if let Some(meanwhile) = &*self.meanwhile.lock().unwrap() {
+                meanwhile(&self.store);
+            }
             match user {
                 Some(user) if user.enabled && password == Secret::from(PASSWORD) => {
-                    LoginOutcome::User(user)
+                    LoginOutcome::User {
+                        user,
+                        rehashed: None,
+                    }
                 }
                 user => LoginOutcome::Refused {
                     account: user.map(|user| user.id),

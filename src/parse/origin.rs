@@ -2,6 +2,8 @@
 //!
 //! What was received only chooses among the configured URLs; it never becomes part of a base string itself.
 
+mod forwarded;
+
 use std::net::IpAddr;
 
 use http::{HeaderName, Version, header, request::Parts};
@@ -9,10 +11,10 @@ use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::{
-    fields::{all, list, single, trim},
+    fields::{all, list, single},
     oauth::{EncodedOrigin, Scheme},
     parse::target::Target,
-    server::caller::Peer,
+    peer::Peer,
 };
 
 /// The fields in which a trusted proxy tells what it received; no standard has them.
@@ -105,6 +107,16 @@ pub enum PrefixMode {
     Restore,
 }
 
+/// The fields in which trusted proxies tell of the caller. Those of the other family are nobody's word: a proxy that
+/// does not know them passes on what a stranger wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForwardedFamily {
+    /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
 /// A host that has been checked (RFC 3986 §3.2.2, without user-info).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Authority<'a> {
@@ -179,6 +191,16 @@ pub struct Received<'a> {
     pub address: Option<IpAddr>,
     /// The peer is a trusted proxy.
     pub trusted: bool,
+    /// The fields that a trusted proxy writes.
+    pub family: ForwardedFamily,
+}
+
+impl Received<'_> {
+    /// Whether fields of that family are a trusted proxy's word.
+    #[must_use]
+    pub fn believes(&self, family: ForwardedFamily) -> bool {
+        self.trusted && self.family == family
+    }
 }
 
 /// The public URLs and who is believed about what was received.
@@ -192,6 +214,8 @@ pub struct Origins {
     pub prefix_mode: PrefixMode,
     /// The networks whose forwarded fields count.
     pub trusted_proxies: Vec<IpNet>,
+    /// The forwarded fields that count.
+    pub family: ForwardedFamily,
 }
 
 impl Origins {
@@ -228,55 +252,69 @@ impl Origins {
             secure: peer.secure,
             address: peer.address,
             trusted: false,
+            family: self.family,
         };
         if peer.address.is_some_and(|address| self.is_trusted(address)) {
             received.trusted = true;
-            self.believe(parts, &mut received)?;
+            match self.family {
+                ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
+                ForwardedFamily::Forwarded => self.believe_forwarded(parts, &mut received)?,
+            }
         }
         Ok(received)
     }
 
-    fn believe<'a>(
+    fn believe_x_forwarded<'a>(
         &self,
         parts: &'a Parts,
         received: &mut Received<'a>,
     ) -> Result<(), OriginError> {
         let headers = &parts.headers;
         let last = |name| all(headers, name).flat_map(list).last();
-        if let Some(host) = last(&X_FORWARDED_HOST) {
-            received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
-        }
-        if let Some(proto) = last(&X_FORWARDED_PROTO) {
-            received.secure = if proto.eq_ignore_ascii_case(b"https") {
-                true
-            } else if proto.eq_ignore_ascii_case(b"http") {
-                false
-            } else {
-                return Err(OriginError::Forwarded);
-            };
-        }
+        set_host(received, last(&X_FORWARDED_HOST))?;
+        set_proto(received, last(&X_FORWARDED_PROTO))?;
         // From the right: each trusted proxy vouches for the address it wrote down.
-        let mut hops: Vec<&[u8]> = Vec::new();
-        if headers.contains_key(&X_FORWARDED_FOR) {
-            hops.extend(all(headers, &X_FORWARDED_FOR).flat_map(list));
-        } else {
-            // An element that names nobody is a hop all the same: what stands to its left is no trusted proxy's word.
-            hops.extend(
-                all(headers, &header::FORWARDED)
-                    .flat_map(list)
-                    .map(|element| forwarded_for(element).unwrap_or_default()),
-            );
-        }
+        let hops: Vec<&[u8]> = all(headers, &X_FORWARDED_FOR).flat_map(list).collect();
         for hop in hops.into_iter().rev() {
-            let Some(address) = parse_address(hop) else {
-                break;
-            };
-            received.address = Some(address);
-            if !self.is_trusted(address) {
+            if !self.goes_on_from(hop, received) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Reads `Forwarded` from the right. The peer wrote the last element, and each element is a trusted proxy's word as
+    /// long as all those to its right name trusted proxies; what stands further to the left is never looked at.
+    fn believe_forwarded<'a>(
+        &self,
+        parts: &'a Parts,
+        received: &mut Received<'a>,
+    ) -> Result<(), OriginError> {
+        let (mut host, mut proto) = (None, None);
+        let lines: Vec<&[u8]> = all(&parts.headers, &header::FORWARDED).collect();
+        'lines: for line in lines.into_iter().rev() {
+            let elements = forwarded::elements(line).ok_or(OriginError::Forwarded)?;
+            for element in elements.into_iter().rev() {
+                host = host.or(element.host);
+                proto = proto.or(element.proto);
+                // An element that names nobody is a hop all the same.
+                if !self.goes_on_from(element.node.unwrap_or_default(), received) {
+                    break 'lines;
+                }
+            }
+        }
+        set_host(received, host)?;
+        set_proto(received, proto)
+    }
+
+    /// Takes the address that a trusted proxy wrote down; whether it is a trusted proxy's itself, so that the one to the
+    /// left counts as well.
+    fn goes_on_from(&self, hop: &[u8], received: &mut Received<'_>) -> bool {
+        let Some(address) = parse_address(hop) else {
+            return false;
+        };
+        received.address = Some(address);
+        self.is_trusted(address)
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
@@ -317,23 +355,21 @@ fn same_authority(one: Authority<'_>, other: Authority<'_>, secure: bool) -> boo
     one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
 }
 
-/// The `for` parameter of one element of `Forwarded` (RFC 7239 §5.2).
-fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
-    element
-        .split(|&byte| byte == b';')
-        .map(trim)
-        .find_map(|pair| {
-            let (name, value) = pair.split_at_checked(4)?;
-            if !name.eq_ignore_ascii_case(b"for=") {
-                return None;
-            }
-            Some(
-                value
-                    .strip_prefix(b"\"")
-                    .and_then(|value| value.strip_suffix(b"\""))
-                    .unwrap_or(value),
-            )
-        })
+fn set_host<'a>(received: &mut Received<'a>, host: Option<&'a [u8]>) -> Result<(), OriginError> {
+    if let Some(host) = host {
+        received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
+    }
+    Ok(())
+}
+
+fn set_proto(received: &mut Received<'_>, proto: Option<&[u8]>) -> Result<(), OriginError> {
+    received.secure = match proto {
+        None => received.secure,
+        Some(proto) if proto.eq_ignore_ascii_case(b"https") => true,
+        Some(proto) if proto.eq_ignore_ascii_case(b"http") => false,
+        Some(_) => return Err(OriginError::Forwarded),
+    };
+    Ok(())
 }
 
 /// An address as proxies write it: alone, an IPv4 one with a port, or an IPv6 one in brackets, with a port or without

@@ -14,11 +14,14 @@ use super::{origin::PublicUrl, target::Target};
 use crate::{
     fields::{all, list, single},
     oauth::{
-        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, is_form_content_type,
-        is_oauth_scheme,
+        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, has_more_fields,
+        is_form_content_type, is_oauth_scheme,
     },
     refusal::{Failure, Refusal},
-    server::held::HeldBody,
+    server::{
+        caller::Limits,
+        held::{HeldBody, Reservation},
+    },
 };
 
 /// A request whose parameters are in shape; nothing about it is proved.
@@ -59,11 +62,17 @@ impl Collected {
     /// Collects the parameters of header and query; those of a form follow with [`Collected::hold_form`].
     ///
     /// # Errors
-    /// Two Authorization lines: either could be the one that counts.
-    pub fn of(headers: &HeaderMap, target: &Target<'_>) -> Result<Self, Refusal> {
+    /// Two Authorization lines (either could be the one that counts), and [`Refusal::Busy`] where `memory` has no room left
+    /// for the parameters.
+    pub fn of(
+        headers: &HeaderMap,
+        target: &Target<'_>,
+        memory: Reservation,
+        limits: &Limits,
+    ) -> Result<Self, Refusal> {
         let authorization = single(headers, &header::AUTHORIZATION)
             .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
-        let mut parameters = Pooled::take();
+        let mut parameters = Pooled::take(memory);
         let mut signed = false;
         // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
         if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
@@ -73,6 +82,8 @@ impl Collected {
         if let Some(query) = target.query.filter(|query| !query.is_empty()) {
             let _ = parameters.read_query(query);
         }
+        // They are held while the body is waited for.
+        parameters.count(0, limits.form_memory)?;
         Ok(Self {
             signed: signed || parameters.has_protocol_parameter(),
             parameters,
@@ -82,11 +93,19 @@ impl Collected {
     }
 
     /// Collects the parameters of a form.
-    pub fn hold_form(&mut self, body: HeldBody) {
+    ///
+    /// # Errors
+    /// [`Refusal::BodyTooLarge`] past `form_fields`, and [`Refusal::Busy`] where there is no memory left for the parameters.
+    pub fn hold_form(&mut self, body: HeldBody, limits: &Limits) -> Result<(), Refusal> {
+        if has_more_fields(&body, limits.form_fields) {
+            return Err(Refusal::BodyTooLarge);
+        }
         let _ = self.parameters.read_body(&body);
+        self.parameters.count(body.len(), limits.form_memory)?;
         self.signed |= self.parameters.has_protocol_parameter();
         self.form = true;
         self.held = Some(body);
+        Ok(())
     }
 
     /// Whether the body has to be read before the call can be verified: the parameters have a hash of it.
@@ -145,13 +164,35 @@ thread_local! {
 /// So many are kept for each worker.
 const MAX_KEPT: usize = 256;
 
-/// [`Parameters`] that return to their worker when dropped, so that their memory is used again.
+/// [`Parameters`] that return to their worker when dropped, so that their memory is used again. What they take beyond
+/// that is counted as memory of forms.
 #[derive(Debug)]
-pub struct Pooled(Option<Box<Parameters>>);
+pub struct Pooled {
+    parameters: Option<Box<Parameters>>,
+    reservation: Reservation,
+}
 
 impl Pooled {
-    fn take() -> Self {
-        Self(Some(FREE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+    fn take(reservation: Reservation) -> Self {
+        let free = FREE.with_borrow_mut(Vec::pop);
+        Self {
+            parameters: Some(free.unwrap_or_default()),
+            reservation,
+        }
+    }
+
+    /// Counts what the parameters take, `beside` a body of so many bytes, as part of `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::BodyTooLarge`] if one caller may never have so much, [`Refusal::Busy`] if too much is taken now.
+    fn count(&mut self, beside: usize, limit: usize) -> Result<(), Refusal> {
+        let bytes = self.extra_bytes();
+        match self.reservation.resize(bytes, limit) {
+            Err(Refusal::Busy) if !Reservation::fits(bytes + beside, limit) => {
+                Err(Refusal::BodyTooLarge)
+            }
+            counted => counted,
+        }
     }
 }
 
@@ -162,20 +203,20 @@ impl Deref for Pooled {
 
     #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
     fn deref(&self) -> &Parameters {
-        self.0.as_deref().expect(LENT)
+        self.parameters.as_deref().expect(LENT)
     }
 }
 
 impl DerefMut for Pooled {
     #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
     fn deref_mut(&mut self) -> &mut Parameters {
-        self.0.as_deref_mut().expect(LENT)
+        self.parameters.as_deref_mut().expect(LENT)
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        if let Some(mut parameters) = self.0.take() {
+        if let Some(mut parameters) = self.parameters.take() {
             parameters.clear();
             let _ = FREE.try_with(|free| {
                 let mut free = free.borrow_mut();

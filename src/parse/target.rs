@@ -71,34 +71,100 @@ fn is_http(scheme: &Scheme) -> bool {
     *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS
 }
 
-/// Whether an API could read `path` as one above where it begins, however it writes dots and slashes: by escapes, with
-/// `\` for a slash, with parameters behind `;`, with several slashes taken for one.
+/// Whether an API could read `path` as one above where it begins.
+///
+/// Only a `/` as it stands separates for certain. A `\`, and a separator behind an escape, may separate or be a byte like
+/// others, each by itself, since a request may pass several readers. Escapes may be decoded more than once, and overlong
+/// UTF-8 with them; what follows `;`, NUL, `?` or `#` may be dropped, white space and control bytes ignored, and several
+/// slashes taken for one.
 #[must_use]
 pub fn climbs(path: &[u8]) -> bool {
     // Nearly every path is done with here.
     if memchr::memmem::find(path, b"..").is_none() && !path.contains(&b'%') {
         return false;
     }
-    let Ok(decoded) = percent::decode(path) else {
+    if percent::decode(path).is_err() {
         // Nobody knows what the API makes of it.
         return true;
-    };
-    let mut depth = 0_usize;
-    for segment in decoded.split(|&byte| matches!(byte, b'/' | b'\\')) {
-        match segment.split(|&byte| byte == b';').next() {
-            None | Some(b"" | b".") => {}
-            Some(b"..") => match depth.checked_sub(1) {
-                Some(above) => depth = above,
-                None => return true,
-            },
-            Some(_) => depth += 1,
+    }
+    // How far below the beginning the path is, by the reading that leads it least far.
+    let mut depth = 0_i32;
+    for segment in path.split(|&byte| byte == b'/') {
+        // The same where the last separator was none.
+        let mut joined = i32::MAX;
+        let decoded = decode_all(segment);
+        for piece in decoded.split(|&byte| matches!(byte, b'/' | b'\\')) {
+            let (whole, cut) = steps(piece);
+            let before = depth;
+            depth = (before + whole).min(joined);
+            joined = joined.min(before + cut);
+            if depth < 0 {
+                return true;
+            }
         }
     }
     false
 }
 
+/// How far down a piece between two separators leads, -1 being up: by itself, and where more is joined to it.
+fn steps(piece: &[u8]) -> (i32, i32) {
+    let (mut dots, mut named, mut cut) = (0_u32, false, 1);
+    let steps = |dots, named| match dots {
+        _ if named => 1,
+        2 => -1,
+        // Some file systems ignore dots at the end, so that `...` may be nothing too.
+        _ => 0,
+    };
+    for byte in piece {
+        if matches!(byte, b';' | b'\0' | b'?' | b'#') {
+            cut = cut.min(steps(dots, named));
+        }
+        match byte {
+            b'.' => dots += 1,
+            ..=b' ' | 0x7f => {}
+            _ => named = true,
+        }
+    }
+    (cut.min(steps(dots, named)), cut)
+}
+
+/// Decodes until nothing is left to decode, and overlong UTF-8 of ASCII (RFC 3629 §3) like an escape.
+fn decode_all(segment: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| {
+        let value = char::from(byte).to_digit(16)?;
+        u8::try_from(value).ok()
+    };
+    let mut decoded = Vec::with_capacity(segment.len());
+    for &byte in segment {
+        decoded.push(byte);
+        // What an escape stands for may complete another one.
+        loop {
+            let (length, byte) = match decoded[..] {
+                [.., b'%', high, low] => match (digit(high), digit(low)) {
+                    (Some(high), Some(low)) => (3, high << 4 | low),
+                    _ => break,
+                },
+                [.., 0xf0, 0x80, high @ 0x80..=0x81, low @ 0x80..=0xbf] => (4, overlong(high, low)),
+                [.., 0xe0, high @ 0x80..=0x81, low @ 0x80..=0xbf] => (3, overlong(high, low)),
+                [.., high @ 0xc0..=0xc1, low @ 0x80..=0xbf] => (2, overlong(high, low)),
+                _ => break,
+            };
+            decoded.truncate(decoded.len() - length);
+            decoded.push(byte);
+        }
+    }
+    decoded
+}
+
+/// The seven bits of an overlong sequence's last two bytes.
+const fn overlong(high: u8, low: u8) -> u8 {
+    (high & 1) << 6 | low & 0x3f
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), TargetError> {
@@ -119,7 +185,11 @@ mod tests {
             ("HTTPS://Host:1?x", Some("Host:1"), "/", Some("x")),
             ("http://h", Some("h"), "/", None),
         ] {
-            let split = (absolute.map(str::to_owned), path.to_owned(), query.map(str::to_owned));
+            let split = (
+                absolute.map(str::to_owned),
+                path.to_owned(),
+                query.map(str::to_owned),
+            );
             assert_eq!(parse(target), Ok(split), "{target}");
         }
     }
@@ -139,6 +209,36 @@ mod tests {
             "/a/..\\..\\x",
             "/..;a=b/x",
             "/%zz",
+            // What may be no separator leads down once at most, or not at all.
+            "/a\\b/../../x",
+            "/a%5cb/../../x",
+            "/a%2fb/../../x",
+            "/a%2fb%2f..%2f..",
+            "/a%252fb/../../x",
+            "/\\/../x",
+            "/;a/../x",
+            "/.;a/../x",
+            "/;%2fa/../x",
+            "/..;%2fa",
+            "/..;%2fa/b",
+            "/a/..%2f../x",
+            "/%252e%252e/x",
+            "/%25252e%25252E/x",
+            "/..%252fx",
+            "/%c0%ae%c0%ae/x",
+            "/%e0%80%ae%f0%80%80%ae/x",
+            "/..%c0%afx",
+            "/a%c1%9cb/../../x",
+            "/..%00/x",
+            "/.%00./x",
+            "/%00/../x",
+            "/..%20/x",
+            "/%20../x",
+            "/.%09./x",
+            "/%20/../x",
+            "/..%3fx",
+            "/..%23x",
+            "/.../../x",
         ] {
             assert!(climbs(path.as_bytes()), "{path}");
         }
@@ -153,9 +253,118 @@ mod tests {
             "/a..b/c",
             "/%41",
             "/a%2fb",
+            "/a%2f..",
+            "/a/b%2f../..",
+            "/a\\..",
+            "/a;b/..",
+            "/a%00/..",
+            "/a/..;/b",
+            "/a/%252e%252e",
+            "/caf%e9/..",
+            "/%C0/..",
+            "/a%20b/..",
         ] {
             assert!(!climbs(path.as_bytes()), "{path}");
         }
+    }
+
+    const PARTS: &[&str] = &[
+        "/",
+        "/",
+        "/",
+        "..",
+        "..",
+        ".",
+        "a",
+        "\\",
+        "%2f",
+        "%5C",
+        "%2e",
+        ";",
+        "%3b",
+        "%25",
+        "2e",
+        "%252f",
+        "%00",
+        "%20",
+        "%3f",
+        "%c0%ae",
+        "%e0%80%af",
+        "%f0%80%81%9c",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+        #[test]
+        fn a_path_climbs_if_some_reading_of_it_does(
+            parts in prop::collection::vec(prop::sample::select(PARTS), 0..10),
+        ) {
+            let path = format!("/{}", parts.concat());
+            let above = (0..6).any(|passes| {
+                let segments = path.split('/').map(|segment| {
+                    (0..passes).fold(segment.as_bytes().to_vec(), |bytes, _| decode_once(&bytes))
+                });
+                some_reading_is_above(&segments.collect::<Vec<_>>(), 0)
+            });
+            prop_assert_eq!(climbs(path.as_bytes()), above, "{}", path);
+        }
+    }
+
+    /// One reader's decoding.
+    fn decode_once(bytes: &[u8]) -> Vec<u8> {
+        let text: String = bytes.iter().copied().map(char::from).collect();
+        let mut decoded = Vec::new();
+        let mut rest = text.as_str();
+        while let Some(first) = rest.chars().next() {
+            let escape = rest.get(1..3).filter(|_| first == '%');
+            let byte = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            rest = &rest[if byte.is_some() { 3 } else { first.len_utf8() }..];
+            decoded.push(byte.unwrap_or(first as u8));
+        }
+        for (overlong, byte) in [
+            (&b"\xc0\xae"[..], b'.'),
+            (b"\xe0\x80\xaf", b'/'),
+            (b"\xf0\x80\x81\x9c", b'\\'),
+        ] {
+            while let Some(at) = memchr::memmem::find(&decoded, overlong) {
+                decoded.splice(at..at + overlong.len(), [byte]);
+            }
+        }
+        decoded
+    }
+
+    /// Whether the segments lead above, from this depth on, with each separator within them taken as one or not.
+    fn some_reading_is_above(segments: &[Vec<u8>], depth: i32) -> bool {
+        let Some((segment, rest)) = segments.split_first() else {
+            return false;
+        };
+        let separators = (0..segment.len()).filter(|&at| b"/\\".contains(&segment[at]));
+        let ends = separators.chain([segment.len()]);
+        ends.into_iter().any(|end| {
+            let mut rest = rest.to_vec();
+            if let Some(tail) = segment.get(end + 1..) {
+                rest.insert(0, tail.to_vec());
+            }
+            names(&segment[..end]).iter().any(|name| {
+                let depth = match name.as_slice() {
+                    b".." => depth - 1,
+                    name if name.iter().all(|&byte| byte == b'.') => depth,
+                    _ => depth + 1,
+                };
+                depth < 0 || some_reading_is_above(&rest, depth)
+            })
+        })
+    }
+
+    /// What a name may be read as: up to a byte that ends it or whole, its white space and control bytes ignored.
+    fn names(name: &[u8]) -> Vec<Vec<u8>> {
+        let ends = (0..name.len()).filter(|&at| b";\0?#".contains(&name[at]));
+        ends.chain([name.len()])
+            .map(|end| {
+                let kept = name[..end].iter().copied();
+                kept.filter(|&byte| byte > b' ' && byte != 0x7f).collect()
+            })
+            .collect()
     }
 
     #[test]

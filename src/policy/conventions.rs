@@ -3,7 +3,11 @@
 //! The description numbers nine rules. Rule 2 (the method is the action), the `Accept` half of rule 7 and rule 9
 //! (plural collections) are the API's to keep; rule 8's shape follows from rules 1 and 3.
 
-/// Tells the first rule that `path` breaks.
+use std::borrow::Cow;
+
+use crate::oauth::percent;
+
+/// Tells the first rule that `path` breaks, its escapes decoded.
 #[must_use]
 pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
     let inner = path.strip_prefix(b"/").unwrap_or(path);
@@ -17,21 +21,20 @@ pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
         if segment.is_empty() {
             return Some("rule 3: a slash separates hierarchy levels, and none is empty");
         }
-        if VERBS.iter().any(|verb| verb.as_bytes() == segment) {
+        let segment = percent::decode(segment).unwrap_or(Cow::Borrowed(segment));
+        if VERBS.iter().any(|verb| verb.as_bytes() == &*segment) {
             return Some("rule 1: a path names a resource with nouns, it has no verbs");
         }
         if segment.contains(&b'_') {
             return Some("rule 5: an underscore is not used in paths");
         }
-        if has_upper_case(segment) {
+        if segment.iter().any(u8::is_ascii_uppercase) {
             return Some("rule 6: paths are lowercase");
         }
     }
-    let last = inner
-        .rsplit(|&byte| byte == b'/')
-        .next()
-        .unwrap_or_default();
-    if has_extension(last) {
+    let last = inner.rsplit(|&byte| byte == b'/').next();
+    let last = last.unwrap_or_default();
+    if has_extension(&percent::decode(last).unwrap_or(Cow::Borrowed(last))) {
         return Some("rule 7: a path has no file extension");
     }
     None
@@ -42,20 +45,6 @@ const VERBS: [&str; 14] = [
     "add", "create", "delete", "destroy", "edit", "fetch", "get", "insert", "modify", "patch",
     "put", "remove", "save", "update",
 ];
-
-/// An upper-case letter outside a percent escape.
-fn has_upper_case(segment: &[u8]) -> bool {
-    let mut bytes = segment.iter();
-    while let Some(byte) = bytes.next() {
-        if *byte == b'%' {
-            bytes.next();
-            bytes.next();
-        } else if byte.is_ascii_uppercase() {
-            return true;
-        }
-    }
-    false
-}
 
 /// A dot followed by one to five letters or digits, the first a letter, behind something: `.json`, but not `v1.2`.
 fn has_extension(segment: &[u8]) -> bool {
@@ -82,6 +71,11 @@ mod tests {
             ("/versions/v1.2", None),
             ("/members/1/blog-posts", None),
             ("/members/delete/1", Some("rule 1")),
+            ("/members/d%65lete/1", Some("rule 1")),
+            ("/blog%5Fposts", Some("rule 5")),
+            ("/%4Dembers", Some("rule 6")),
+            ("/members/1%2Ejson", Some("rule 7")),
+            ("/members/%zz", None),
             ("/members//1", Some("rule 3")),
             ("/members/", Some("rule 4")),
             ("/blog_posts", Some("rule 5")),

@@ -1,8 +1,7 @@
 //! The protected operations, and which one a request means.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
-use matchit::Router;
 use thiserror::Error;
 
 use crate::{names::Permission, refusal::Refusal};
@@ -45,6 +44,12 @@ impl Access {
     /// Nobody.
     pub const NOBODY: Self = Self(0);
 
+    /// The kinds in either.
+    #[must_use]
+    const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// These kinds.
     #[must_use]
     pub fn of(kinds: &[Kind]) -> Self {
@@ -77,8 +82,7 @@ pub struct Operation {
 
 impl Operation {
     fn has_method(&self, method: &[u8]) -> bool {
-        let same =
-            |known: &String| known.as_bytes() == method || (method == b"HEAD" && known == "GET");
+        let same = |known: &String| known.as_bytes() == method;
         self.methods.is_empty() || self.methods.iter().any(same)
     }
 }
@@ -89,16 +93,78 @@ impl Operation {
 pub struct OperationError {
     /// The pattern at fault.
     pub path: String,
-    reason: String,
+    reason: &'static str,
 }
 
 /// All operations.
 #[derive(Debug)]
 pub struct Operations {
-    router: Router<Vec<Operation>>,
+    root: Node,
     any: bool,
     unlisted: Access,
     hide: bool,
+}
+
+/// The patterns that go on from one place between two segments.
+#[derive(Debug, Default)]
+struct Node {
+    /// By a literal, decoded.
+    literals: HashMap<Vec<u8>, Node>,
+    /// By a parameter.
+    parameter: Option<Box<Node>>,
+    /// Those that end in `{*rest}` here.
+    rest: Vec<Operation>,
+    /// Those that end here.
+    end: Vec<Operation>,
+}
+
+impl Node {
+    fn insert(&mut self, operation: Operation) -> Result<(), OperationError> {
+        let mut node = self;
+        for segment in operation.path.split('/').skip(1) {
+            let name = segment
+                .strip_prefix('{')
+                .and_then(|rest| rest.strip_suffix('}'));
+            node = match name {
+                Some(name) if name.starts_with('*') => {
+                    node.rest.push(operation);
+                    return Ok(());
+                }
+                Some(_) => node.parameter.get_or_insert_default(),
+                None => {
+                    let literal = decode(segment.as_bytes()).map_err(|reason| OperationError {
+                        path: operation.path.clone(),
+                        reason,
+                    })?;
+                    node.literals.entry(literal.into_owned()).or_default()
+                }
+            };
+        }
+        node.end.push(operation);
+        Ok(())
+    }
+
+    /// The operations of the most specific pattern: at each segment a literal comes before a parameter, and that before
+    /// all that is left. A node is visited once at most.
+    fn find(&self, path: Option<&[u8]>) -> Option<&[Operation]> {
+        let some = |operations: &'_ [Operation]| !operations.is_empty();
+        let Some(path) = path else {
+            return Some(self.end.as_slice()).filter(|end| some(end));
+        };
+        let (segment, path) = match memchr::memchr(b'/', path) {
+            Some(end) => (&path[..end], Some(&path[end + 1..])),
+            None => (path, None),
+        };
+        let literal = self.literals.get(segment);
+        let found = literal.and_then(|node| node.find(path));
+        // The root's one segment is empty, and no parameter's value is.
+        if found.is_some() || segment.is_empty() {
+            return found;
+        }
+        let parameter = self.parameter.as_deref();
+        let found = parameter.and_then(|node| node.find(path));
+        found.or_else(|| Some(self.rest.as_slice()).filter(|rest| some(rest)))
+    }
 }
 
 /// What a request means.
@@ -110,47 +176,41 @@ pub enum Found<'a> {
     OtherMethod {
         /// The value of `Allow`.
         allow: String,
-        /// Whether a caller without credentials may use one of the listed methods.
-        anonymous: bool,
+        /// The kinds of caller that may use one of the listed methods.
+        access: Access,
     },
     /// No listed path.
     Unlisted(Access),
+}
+
+impl Found<'_> {
+    /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
+    #[must_use]
+    pub const fn access(&self) -> Access {
+        match self {
+            Self::Operation(operation) => operation.access,
+            Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
+        }
+    }
 }
 
 impl Operations {
     /// Prepares the operations for matching.
     ///
     /// # Errors
-    /// A pattern that is malformed, or cannot be told from another one.
+    /// A pattern that no path can match.
     pub fn new(
         operations: Vec<Operation>,
         unlisted: Access,
         hide: bool,
     ) -> Result<Self, OperationError> {
         let any = !operations.is_empty();
-        let mut by_shape: Vec<(String, Vec<Operation>)> = Vec::new();
+        let mut root = Node::default();
         for operation in operations {
-            let shape = shape(&operation.path);
-            match by_shape.iter_mut().find(|(known, _)| *known == shape) {
-                Some((_, group)) => group.push(operation),
-                None => by_shape.push((shape, vec![operation])),
-            }
-        }
-        let mut router = Router::new();
-        for (shape, group) in by_shape {
-            let path = group
-                .first()
-                .map(|operation| operation.path.clone())
-                .unwrap_or_default();
-            router
-                .insert(shape, group)
-                .map_err(|error| OperationError {
-                    path,
-                    reason: error.to_string(),
-                })?;
+            root.insert(operation)?;
         }
         Ok(Self {
-            router,
+            root,
             any,
             unlisted,
             hide,
@@ -163,7 +223,8 @@ impl Operations {
         Refusal::NotPermitted { hide: self.hide }
     }
 
-    /// Finds what a request means. Patterns see the path with percent-encoded unreserved characters decoded.
+    /// Finds what a request means. Patterns and paths are compared with every escape decoded, since an API decodes before
+    /// it chooses what to do: an operation cannot be hidden behind another spelling of its path.
     ///
     /// # Errors
     /// Where operations exist, a path that the API could read as another one.
@@ -172,11 +233,13 @@ impl Operations {
             return Ok(Found::Unlisted(self.unlisted));
         }
         let path = matchable(path).map_err(|reason| Refusal::Malformed(reason.into()))?;
-        let Ok(matched) = self.router.at(&path) else {
+        let Some(group) = self.root.find(path.strip_prefix(b"/")) else {
             return Ok(Found::Unlisted(self.unlisted));
         };
-        let group = matched.value;
-        if let Some(operation) = group.iter().find(|operation| operation.has_method(method)) {
+        let with = |method: &[u8]| group.iter().find(|operation| operation.has_method(method));
+        // Where HEAD is listed by itself, what is listed for GET is not for it.
+        let covering = || with(b"GET").filter(|_| method == b"HEAD");
+        if let Some(operation) = with(method).or_else(covering) {
             return Ok(Found::Operation(operation));
         }
         let mut methods: Vec<&str> = group
@@ -191,36 +254,16 @@ impl Operations {
         methods.dedup();
         Ok(Found::OtherMethod {
             allow: methods.join(", "),
-            anonymous: group
-                .iter()
-                .any(|operation| operation.access.admits(Kind::Anonymous)),
+            access: group.iter().fold(Access::NOBODY, |kinds, operation| {
+                kinds.or(operation.access)
+            }),
         })
     }
 }
 
-/// The pattern with its parameters' names taken out, so that `/a/{x}` and `/a/{y}` are one.
-fn shape(pattern: &str) -> String {
-    let segments = pattern.split('/').enumerate().map(|(index, segment)| {
-        match segment
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'))
-        {
-            Some(name) if name.starts_with('*') => format!("{{*p{index}}}"),
-            Some(_) => format!("{{p{index}}}"),
-            None => segment.to_owned(),
-        }
-    });
-    segments.collect::<Vec<_>>().join("/")
-}
-
 /// The path as patterns see it.
-fn matchable(path: &[u8]) -> Result<Cow<'_, str>, &'static str> {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
-    let decoded: Cow<'_, [u8]> = if path.iter().copied().all(plain) {
-        Cow::Borrowed(path)
-    } else {
-        Cow::Owned(decode_unreserved(path)?)
-    };
+fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    let decoded = decode(path)?;
     // The root is the one path with an empty segment.
     if decoded.len() > 1 {
         for segment in decoded.split(|&byte| byte == b'/').skip(1) {
@@ -231,17 +274,15 @@ fn matchable(path: &[u8]) -> Result<Cow<'_, str>, &'static str> {
             }
         }
     }
-    match decoded {
-        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed),
-        Cow::Owned(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Cow::Owned(text)),
-            Err(error) => Err(error.utf8_error()),
-        },
-    }
-    .map_err(|_| "the path is not ASCII")
+    Ok(decoded)
 }
 
-fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+/// Decodes every escape once, and refuses what a second reader could decode again or split elsewhere.
+fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
+    if path.iter().copied().all(plain) {
+        return Ok(Cow::Borrowed(path));
+    }
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     while let [byte, tail @ ..] = rest {
@@ -260,15 +301,7 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, &'static str> {
                         return Err("the path has an encoded / \\ ; or %");
                     }
                     0..=0x1f | 0x7f => return Err("the path has an encoded control byte"),
-                    plain if plain.is_ascii_alphanumeric() || b"-._~".contains(&plain) => {
-                        decoded.push(plain);
-                    }
-                    _ => {
-                        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                        decoded.push(b'%');
-                        decoded.push(DIGITS[usize::from(high)]);
-                        decoded.push(DIGITS[usize::from(low)]);
-                    }
+                    byte => decoded.push(byte),
                 }
             }
             b';' | b'\\' => return Err("the path has a ; or \\"),
@@ -276,7 +309,7 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, &'static str> {
             _ => return Err("the path has a control byte"),
         }
     }
-    Ok(decoded)
+    Ok(Cow::Owned(decoded))
 }
 
 const fn hex(digit: u8) -> Option<u8> {
@@ -290,6 +323,10 @@ const fn hex(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn operation(path: &str, methods: &[&str]) -> Operation {
@@ -311,12 +348,23 @@ mod tests {
             operation("/members/{id}/photos", &["GET", "POST"]),
             operation("/files/{*rest}", &["GET"]),
             operation("/", &["GET"]),
+            operation("/items:purge", &["POST"]),
+            operation("/{kind}", &["POST"]),
+            operation("/members/%40all", &["GET"]),
+            operation("/members/%7Bid%7D", &["GET"]),
+            operation("/members/a%20b", &["GET"]),
+            operation("/members/%C3%A9", &["GET"]),
+            operation("/both", &["GET"]),
+            operation("/both", &["HEAD", "POST"]),
         ];
         Operations::new(list, Access::NOBODY, true).expect("good patterns")
     }
 
     fn found(path: &str, method: &str) -> String {
         match operations().find(path.as_bytes(), method.as_bytes()) {
+            Ok(Found::Operation(operation)) if operation.path == "/both" => {
+                format!("/both {}", operation.methods[0])
+            }
             Ok(Found::Operation(operation)) => operation.path.clone(),
             Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
             Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
@@ -335,15 +383,112 @@ mod tests {
             ("/members/me", "GET", "/members/me"),
             ("/members/me", "DELETE", "405 GET, HEAD"),
             ("/members/%6De", "GET", "/members/me"),
+            ("/members/@all", "GET", "/members/%40all"),
+            ("/members/%40all", "GET", "/members/%40all"),
+            ("/members/%40%61ll", "HEAD", "/members/%40all"),
+            ("/items%3Apurge", "POST", "/items:purge"),
+            ("/items%3apurge", "POST", "/items:purge"),
+            ("/items%3apurge", "GET", "405 POST"),
+            ("/items%21purge", "POST", "/{kind}"),
+            ("/members/%7bid%7D", "GET", "/members/%7Bid%7D"),
+            ("/members/{id}", "GET", "/members/%7Bid%7D"),
+            ("/members/{id}/photos", "GET", "/members/{id}/photos"),
+            ("/members/a%20b", "GET", "/members/a%20b"),
+            ("/members/a+b", "GET", "/members/{id}"),
+            ("/members/%c3%a9", "GET", "/members/%C3%A9"),
+            ("/members/%c3%a8", "GET", "/members/{id}"),
+            ("/members/%e9", "GET", "/members/{id}"),
+            ("/both", "HEAD", "/both HEAD"),
+            ("/both", "GET", "/both GET"),
             ("/members/1/photos", "POST", "/members/{id}/photos"),
             ("/members/%c3%a9/photos", "GET", "/members/{id}/photos"),
             ("/files/a/b", "GET", "/files/{*rest}"),
-            ("/members", "GET", "unlisted"),
+            ("/members", "GET", "405 POST"),
+            ("/none/at/all", "GET", "unlisted"),
             ("/members/1/", "GET", "400"),
             ("/Members/1", "GET", "unlisted"),
             ("/members/1", "get", "405 DELETE, GET, HEAD"),
         ] {
             assert_eq!(found(path, method), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_may_stand_beside_all_that_is_left() {
+        let list = [
+            "/{*all}",
+            "/{kind}/{id}",
+            "/files/{*rest}",
+            "/files/{id}/meta",
+        ];
+        let list = list.map(|path| operation(path, &[])).to_vec();
+        let operations = Operations::new(list, Access::NOBODY, true).expect("good patterns");
+        for (path, expected) in [
+            ("/", None),
+            ("/a", Some("/{*all}")),
+            ("/a/b", Some("/{kind}/{id}")),
+            ("/a/b/c", Some("/{*all}")),
+            ("/files", Some("/{*all}")),
+            ("/files/1", Some("/files/{*rest}")),
+            ("/files/1/meta", Some("/files/{id}/meta")),
+            ("/files/1/meta/x", Some("/files/{*rest}")),
+        ] {
+            let found = match operations
+                .find(path.as_bytes(), b"GET")
+                .expect("a good path")
+            {
+                Found::Operation(operation) => Some(operation.path.as_str()),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    /// How specific each segment of a pattern is where it matches a path; `None` if it does not.
+    fn match_slowly(pattern: &str, path: &str) -> Option<Vec<u8>> {
+        let mut segments = path.split('/');
+        let mut specific = Vec::new();
+        for part in pattern.split('/') {
+            let segment = segments.next()?;
+            specific.push(match part.as_bytes() {
+                [b'{', b'*', ..] => {
+                    specific.push(0);
+                    return Some(specific);
+                }
+                [b'{', ..] => 1,
+                literal if percent(literal) == percent(segment.as_bytes()) => 2,
+                _ => return None,
+            });
+        }
+        segments.next().is_none().then_some(specific)
+    }
+
+    fn percent(bytes: &[u8]) -> Cow<'_, [u8]> {
+        crate::oauth::percent::decode(bytes).expect("good escapes")
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_slow_search_finds(
+            patterns in prop::collection::btree_set("(/(a|%40|@a|ab|\\{x\\})){1,3}(/\\{\\*r\\})?", 1..8),
+            paths in prop::collection::vec("(/(a|%61|@|%40|@a|%40%61|ab|b)){1,4}", 8),
+        ) {
+            let mut known = BTreeSet::new();
+            let decoded = |pattern: &str| percent(pattern.as_bytes()).into_owned();
+            let patterns: Vec<&String> =
+                patterns.iter().filter(|pattern| known.insert(decoded(pattern))).collect();
+            let list = patterns.iter().map(|pattern| operation(pattern, &[])).collect();
+            let operations = Operations::new(list, Access::NOBODY, true).expect("good patterns");
+            for path in &paths {
+                let matching = |pattern: &&&String| match_slowly(pattern, path);
+                let best = patterns.iter().max_by_key(matching);
+                let best = best.filter(|pattern| matching(pattern).is_some()).map(|best| best.as_str());
+                let found = match operations.find(path.as_bytes(), b"GET").expect("a good path") {
+                    Found::Operation(operation) => Some(operation.path.as_str()),
+                    _ => None,
+                };
+                prop_assert_eq!(found, best, "{} in {:?}", path, patterns);
+            }
         }
     }
 

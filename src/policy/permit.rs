@@ -28,7 +28,7 @@ impl Permit {
     ///
     /// # Errors
     /// [`Refusal::NotPermitted`], [`Refusal::MethodNotAllowed`], or [`Refusal::TokenUnknown`] for a call without a
-    /// token where `application` is not admitted.
+    /// token wherever `application` is not admitted, listed or not: what is there is nothing to tell it.
     pub fn for_signed(
         verified: Verified,
         operations: &Operations,
@@ -39,31 +39,24 @@ impl Permit {
             Signer::Consumer(consumer) => Bearer::Application(consumer),
         };
         let kind = bearer.kind();
+        if kind == Kind::Application && !found.access().admits(kind) {
+            return Err(Refusal::TokenUnknown);
+        }
         match found {
             Found::OtherMethod { allow, .. } => {
                 return Err(Refusal::MethodNotAllowed {
                     allow: allow.clone(),
                 });
             }
-            Found::Unlisted(access) if access.admits(kind) => {}
-            Found::Operation(operation) if operation.access.admits(kind) => {
+            _ if !found.access().admits(kind) => return Err(operations.forbidden()),
+            Found::Operation(operation) => {
                 if let Some(permission) = &operation.permission
                     && !bearer.permissions().any(|granted| granted == permission)
                 {
                     return Err(operations.forbidden());
                 }
             }
-            Found::Operation(operation)
-                if kind == Kind::Application && operation.access.admits(Kind::Consumer) =>
-            {
-                return Err(Refusal::TokenUnknown);
-            }
-            Found::Unlisted(access)
-                if kind == Kind::Application && access.admits(Kind::Consumer) =>
-            {
-                return Err(Refusal::TokenUnknown);
-            }
-            Found::Operation(_) | Found::Unlisted(_) => return Err(operations.forbidden()),
+            Found::Unlisted(_) => {}
         }
         Ok(Self(bearer))
     }
@@ -81,10 +74,7 @@ impl Permit {
             Found::OtherMethod { allow, .. } => Err(Refusal::MethodNotAllowed {
                 allow: allow.clone(),
             }),
-            Found::Operation(operation) if operation.access.admits(Kind::User) => {
-                Ok(Self(Bearer::User(user)))
-            }
-            Found::Unlisted(access) if access.admits(Kind::User) => Ok(Self(Bearer::User(user))),
+            _ if found.access().admits(Kind::User) => Ok(Self(Bearer::User(user))),
             Found::Operation(_) | Found::Unlisted(_) => Err(operations.forbidden()),
         }
     }
@@ -95,23 +85,14 @@ impl Permit {
     /// [`Refusal::NoCredentials`] wherever it is not: what is there, and with which methods, is nothing to tell a stranger.
     /// [`Refusal::MethodNotAllowed`] only where one of the listed methods is open to anybody.
     pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Refusal> {
-        let access = match found {
-            Found::OtherMethod {
-                allow,
-                anonymous: true,
-            } => {
-                return Err(Refusal::MethodNotAllowed {
-                    allow: allow.clone(),
-                });
-            }
-            Found::OtherMethod { .. } => return Err(Refusal::NoCredentials),
-            Found::Operation(operation) => operation.access,
-            Found::Unlisted(access) => *access,
-        };
-        if access.admits(Kind::Anonymous) {
-            Ok(Self(Bearer::Anonymous))
-        } else {
-            Err(Refusal::NoCredentials)
+        if !found.access().admits(Kind::Anonymous) {
+            return Err(Refusal::NoCredentials);
+        }
+        match found {
+            Found::OtherMethod { allow, .. } => Err(Refusal::MethodNotAllowed {
+                allow: allow.clone(),
+            }),
+            Found::Operation(_) | Found::Unlisted(_) => Ok(Self(Bearer::Anonymous)),
         }
     }
 

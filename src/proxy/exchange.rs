@@ -45,6 +45,7 @@ impl Worker {
             Some(Kind::Anonymous) => Verdict::Anonymous,
             Some(_) => Verdict::Forwarded,
         };
+        let of_user = permit.kind() == Some(Kind::User);
         record.permit = Some(permit);
         let request = Request::from_parts(parts, body);
         let sent = exchange::send(&current.pool, caller, params.response_timeout, request).await;
@@ -57,6 +58,7 @@ impl Worker {
         let outline = response::Outline {
             url,
             strip: live.origins.prefix_mode != PrefixMode::Keep,
+            of_user,
         };
         (record.verdict, record.status) = (verdict, parts.status.as_u16());
         if parts.status != StatusCode::SWITCHING_PROTOCOLS {

@@ -2,10 +2,7 @@
 
 use crate::{
     endpoints::Endpoints,
-    forward::{
-        self,
-        pool,
-    },
+    forward::{self, pool},
     parse::origin::Origins,
     policy::{operations::Operations, rate::ConsumerRate},
     route::{self},

@@ -24,18 +24,20 @@ use tokio::sync::Notify;
 use crate::{
     endpoints::Call,
     fields::{all, named_by_connection},
-    forward::pool::Pool,
+    forward::{pool::Pool, request},
     parse::{
         signed::{Collected, is_form},
         target::{self, Target},
     },
+    peer::Peer,
     policy::conventions,
     refusal::{Failure, Refusal},
     respond::{self, Format},
     route::{self, Route},
     server::{
-        caller::{Limits, Peer},
+        caller::Limits,
         connection::Handler,
+        held::API_FORMS,
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
@@ -132,12 +134,17 @@ impl Worker {
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
-        let named = check_shape(&parts, body.caller().limits().target_bytes)?;
+        let limits = caller.limits();
+        if request::is_back(&parts.headers, &live.forward) {
+            return Err(Refusal::LoopDetected.into());
+        }
+        let named = check_shape(&parts, limits.target_bytes)?;
         let target = Target::of(&parts.uri).map_err(malformed)?;
         let received = live
             .origins
-            .receive(&parts, &target, body.caller().peer)
+            .receive(&parts, &target, caller.peer)
             .map_err(Refusal::from)?;
+        caller.count_as(received.address);
         match route::route(&live.route, &live.origins, &received, &target)? {
             Route::Endpoint(endpoint) => {
                 let call = Call {
@@ -146,8 +153,7 @@ impl Worker {
                     received: &received,
                 };
                 // Boxed: calls to the API need not carry the room that pages take.
-                let answer =
-                    Box::pin(live.endpoints.answer(endpoint, &call, &mut body)).await?;
+                let answer = Box::pin(live.endpoints.answer(endpoint, &call, &mut body)).await?;
                 (record.verdict, record.status) = (answer.verdict, answer.status);
                 Ok(answer.into_response(&parts.method))
             }
@@ -160,9 +166,10 @@ impl Worker {
                 check_conventions(live, call.path)?;
                 let method = parts.method.as_str().as_bytes();
                 let found = live.operations.find(call.path, method)?;
-                let mut collected = Collected::of(&parts.headers, &target)?;
+                let memory = caller.reserve(&API_FORMS);
+                let mut collected = Collected::of(&parts.headers, &target, memory, &limits)?;
                 if !body.is_end_stream() && is_form(&parts.headers)? {
-                    collected.hold_form(body.read_whole().await?);
+                    collected.hold_form(body.read_whole().await?, &limits)?;
                 }
                 let way = Way {
                     live,
@@ -172,11 +179,12 @@ impl Worker {
                     call,
                     found,
                     laps: &record.laps,
-                    peer: body.caller().peer.address,
+                    peer: caller.peer.address,
                 };
                 let permit = self.permit(&way, &mut collected, &mut body).await?;
                 let outgoing = way.outgoing(named, permit, collected, body)?;
-                self.forward(current, &caller, parts, outgoing, record).await
+                self.forward(current, &caller, parts, outgoing, record)
+                    .await
             }
         }
     }

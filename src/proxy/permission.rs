@@ -202,12 +202,12 @@ impl Worker {
                 self.metrics()
                     .clock_skew_nanoseconds(skew.saturating_mul(1_000_000_000));
             }
-            let permit = Permit::for_signed(verified, operations, &way.found)?;
-            if let (Some(rate), Some(consumer)) = (&way.live.rate, permit.consumer()) {
-                rate.count(consumer, self.shared.started.elapsed())
+            // Also what is not permitted counts: it may be observed alone, and go on to the API.
+            if let Some(rate) = &way.live.rate {
+                rate.count(verified.consumer(), self.shared.started.elapsed())
                     .map_err(|retry_after| Refusal::TooManyRequests { retry_after })?;
             }
-            return Ok(permit);
+            return Ok(Permit::for_signed(verified, operations, &way.found)?);
         }
         let pages = &way.live.endpoints.pages;
         let cookies: Vec<&[u8]> = all(&way.parts.headers, &header::COOKIE).collect();

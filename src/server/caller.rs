@@ -13,17 +13,10 @@ use tokio::time::Instant;
 
 use super::{
     deadline::{Deadline, Elapsed},
+    held::{FormMemory, Reservation},
     wire::Wire,
 };
-
-/// The connection a request came by.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer {
-    /// The address of the other end; `None` for a Unix socket.
-    pub address: Option<IpAddr>,
-    /// The connection is under TLS that ends here.
-    pub secure: bool,
-}
+use crate::peer::Peer;
 
 /// Bounds and deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +27,8 @@ pub struct Limits {
     pub head_fields: usize,
     /// Bytes of the request target.
     pub target_bytes: usize,
+    /// A TLS handshake.
+    pub handshake_timeout: Duration,
     /// A whole head, from its first byte; for a new connection, also for that first byte.
     pub head_timeout: Duration,
     /// Between two requests.
@@ -44,8 +39,10 @@ pub struct Limits {
     pub form_timeout: Duration,
     /// The size of such a body, in bytes.
     pub form_bytes: usize,
-    /// The size of all such bodies of the process together, in bytes.
+    /// The size of all such bodies of the process and of their parameters together, in bytes.
     pub form_memory: usize,
+    /// How many fields a form may have.
+    pub form_fields: usize,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
     pub streams: Option<NonZeroU32>,
 }
@@ -82,6 +79,7 @@ pub struct Caller {
     /// Where it comes from.
     pub peer: Peer,
     limits: Cell<Limits>,
+    counted_as: Cell<Option<IpAddr>>,
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
@@ -94,6 +92,7 @@ impl Caller {
         Self {
             peer,
             limits: Cell::new(limits),
+            counted_as: Cell::new(peer.address),
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
             takeover: Cell::new(None),
@@ -109,11 +108,23 @@ impl Caller {
     /// Begins another request.
     pub(super) fn begin(&self, limits: Limits, has_body: bool) {
         self.limits.set(limits);
+        self.counted_as.set(self.peer.address);
         self.upload.set(if has_body {
             Upload::Taken(Instant::now())
         } else {
             Upload::Done
         });
+    }
+
+    /// Counts the memory of the request being served as that of `address`: the peer's, or whom a trusted proxy names.
+    pub fn count_as(&self, address: Option<IpAddr>) {
+        self.counted_as.set(address);
+    }
+
+    /// A reservation in `memory` for the request being served.
+    #[must_use]
+    pub fn reserve(&self, memory: &'static FormMemory) -> Reservation {
+        memory.reserve(self.counted_as.get())
     }
 
     /// How far the body of the request has come.

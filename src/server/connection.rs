@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    caller::{Caller, Limits, Peer},
+    caller::{Caller, Limits},
     deadline::Elapsed,
     guard::PREFACE,
     http2,
@@ -31,6 +31,7 @@ use super::{
     response::{Cut, Gone, ResponseBody},
     wire::{Stream, Watch, Wire},
 };
+use crate::peer::Peer;
 
 /// What answers the requests of a connection.
 pub trait Handler: 'static {
@@ -281,16 +282,8 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
                 }
                 let (since, limit, ended) = match (watch.arrived_at(), requests.first.get()) {
                     (Some(begun), _) => (begun, limits.head_timeout, Ended::HeadTooSlow),
-                    (None, true) => (
-                        requests.idle_since.get(),
-                        limits.head_timeout,
-                        Ended::Idle,
-                    ),
-                    (None, false) => (
-                        requests.idle_since.get(),
-                        limits.idle_timeout,
-                        Ended::Idle,
-                    ),
+                    (None, true) => (requests.idle_since.get(), limits.head_timeout, Ended::Idle),
+                    (None, false) => (requests.idle_since.get(), limits.idle_timeout, Ended::Idle),
                 };
                 match draining_since {
                     // What is cut short by draining its caller may send elsewhere: there is nothing to answer.
@@ -301,9 +294,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
                     None => (since + limit, ended),
                 }
             };
-            caller
-                .poll_deadline(context, at)
-                .map(|Elapsed| ended)
+            caller.poll_deadline(context, at).map(|Elapsed| ended)
         })
         .await
     };

@@ -1,31 +1,151 @@
-//! Bodies that are held back until they are proved, and how much memory all of them may take together.
+//! Bodies that are held back until they are proved, and how much memory they and their parameters may take together.
 //!
-//! Whoever may connect may send a form before it is known who he is. Each is bounded, and so is the number of connections;
-//! their product is more memory than any machine should lend to strangers.
+//! Anyone who can connect can send a form before it is known who sent it. Each form is bounded, and so is the number of
+//! connections, but their product is more memory than a machine should lend to strangers. So all forms of the process
+//! together are bounded as well, and no caller gets more than a quarter of that: one address alone keeps nobody out.
+//! The forms of the pages are counted apart from all others, so that users can log in while the API's share is taken.
 
 use std::{
+    collections::BTreeMap,
+    net::IpAddr,
     ops::Deref,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::refusal::Refusal;
+use zeroize::Zeroize;
 
-/// The bytes of all held bodies of this process.
-static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
+use crate::{peer, refusal::Refusal};
+
+/// The memory of forms and hashed bodies, and of all parameters; `limits.form_memory` bounds it.
+pub static API_FORMS: FormMemory = FormMemory::new();
+
+/// The memory of the pages' forms; [`PAGE_MEMORY`] bounds it.
+pub static PAGE_FORMS: FormMemory = FormMemory::new();
+
+/// The size of one page form, in bytes: a user name, a password and two random values are far below it.
+pub const PAGE_BYTES: usize = 16 * 1024;
+
+/// The size of all page forms together, in bytes: 256 of the largest.
+pub const PAGE_MEMORY: usize = 256 * PAGE_BYTES;
+
+/// One caller gets this part of the whole.
+const PARTS: usize = 4;
+
+/// How much memory is taken, in all and by each caller. A caller is an IPv4 address or an IPv6 /64.
+#[derive(Debug)]
+pub struct FormMemory {
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    bytes: usize,
+    /// Without those that have taken nothing, so that it is no larger than what it counts. `None` is a Unix socket.
+    by_caller: BTreeMap<Option<IpAddr>, usize>,
+}
+
+impl FormMemory {
+    /// Nothing is taken.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            taken: Mutex::new(Taken {
+                bytes: 0,
+                by_caller: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// A reservation of nothing yet.
+    pub fn reserve(&'static self, caller: Option<IpAddr>) -> Reservation {
+        Reservation {
+            memory: self,
+            caller: caller.map(peer::network),
+            bytes: 0,
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for FormMemory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A part of a [`FormMemory`] that one caller has taken. It is given back on drop.
+#[derive(Debug)]
+pub struct Reservation {
+    memory: &'static FormMemory,
+    caller: Option<IpAddr>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Takes or gives back memory until this reservation has `bytes`. All reservations of the [`FormMemory`] together
+    /// have at most `limit` bytes, and those of one caller a quarter of it.
+    ///
+    /// # Errors
+    /// [`Refusal::BodyTooLarge`] if `bytes` alone are more than one caller may have, and [`Refusal::Busy`] if they are
+    /// only too much beside what is taken. The reservation then stays as it was.
+    pub fn resize(&mut self, bytes: usize, limit: usize) -> Result<(), Refusal> {
+        if bytes > self.bytes && !Self::fits(bytes, limit) {
+            return Err(Refusal::BodyTooLarge);
+        }
+        self.set(bytes, limit)
+    }
+
+    /// Whether one caller may ever have `bytes` where all together may have `limit`.
+    #[must_use]
+    pub const fn fits(bytes: usize, limit: usize) -> bool {
+        bytes <= limit / PARTS
+    }
+
+    fn set(&mut self, bytes: usize, limit: usize) -> Result<(), Refusal> {
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        let mut taken = self.memory.taken();
+        let others = taken.bytes - self.bytes;
+        let own = taken.by_caller.get(&self.caller).unwrap_or(&0) - self.bytes + bytes;
+        // What grows smaller is always allowed: a reload may have lowered the limit.
+        if bytes > self.bytes && (others + bytes > limit || !Self::fits(own, limit)) {
+            return Err(Refusal::Busy);
+        }
+        taken.bytes = others + bytes;
+        if own == 0 {
+            taken.by_caller.remove(&self.caller);
+        } else {
+            taken.by_caller.insert(self.caller, own);
+        }
+        drop(taken);
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let _ = self.set(0, 0);
+    }
+}
 
 /// A body that is held back. Its bytes count until it is dropped.
 #[derive(Debug, Default)]
 pub struct HeldBody {
     bytes: Vec<u8>,
-    counted: usize,
+    reservation: Option<Reservation>,
 }
 
 impl HeldBody {
     /// An empty body with room for `expected` bytes, which take no memory before they are there.
-    pub(super) fn with_room(expected: usize) -> Self {
+    pub(super) fn with_room(expected: usize, reservation: Reservation) -> Self {
         Self {
             bytes: Vec::with_capacity(expected),
-            counted: 0,
+            reservation: Some(reservation),
         }
     }
 
@@ -34,24 +154,27 @@ impl HeldBody {
         &mut self.bytes
     }
 
-    /// Counts what has arrived.
+    /// Counts what has arrived, as part of `limit` bytes.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] if all held bodies together would have more than `limit` bytes.
+    /// As [`Reservation::resize`].
     pub(super) fn count(&mut self, limit: usize) -> Result<(), Refusal> {
-        let more = self.bytes.len() - self.counted;
-        if HELD_BYTES.fetch_add(more, Relaxed) + more > limit {
-            HELD_BYTES.fetch_sub(more, Relaxed);
-            return Err(Refusal::Busy);
-        }
-        self.counted += more;
-        Ok(())
+        let bytes = self.bytes.len();
+        self.reservation
+            .as_mut()
+            .map_or(Ok(()), |reservation| reservation.resize(bytes, limit))
     }
 
     /// Takes other bytes in place of these, no more than they were.
     pub fn replace(&mut self, bytes: Vec<u8>) {
         debug_assert!(bytes.len() <= self.bytes.len());
+        self.wipe();
         self.bytes = bytes;
+    }
+
+    /// A form may hold a password. Its bytes alone are wiped: the rest of the room was never touched.
+    fn wipe(&mut self) {
+        self.bytes.as_mut_slice().zeroize();
     }
 }
 
@@ -71,6 +194,9 @@ impl Deref for HeldBody {
 
 impl Drop for HeldBody {
     fn drop(&mut self) {
-        HELD_BYTES.fetch_sub(self.counted, Relaxed);
+        self.wipe();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{task::spawn_local, time::Instant};
 
 use super::{
-    caller::{Caller, Limits, Peer},
+    caller::{Caller, Limits},
     connection::Handler,
     deadline::{Deadline, Elapsed},
     guard::{Frames, Guarded},
@@ -26,6 +26,7 @@ use super::{
     response::{Cut, Gone, ResponseBody},
     wire::{Watch, Wire},
 };
+use crate::peer::Peer;
 
 /// Of all bodies on a connection together so much may be on its way to us and not yet passed on, in bytes.
 const CONNECTION_WINDOW: u32 = 1 << 20;
@@ -207,7 +208,13 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
                 return Poll::Ready(Event::Retire);
             }
             waits.begun = begun.get();
-            waits.poll(context, &handler.limits(), &frames, &watch, streams.count.get())
+            waits.poll(
+                context,
+                &handler.limits(),
+                &frames,
+                &watch,
+                streams.count.get(),
+            )
         })
         .await;
         match event {

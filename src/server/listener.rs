@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -21,11 +21,11 @@ use tokio::{
 };
 
 use super::{
-    caller::Peer,
     connection::{self, Handler},
     tls::{Tls, refused_certificate},
     wire::Stream,
 };
+use crate::peer::{Peer, network};
 
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
@@ -76,9 +76,9 @@ pub fn bind_exclusive(address: SocketAddr) -> io::Result<std::net::TcpListener> 
 #[derive(Debug)]
 pub struct Bounds {
     /// In all.
-    connections: usize,
-    /// From one address.
-    per_address: Option<u32>,
+    connections: AtomicUsize,
+    /// From one address, or one /64 of IPv6; 0: no limit.
+    per_address: AtomicU32,
     open: AtomicUsize,
     /// Listeners that may still let somebody in.
     listening: AtomicUsize,
@@ -90,12 +90,20 @@ impl Bounds {
     #[must_use]
     pub fn new(connections: usize, per_address: Option<u32>) -> Self {
         Self {
-            connections,
-            per_address,
+            connections: AtomicUsize::new(connections),
+            per_address: AtomicU32::new(per_address.unwrap_or(0)),
             open: AtomicUsize::new(0),
             listening: AtomicUsize::new(0),
             by_address: Mutex::default(),
         }
+    }
+
+    /// Sets other bounds. Connections that are open stay; those that were let in while there was no limit for one address
+    /// do not count against one.
+    pub fn set(&self, connections: usize, per_address: Option<u32>) {
+        self.connections.store(connections, Ordering::Relaxed);
+        let per_address = per_address.unwrap_or(0);
+        self.per_address.store(per_address, Ordering::Relaxed);
     }
 
     /// How many connections are open.
@@ -113,12 +121,14 @@ impl Bounds {
 
     /// A place for one more connection, if there is one.
     fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections.load(Ordering::Relaxed) {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
         let mut counted = None;
-        if let Some(limit) = self.per_address {
+        let limit = self.per_address.load(Ordering::Relaxed);
+        if limit > 0 {
+            let address = network(address);
             let mut by_address = self
                 .by_address
                 .lock()
@@ -195,18 +205,12 @@ pub struct Tcp {
     /// TLS, looked at anew for each connection so that certificates can change. A listener that was begun with TLS never
     /// falls back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
-    /// How long a TLS handshake may take.
-    pub handshake_timeout: Duration,
 }
 
 /// Accepts until `stop` is ready. From then on the kernel lets nobody new in, and who was let in is still accepted: a
 /// listener that is simply closed resets callers whose handshake was under way, with the requests they have written.
 /// Connections go on after it returns.
-pub async fn accept<H: Handler>(
-    tcp: Tcp,
-    handler: Rc<H>,
-    stop: impl Future<Output = ()>,
-) {
+pub async fn accept<H: Handler>(tcp: Tcp, handler: Rc<H>, stop: impl Future<Output = ()>) {
     let _listening = Listening::new(&tcp.bounds);
     let mut stop = std::pin::pin!(stop);
     let mut stopped: Option<Instant> = None;
@@ -302,7 +306,7 @@ fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler:
         });
         return;
     };
-    let handshake_timeout = tcp.handshake_timeout;
+    let handshake_timeout = handler.limits().handshake_timeout;
     spawn_local(async move {
         match timeout(handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
@@ -337,5 +341,23 @@ pub async fn accept_unix<H: Handler>(listener: UnixListener, handler: Rc<H>) {
             }
             Err(error) => pause.wait(&error).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
+        let bounds = Arc::new(Bounds::new(10, Some(2)));
+        let enter = |address: &str| bounds.enter(address.parse().expect("an address"));
+        let first = enter("2001:db8:1:2::1");
+        let second = enter("2001:db8:1:2:ffff::2");
+        assert!(first.is_some() && second.is_some());
+        assert!(enter("2001:db8:1:2::3").is_none());
+        assert!(enter("2001:db8:1:3::1").is_some());
+        drop(first);
+        assert!(enter("2001:db8:1:2::3").is_some());
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{
     caller::{Caller, Upload, UploadError},
     deadline::Elapsed,
-    held::HeldBody,
+    held::{API_FORMS, FormMemory, HeldBody, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY},
 };
 use crate::refusal::{Failure, Refusal};
 
@@ -40,18 +40,40 @@ impl RequestBody {
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where all such bodies together are past
-    /// `form_memory`, [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken chunked coding.
-    /// A caller who left is [`Failure::CallerGone`].
+    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where the caller or all callers together are past
+    /// their part of `form_memory`, [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken
+    /// chunked coding. A caller who left is [`Failure::CallerGone`].
     pub async fn read_whole(&mut self) -> Result<HeldBody, Failure> {
         let limits = self.caller.limits();
-        let announced = self.incoming.size_hint().lower();
-        if announced > limits.form_bytes as u64 {
+        self.hold(&API_FORMS, limits.form_bytes, limits.form_memory)
+            .await
+    }
+
+    /// Reads the form of a page, which has memory of its own.
+    ///
+    /// # Errors
+    /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
+    pub async fn read_page_form(&mut self) -> Result<HeldBody, Failure> {
+        self.hold(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
+    }
+
+    /// Reads the whole body, of at most `limit` bytes, as one of those that may take `all` bytes of `memory`.
+    async fn hold(
+        &mut self,
+        memory: &'static FormMemory,
+        limit: usize,
+        all: usize,
+    ) -> Result<HeldBody, Failure> {
+        let expected = self.incoming.size_hint();
+        if expected.lower() > limit as u64 {
             return Err(Refusal::BodyTooLarge.into());
         }
-        let room = usize::try_from(announced).unwrap_or(limits.form_bytes);
-        let mut whole = HeldBody::with_room(room);
-        let until = Instant::now() + limits.form_timeout;
+        // A buffer that grows would leave copies of what it held, perhaps a password, behind.
+        let room = expected
+            .exact()
+            .map_or(limit, |exact| usize::try_from(exact).unwrap_or(limit));
+        let mut whole = HeldBody::with_room(room, self.caller.reserve(memory));
+        let until = Instant::now() + self.caller.limits().form_timeout;
         loop {
             let frame = poll_fn(|context| {
                 if let Poll::Ready(frame) = Pin::new(&mut *self).poll_frame(context) {
@@ -65,11 +87,11 @@ impl RequestBody {
                 None => return Ok(whole),
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
-                    if whole.len() + data.len() > limits.form_bytes {
+                    if whole.len() + data.len() > limit {
                         return Err(Refusal::BodyTooLarge.into());
                     }
                     whole.buffer().extend_from_slice(&data);
-                    whole.count(limits.form_memory)?;
+                    whole.count(all)?;
                 }
                 Some(Err(error)) => return Err(error.into()),
             }

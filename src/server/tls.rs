@@ -282,7 +282,14 @@ pub fn roots(paths: &[PathBuf], key: &'static str) -> Result<RootCertStore, TlsE
     Ok(roots)
 }
 
-fn certificates(path: &Path, key: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// Reads the certificates of a file.
+///
+/// # Errors
+/// [`TlsError::File`]
+pub fn certificates(
+    path: &Path,
+    key: &'static str,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let certificates: Vec<_> = read.map_err(|error| unreadable(key, path, &error))?;
     if certificates.is_empty() {
@@ -302,7 +309,7 @@ fn unreadable(key: &'static str, path: &Path, error: &rustls::pki_types::pem::Er
             format!("{error}; check the path and its rights")
         }
         rustls::pki_types::pem::Error::NoItemsFound => {
-            "nothing of that kind in it; it must be PEM".to_owned()
+            "nothing of that kind in it; it must be PEM, and a private key unencrypted".to_owned()
         }
         other => format!("{other}; it must be PEM"),
     };

@@ -265,7 +265,8 @@ impl AsyncWrite for Wire {
         if this.watch.refused.get() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let written = each!(&mut this.stream, stream => Pin::new(stream).poll_write(context, bytes));
+        let written =
+            each!(&mut this.stream, stream => Pin::new(stream).poll_write(context, bytes));
         this.watch.wrote(&written);
         if this.writes_in_vain && matches!(written, Poll::Ready(Err(_))) {
             this.watch.refused.set(true);

@@ -67,7 +67,7 @@ pub enum Decided {
     AlreadyDecided,
     /// The token is expired; nothing changed.
     Expired,
-    /// There is no such token, or its consumer or the user is gone or disabled.
+    /// There is no such token or session, or the consumer or the user is gone or disabled.
     Unknown,
 }
 
@@ -140,6 +140,25 @@ pub struct Changes {
     pub incomplete: bool,
 }
 
+/// The password that a login has verified, for [`Store::open_session`].
+#[derive(Debug, Clone, Default)]
+pub struct VerifiedPassword {
+    /// The user's password hash as it was read for the check; `None` if the user had none, because somebody else
+    /// vouches for the login.
+    pub hash: Option<Secret>,
+    /// The same password hashed at our own cost, to take the place of `hash`.
+    pub rehashed: Option<Secret>,
+}
+
+/// What a login needs to know of the accounts, as of one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// The user of that name, disabled ones too.
+    pub user: Option<User>,
+    /// The costs of all stored password hashes, each once: of every hash the part in front of its salt.
+    pub costs: Vec<String>,
+}
+
 /// Which access tokens [`Store::access_tokens`] lists.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
@@ -167,11 +186,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps a new request token.
     fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()>;
-    /// Records the user's decision; of two racing decisions one is recorded.
+    /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
+    /// has ended, or a decision under way while the password changes would outlive it.
     fn decide<'a>(
         &'a self,
         token: &'a str,
-        user: &'a UserId,
+        session: &'a [u8; 32],
         decision: Decision,
         now: UnixTime,
     ) -> StoreFuture<'a, Decided>;
@@ -226,6 +246,8 @@ pub trait Store: Send + Sync + 'static {
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
     /// Finds a user by login name, without regard to ASCII case.
     fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>>;
+    /// Finds who logs in by a name, as [`Store::user_by_name`] does, and what all passwords cost to check.
+    fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account>;
     /// Sets the password hash and ends the user's sessions; `false` if there is no such user.
     fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool>;
     /// Enables or disables a user. Disabling ends sessions, revokes access tokens and voids request tokens that
@@ -243,8 +265,12 @@ pub trait Store: Send + Sync + 'static {
 
     // Browser sessions.
 
-    /// Keeps a session.
-    fn open_session(&self, session: Session) -> StoreFuture<'_, ()>;
+    /// Keeps a session, if its user is enabled and still has the password hash that was verified; else changes nothing
+    /// and returns `false`. Together with it, the hash is replaced by [`VerifiedPassword::rehashed`]: sessions go on, and
+    /// [`Store::import`] takes the replaced hash for the same content until the password is set anew.
+    ///
+    /// This is one step with the check, or a login under way while the password changes would leave a session.
+    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
     /// Finds the session that is not ended at `now`, with its enabled user.
     fn session<'a>(
         &'a self,

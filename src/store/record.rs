@@ -98,6 +98,23 @@ pub struct User {
     pub created_at: UnixTime,
 }
 
+/// What a hash in PHC form costs to compute, as it says itself: all that is in front of its salt. No secret.
+#[must_use]
+pub fn password_cost(hash: &Secret) -> String {
+    let text = String::from_utf8_lossy(hash.expose());
+    let mut parts = text.split('$');
+    let mut cost = match (parts.next(), parts.next()) {
+        (Some(""), Some(algorithm)) => format!("${algorithm}"),
+        _ => return String::new(),
+    };
+    // The salt is base64 without padding.
+    for part in parts.take_while(|part| part.contains('=')) {
+        cost.push('$');
+        cost.push_str(part);
+    }
+    cost
+}
+
 /// Where the user is sent after deciding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callback {

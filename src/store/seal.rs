@@ -32,10 +32,12 @@ impl fmt::Debug for SealKey {
 #[derive(Debug, Error)]
 pub enum KeyFileError {
     /// It cannot be read.
-    #[error("cannot read the file")]
+    #[error("cannot read the file; check the path and its rights")]
     Read(#[from] std::io::Error),
     /// It does not hold 32 bytes, as they are, in hexadecimal or in base64.
-    #[error("the file does not hold a key of 32 bytes, as they are, in hexadecimal or in base64")]
+    #[error(
+        "not a key of 32 bytes, as they are, in hexadecimal or in base64; make one with openssl rand -out FILE 32"
+    )]
     Shape,
 }
 

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Instant};
 
 use super::{
     Store, StoreFuture,
-    port::{Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+    port::{
+        Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+        VerifiedPassword,
+    },
     record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
     transfer::{Import, Record},
 };
@@ -70,7 +73,7 @@ timed! {
     fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>>;
     fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>>;
     fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()>;
-    fn decide<'a>(&'a self, token: &'a str, user: &'a UserId, decision: Decision, now: UnixTime) -> StoreFuture<'a, Decided>;
+    fn decide<'a>(&'a self, token: &'a str, session: &'a [u8; 32], decision: Decision, now: UnixTime) -> StoreFuture<'a, Decided>;
     fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged>;
     fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added>;
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool>;
@@ -84,11 +87,12 @@ timed! {
     fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
     fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>>;
+    fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account>;
     fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool>;
     fn set_user_enabled<'a>(&'a self, id: &'a UserId, enabled: bool, now: UnixTime) -> StoreFuture<'a, bool>;
     fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
     fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
-    fn open_session(&self, session: Session) -> StoreFuture<'_, ()>;
+    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
     fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
     fn export(&self) -> StoreFuture<'_, Vec<Record>>;

@@ -21,7 +21,8 @@ pub enum Record {
 /// The outcome of [`import`](super::port::Store::import).
 ///
 /// Records are taken in the order removed ones, consumers, users, tokens, wherever they stand in the list.
-/// When something was registered, issued or last used is not compared: what the store knows stays.
+/// When something was registered, issued or last used is not compared: what the store knows stays. A password hash
+/// that a login has replaced by one of the same password is not compared either.
 /// Revocation goes one way: a token that is revoked here stays so, one that is revoked in the list is revoked
 /// here too. What was removed here is kept out, and an active token of a removed user with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,9 @@ pub struct Imported {
     pub kept_out: u64,
 }
 
+/// The most different costs of password hashes to which an import may bring a store.
+pub const MAX_PASSWORD_COSTS: usize = 4;
+
 /// Why an import was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ImportRefusal {
@@ -59,6 +63,9 @@ pub enum ImportRefusal {
     /// Another user has the login name.
     #[error("has the name of another user in the store")]
     NameTaken,
+    /// The store would hold password hashes of more than [`MAX_PASSWORD_COSTS`] costs.
+    #[error("has a password hash of a fifth cost, and every login takes the time of all costs")]
+    TooManyCosts,
     /// A token's consumer is neither in the store nor in the list.
     #[error("names a consumer that is neither in the file nor in the store")]
     ConsumerUnknown,

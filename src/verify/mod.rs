@@ -12,10 +12,11 @@ use std::{sync::Arc, time::Duration};
 pub use self::advice::Advice;
 use self::{
     advice::{Adviser, Known},
-    nonces::Nonces,
+    nonces::{Nonces, Outage},
 };
 use crate::{
     clock::{Clock, UnixTime},
+    names::ConsumerKey,
     oauth::{BaseString, BodyHash, MethodSet, Selection, SignatureMethod, SigningKey, signature},
     parse::signed::SignedRequest,
     refusal::{Failure, Fault, Refusal},
@@ -31,8 +32,6 @@ use crate::{
 pub struct Params {
     /// The accepted signature methods.
     pub methods: MethodSet,
-    /// How far a timestamp may be from now, either way.
-    pub window: Duration,
     /// The dialect of consumers registered without one.
     pub default_dialect: Dialect,
     /// The token calls also take the base string and key of the service's description.
@@ -73,6 +72,15 @@ impl Verified {
     #[must_use]
     pub const fn signer(&self) -> &Signer {
         &self.signer
+    }
+
+    /// The consumer that signed, with a token or without one.
+    #[must_use]
+    pub fn consumer(&self) -> &ConsumerKey {
+        match &self.signer {
+            Signer::Access(access) => &access.consumer.consumer.key,
+            Signer::Consumer(consumer) => &consumer.consumer.key,
+        }
     }
 
     /// Who signed, by value: the proof is used up.
@@ -141,6 +149,12 @@ impl Verifier {
         &self.credentials
     }
 
+    /// Why signed requests are refused at present whoever sends them, if they are.
+    #[must_use]
+    pub fn outage(&self) -> Option<Outage> {
+        self.nonces.outage(self.clock.now())
+    }
+
     /// Verifies a protected call, with a token or without.
     ///
     /// # Errors
@@ -173,7 +187,7 @@ impl Verifier {
         dialects: bool,
     ) -> Result<Verified, Failure> {
         let now = self.clock.now();
-        check_timestamp(params, request, now)?;
+        self.check_timestamp(request, now)?;
         let key = request.credentials.consumer_key;
         let usual = if dialects && params.default_dialect == Dialect::Legacy {
             Take::Either
@@ -255,7 +269,7 @@ impl Verifier {
         request: &SignedRequest<'_>,
     ) -> Result<VerifiedConsumer, Failure> {
         let now = self.clock.now();
-        check_timestamp(params, request, now)?;
+        self.check_timestamp(request, now)?;
         let Some(consumer) = self
             .credentials
             .consumer(request.credentials.consumer_key)
@@ -299,7 +313,7 @@ impl Verifier {
         request: &SignedRequest<'_>,
     ) -> Result<VerifiedRequestToken, Failure> {
         let now = self.clock.now();
-        check_timestamp(params, request, now)?;
+        self.check_timestamp(request, now)?;
         let consumer = self
             .credentials
             .consumer(request.credentials.consumer_key)
@@ -402,6 +416,19 @@ impl Verifier {
         })
     }
 
+    fn check_timestamp(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Refusal> {
+        let Some(freshness) = &request.credentials.freshness else {
+            return Ok(());
+        };
+        let length = self.nonces.length();
+        let (earliest, latest) = (now.before(length).0, now.after(length).0);
+        if (earliest..=latest).contains(&freshness.timestamp.seconds()) {
+            Ok(())
+        } else {
+            Err(Refusal::TimestampOutsideWindow { earliest, latest })
+        }
+    }
+
     /// Records the nonce, once and for all who ask at the same time.
     fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Failure> {
         let Some(freshness) = &request.credentials.freshness else {
@@ -448,23 +475,6 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
 
 fn is_of(consumer: &ConsumerCredentials, key: &[u8]) -> bool {
     consumer.consumer.key.as_str().as_bytes() == key
-}
-
-fn check_timestamp(
-    params: &Params,
-    request: &SignedRequest<'_>,
-    now: UnixTime,
-) -> Result<(), Refusal> {
-    let Some(freshness) = &request.credentials.freshness else {
-        return Ok(());
-    };
-    let earliest = now.before(params.window).0;
-    let latest = now.after(params.window).0;
-    if (earliest..=latest).contains(&freshness.timestamp.seconds()) {
-        Ok(())
-    } else {
-        Err(Refusal::TimestampOutsideWindow { earliest, latest })
-    }
 }
 
 fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Refusal> {

@@ -1,9 +1,12 @@
 //! The nonce window as verification sees it, closed while nonces of an earlier run may be missing.
 
 use std::{
+    io,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use thiserror::Error;
 
 use crate::{
     clock::UnixTime,
@@ -33,23 +36,88 @@ pub enum NotRecorded {
     },
 }
 
+/// Why every signed request, or every one whose clock is right, is refused at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Outage {
+    /// Nonces of an earlier run are lost, and it is waited until none of its requests could be replayed.
+    #[error(
+        "nonces of an earlier run are lost: signed requests get 503 until {until}; nonce.on_lost = \"accept\" and a \
+         restart waive this"
+    )]
+    Lost {
+        /// The last second of the wait.
+        until: UnixTime,
+    },
+    /// The mark in the store does not cover what would be accepted now.
+    #[error(
+        "the store has not been told how far nonces are accepted: signed requests get 503 until it can be written"
+    )]
+    Unmarked,
+    /// What has left the window for good lies ahead of the clock.
+    #[error(
+        "timestamps up to {until} have left the nonce window for good, and the clock is not there yet: requests are \
+         refused until then; if it is the clock that was wrong, stop, remove the file of nonce.path, and start with \
+         nonce.on_lost = \"accept\""
+    )]
+    ClockSetBack {
+        /// The last second that is refused.
+        until: UnixTime,
+    },
+}
+
 /// Where nonces are recorded.
 pub struct Nonces {
     window: LocalWindow,
-    length: Duration,
+    /// The length in seconds that the configuration asks for; the window's own becomes as long once a mark covers it.
+    wanted: AtomicU64,
     /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
     mark: AtomicU64,
 }
 
 impl Nonces {
-    /// A window of the given length either way.
+    /// Records in this window.
     #[must_use]
-    pub const fn new(window: LocalWindow, length: Duration) -> Self {
+    pub fn new(window: LocalWindow) -> Self {
         Self {
+            wanted: AtomicU64::new(window.length().as_secs()),
             window,
-            length,
             mark: AtomicU64::new(0),
         }
+    }
+
+    /// How far a timestamp may be from now, either way.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.window.length()
+    }
+
+    /// Asks for another length. A shorter one counts at once, a longer one when a mark covers it; until then the old
+    /// one does.
+    ///
+    /// # Errors
+    /// The disk does not take it; the old length stays until the next call of [`Nonces::marked`].
+    pub fn ask_for_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
+        self.wanted.store(length.as_secs(), Ordering::Relaxed);
+        self.adopt_length(now)
+    }
+
+    fn wanted(&self) -> Duration {
+        Duration::from_secs(self.wanted.load(Ordering::Relaxed))
+    }
+
+    /// Not for two threads at once: upkeep and reloads have one.
+    fn adopt_length(&self, now: UnixTime) -> io::Result<()> {
+        let (wanted, length) = (self.wanted(), self.length());
+        let mark = UnixTime(self.mark.load(Ordering::Relaxed));
+        if wanted < length || wanted > length && nonce::mark_covers(mark, now, wanted) {
+            self.window.set_length(now, wanted)?;
+            tracing::info!(
+                key = "signature.timestamp_window",
+                seconds = wanted.as_secs(),
+                "takes effect"
+            );
+        }
+        Ok(())
     }
 
     /// The window itself, for upkeep and metrics.
@@ -58,16 +126,46 @@ impl Nonces {
         &self.window
     }
 
-    /// Notes the mark that has been written into the store.
-    pub fn marked(&self, mark: UnixTime) {
-        self.mark.fetch_max(mark.0, Ordering::Relaxed);
+    /// The mark to write into the store at `now`, for the length that counts and the one that is asked for. It is noted
+    /// in the window's file; [`Nonces::marked`] follows once the store has it.
+    #[must_use]
+    pub fn next_mark(&self, now: UnixTime) -> UnixTime {
+        let mark = nonce::next_mark(now, self.length().max(self.wanted()));
+        self.window.vouch(mark);
+        mark
     }
 
-    /// Whether the mark covers what is accepted at `now`; after the clock has jumped ahead it does not.
+    /// Notes at `now` the mark that has been written into the store; a length that it covers counts from then on.
+    ///
+    /// # Errors
+    /// As [`Nonces::ask_for_length`].
+    pub fn marked(&self, mark: UnixTime, now: UnixTime) -> io::Result<()> {
+        self.mark.fetch_max(mark.0, Ordering::Relaxed);
+        self.adopt_length(now)
+    }
+
+    /// Whether the length asked for counts, and the mark covers what is accepted at `now`; after the clock has jumped
+    /// ahead it does not.
     #[must_use]
-    pub fn is_marked(&self, now: UnixTime) -> bool {
+    pub fn is_settled(&self, now: UnixTime) -> bool {
+        self.wanted() == self.length() && self.is_marked(now)
+    }
+
+    fn is_marked(&self, now: UnixTime) -> bool {
         let mark = UnixTime(self.mark.load(Ordering::Relaxed));
-        nonce::mark_covers(mark, now, self.length)
+        nonce::mark_covers(mark, now, self.length())
+    }
+
+    /// Why signed requests are refused at `now` whoever sends them, if they are.
+    #[must_use]
+    pub fn outage(&self, now: UnixTime) -> Option<Outage> {
+        let floor = self.window.floor();
+        match self.window.gap() {
+            Gap::Until(until) if now <= until => Some(Outage::Lost { until }),
+            _ if !self.is_marked(now) => Some(Outage::Unmarked),
+            _ if now <= floor => Some(Outage::ClockSetBack { until: floor }),
+            _ => None,
+        }
     }
 
     /// Records a nonce that was not used before: one atomic step.
@@ -87,7 +185,8 @@ impl Nonces {
         {
             return Err(lost(until, now));
         }
-        if !self.is_marked(now) {
+        // The timestamp itself, and not what the length makes of `now`: either may have changed since it was checked.
+        if timestamp > self.mark.load(Ordering::Relaxed) {
             return Err(NotRecorded::Unmarked);
         }
         match self.window.insert(now, timestamp, consumer, token, nonce) {
@@ -95,10 +194,13 @@ impl Nonces {
             Insertion::Used => Err(NotRecorded::Used),
             Insertion::Full => Err(NotRecorded::Full),
             Insertion::Lost => Err(lost(now, now)),
-            Insertion::Forgotten => Err(NotRecorded::Forgotten {
-                earliest: timestamp.saturating_add(1),
-                latest: now.after(self.length).0,
-            }),
+            Insertion::Forgotten => {
+                let latest = now.after(self.length()).0;
+                Err(NotRecorded::Forgotten {
+                    earliest: self.window.earliest().min(latest),
+                    latest,
+                })
+            }
         }
     }
 }
@@ -111,7 +213,113 @@ fn lost(until: UnixTime, now: UnixTime) -> NotRecorded {
 impl std::fmt::Debug for Nonces {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nonces")
-            .field("length", &self.length)
+            .field("length", &self.length())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_800_000_000);
+    const WINDOW: Duration = Duration::from_secs(10);
+    const WIDE: Duration = Duration::from_secs(1_000);
+
+    fn nonces(gap: Gap) -> Nonces {
+        let params = nonce::Params {
+            path: None,
+            window: WINDOW,
+            max_entries: 1_000,
+        };
+        let window = LocalWindow::open(&params, NOW).unwrap();
+        Nonces::new(window.start(gap).unwrap())
+    }
+
+    fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), NotRecorded> {
+        nonces.record(now, timestamp, b"consumer", b"token", b"nonce")
+    }
+
+    #[test]
+    fn a_wider_length_counts_when_its_mark_is_written_and_a_narrower_one_at_once() {
+        let nonces = nonces(Gap::None);
+        let first = nonces.next_mark(NOW);
+        nonces.marked(first, NOW).unwrap();
+        assert!(nonces.is_settled(NOW));
+        nonces.ask_for_length(NOW, WIDE).unwrap();
+        assert_eq!(nonces.length(), WINDOW);
+        assert!(!nonces.is_settled(NOW));
+        // A mark for the old length, which was being written meanwhile, does not do.
+        nonces.marked(first, NOW).unwrap();
+        assert_eq!(nonces.length(), WINDOW);
+        let wide = nonces.next_mark(NOW);
+        assert_eq!(wide, nonce::next_mark(NOW, WIDE));
+        // Nor does one that came so late that it no longer covers the wider length.
+        let late = NOW.after(nonce::MARK_AHEAD + Duration::from_secs(1));
+        nonces.marked(wide, late).unwrap();
+        assert_eq!(nonces.length(), WINDOW);
+        nonces.marked(nonces.next_mark(late), late).unwrap();
+        assert_eq!(nonces.length(), WIDE);
+        assert!(nonces.is_settled(late));
+        nonces.ask_for_length(late, WINDOW).unwrap();
+        assert_eq!(nonces.length(), WINDOW);
+        // Asked for narrower while a wider mark was being written: the last word counts.
+        nonces.ask_for_length(late, 2 * WIDE).unwrap();
+        let wide = nonces.next_mark(late);
+        nonces.ask_for_length(late, WINDOW / 2).unwrap();
+        nonces.marked(wide, late).unwrap();
+        assert_eq!(nonces.length(), WINDOW / 2);
+    }
+
+    #[test]
+    fn no_timestamp_above_the_mark_is_accepted_whatever_the_length() {
+        let nonces = nonces(Gap::None);
+        assert_eq!(record(&nonces, NOW, NOW.0), Err(NotRecorded::Unmarked));
+        let mark = nonces.next_mark(NOW);
+        nonces.marked(mark, NOW).unwrap();
+        assert_eq!(record(&nonces, NOW, mark.0), Ok(()));
+        assert_eq!(record(&nonces, NOW, mark.0 + 1), Err(NotRecorded::Unmarked));
+        // Checked under a length that a reload has made narrower since.
+        nonces.ask_for_length(NOW, WINDOW / 2).unwrap();
+        assert_eq!(record(&nonces, NOW, mark.0 + 1), Err(NotRecorded::Unmarked));
+    }
+
+    #[test]
+    fn tells_what_is_accepted_when_a_timestamp_has_left_for_good() {
+        let nonces = nonces(Gap::None);
+        let later = NOW.after(Duration::from_secs(100));
+        nonces.ask_for_length(later, WIDE).unwrap();
+        nonces.marked(nonces.next_mark(later), later).unwrap();
+        let floor = later.before(WINDOW).0;
+        let forgotten = NotRecorded::Forgotten {
+            earliest: floor,
+            latest: later.after(WIDE).0,
+        };
+        assert_eq!(record(&nonces, later, NOW.0), Err(forgotten));
+        assert_eq!(record(&nonces, later, floor), Ok(()));
+    }
+
+    #[test]
+    fn tells_each_outage_until_it_is_over() {
+        let until = NOW.after(Duration::from_secs(100));
+        let nonces = nonces(Gap::Until(until));
+        nonces.ask_for_length(NOW, WIDE).unwrap();
+        assert_eq!(nonces.outage(NOW), Some(Outage::Lost { until }));
+        assert_eq!(nonces.outage(until), Some(Outage::Lost { until }));
+        let after = UnixTime(until.0 + 1);
+        assert_eq!(nonces.outage(after), Some(Outage::Unmarked));
+        nonces.marked(nonces.next_mark(after), after).unwrap();
+        assert_eq!(nonces.outage(after), None);
+        assert_eq!(nonces.length(), WIDE);
+        // What was lost stays out under the wider window.
+        let lost = until.before(WINDOW).0;
+        assert!(matches!(
+            record(&nonces, after, lost),
+            Err(NotRecorded::Forgotten { .. })
+        ));
+        let back = NOW.before(WIDE);
+        let floor = nonces.window().floor();
+        assert!(floor > back);
+        assert_eq!(nonces.outage(back), Some(Outage::Lost { until }));
     }
 }

@@ -92,15 +92,14 @@ impl Setup {
             max_entries: 1_000,
         };
         let window = LocalWindow::open(&window, NOW).unwrap();
-        let nonces = Nonces::new(window.start(Gap::None).unwrap(), WINDOW);
-        nonces.marked(UnixTime(u64::MAX));
+        let nonces = Nonces::new(window.start(Gap::None).unwrap());
+        nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
         Self {
             verifier: Verifier::new(Arc::new(cached), Arc::new(nonces), clock.clone()),
             store,
             clock,
             params: Params {
                 methods: MethodSet::ALL,
-                window: WINDOW,
                 default_dialect: Dialect::Rfc5849,
                 accept_description: true,
                 access_idle: Some(IDLE),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Answer, Call, Connection, Proxy, Upstream, now, within};
+use crate::support::{Answer, Call, Connection, Proxy, Upstream, Visitor, now, within};
 
 #[test]
 fn requests_over_a_limit_are_refused() {
@@ -171,6 +171,34 @@ fn observation_covers_neither_limits_nor_the_rules_of_http() {
 }
 
 #[test]
+fn a_call_that_is_not_permitted_counts_against_the_rate() {
+    let api = Upstream::start();
+    for (enforcement, status) in [("enforce", 404), ("observe", 200)] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "signature.enforcement = '{enforcement}'\n\
+                limits.requests_per_consumer = '3 per 60s'\n\
+                operation = [{{ path = '/x', permission = 'p' }}]\n\
+                permission = [{{ name = 'p', title = 'P' }}]"
+            ))
+            .start();
+        let (consumer, _, token) = proxy.somebody();
+        for target in ["/x", "/else", "/x"] {
+            let call = Call::get(target).by(&consumer).with(&token);
+            proxy.send(call).has_status(status);
+        }
+        let seen = api.count();
+        for call in [
+            Call::get("/x").by(&consumer).with(&token),
+            Call::get("/x").by(&consumer),
+        ] {
+            proxy.send(call).has_status(429);
+        }
+        assert_eq!(api.count(), seen, "{enforcement}");
+    }
+}
+
+#[test]
 fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
@@ -201,28 +229,38 @@ fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     assert_eq!(api.count(), 3);
 }
 
+/// A form that never comes to its end, sent through a trusted proxy by a caller at this address.
+fn stalled_form(proxy: &Proxy, target: &str, address: &str, sent: usize) -> Connection {
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: {}\r\nX-Forwarded-For: {address}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n",
+        proxy.host(),
+        sent + 1,
+    );
+    let mut connection = proxy.connect();
+    connection.send(&[head.as_bytes(), &vec![b'a'; sent]].concat());
+    connection
+}
+
 /// Strangers who hold forms back take no more memory together than is meant for that, and it is free again after them.
 #[test]
 fn all_held_bodies_together_are_bounded() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
-        .config("limits = { form_bytes = '1KiB', form_memory = '4KiB' }\nlisten.workers = 2")
+        .config("limits = { form_bytes = '1KiB', form_memory = '4KiB' }\nlisten = { workers = 2, trusted_proxies = '127.0.0.1' }")
         .start();
     let (consumer, _, token) = proxy.somebody();
     let form = format!("a={}", "x".repeat(500));
-    let post = || Call::post("/x").by(&consumer).with(&token).form(&form);
-    let head = format!(
-        "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: OAuth oauth_consumer_key=\"x\"\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1001\r\n\r\n",
-        proxy.host()
-    );
-    // Forms that never come to their end, one more each time until there is no room: the form that asks takes some too.
+    let post = |address: &str| {
+        let call = Call::post("/x").by(&consumer).with(&token);
+        call.header("X-Forwarded-For", address).form(&form)
+    };
+    // One more each time, each from elsewhere, until there is no room: the form that asks takes some too.
     let mut held: Vec<Connection> = Vec::new();
     within(Duration::from_secs(5), "the memory is taken", || {
-        let mut connection = proxy.connect();
-        connection.send(&[head.as_bytes(), &[b'a'; 1_000]].concat());
-        held.push(connection);
-        (proxy.send(post()).status == 503).then_some(())
+        let address = format!("192.0.2.{}", held.len());
+        held.push(stalled_form(&proxy, "/x", &address, 1_000));
+        (proxy.send(post("203.0.113.9")).status == 503).then_some(())
     });
     assert!(held.len() >= 4, "{} forms take it all", held.len());
     // What is not held back goes on.
@@ -231,12 +269,131 @@ fn all_held_bodies_together_are_bounded() {
     proxy.send(call()).has_status(200);
     drop(held);
     within(Duration::from_secs(5), "the memory is free again", || {
-        (proxy.send(post()).status == 200).then_some(())
+        (proxy.send(post("203.0.113.9")).status == 200).then_some(())
     });
     // What has been served is not counted any more.
     for _ in 0..20 {
-        proxy.send(post()).has_status(200);
+        proxy.send(post("203.0.113.9")).has_status(200);
     }
+}
+
+/// Whoever stalls forms keeps others out of nothing, and not even itself out of the pages.
+#[test]
+fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
+        .start();
+    let (consumer, user, token) = proxy.somebody();
+    let post = |address: &str| {
+        let call = Call::post("/x").by(&consumer).with(&token);
+        call.header("X-Forwarded-For", address).form("a=1&b=2")
+    };
+    // Addresses that are one caller's: a /64, and an IPv4 address in two spellings.
+    for (addresses, others) in [
+        (["2001:db8:1:2::1", "2001:db8:1:2:ff::9"], "2001:db8:1:3::1"),
+        (["192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.2"),
+        (["127.0.0.1", "127.0.0.1"], "192.0.2.3"),
+    ] {
+        let mut held = Vec::new();
+        within(Duration::from_secs(5), "the caller's part is taken", || {
+            let address = addresses[held.len() % 2];
+            held.push(stalled_form(&proxy, "/x", address, 4_096));
+            (proxy.send(post(addresses[1])).status == 503).then_some(())
+        });
+        // More than there is for everybody.
+        for _ in 0..20 {
+            held.push(stalled_form(&proxy, "/x", addresses[0], 4_096));
+        }
+        for _ in 0..3 {
+            proxy.send(post(others)).has_status(200);
+        }
+        proxy.send(post(addresses[0])).has_status(503);
+        // Its logins come by another address here, which is the same caller in the last round.
+        let mut visitor = Visitor::to(&proxy);
+        let page = visitor.open("/service.oauth?mode=login");
+        let after = visitor.log_in(&page, &user);
+        assert!(after.answer.status < 400, "{after:?}");
+        drop(held);
+        within(Duration::from_secs(5), "its part is free again", || {
+            (proxy.send(post(addresses[0])).status == 200).then_some(())
+        });
+    }
+}
+
+#[test]
+fn forms_of_pages_are_small_and_leave_each_other_room() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.trusted_proxies = '127.0.0.1'")
+        .start();
+    let (consumer, user, token) = proxy.somebody();
+    let target = "/service.oauth?mode=login";
+    let login = |length: usize| Call::post(target).form(&format!("a={}", "x".repeat(length - 2)));
+    proxy.send(login(16 * 1024)).has_status(403);
+    proxy.send(login(16 * 1024 + 1)).has_status(413);
+    let chunk = vec![b'a'; 16 * 1024 + 1];
+    let chunked = Call::post(target)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .chunked(&[&chunk]);
+    proxy.send(chunked).has_status(413);
+    // One address stalls more of them than there is room for.
+    let held: Vec<_> = (0..300)
+        .map(|_| stalled_form(&proxy, target, "192.0.2.1", 16_383))
+        .collect();
+    let from = |address| login(1_000).header("X-Forwarded-For", address);
+    within(Duration::from_secs(5), "its part is taken", || {
+        (proxy.send(from("192.0.2.1")).status == 503).then_some(())
+    });
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open(target);
+    let after = visitor.log_in(&page, &user);
+    assert!(after.answer.status < 400, "{after:?}");
+    // And no signed form is kept out by it.
+    let call = Call::post("/x").by(&consumer).with(&token).form("a=1");
+    proxy
+        .send(call.header("X-Forwarded-For", "192.0.2.1"))
+        .has_status(200);
+    drop(held);
+}
+
+#[test]
+fn a_form_has_a_bounded_number_of_fields() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("operation = [{ path = '/x' }, { path = '/open', access = ['anonymous'] }]")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let fields = |count: usize| vec!["a"; count].join("&");
+    let signed = |form: &str| Call::post("/x").by(&consumer).with(&token).form(form);
+    let open = |form: &str| Call::post("/open").form(form);
+    proxy.send(signed(&fields(2_000))).has_status(200);
+    proxy.send(open(&fields(2_000))).has_status(200);
+    // Empty fields are none.
+    proxy
+        .send(open(&fields(2_000).replace('&', "&&&")))
+        .has_status(200);
+    proxy.send(open(&"&".repeat(500_000))).has_status(200);
+    assert_eq!(api.count(), 4);
+    for form in [fields(2_001), fields(500_000)] {
+        proxy.send(signed(&form)).has_status(413);
+        proxy.send(open(&form)).has_status(413);
+        let chunked = Call::post("/open")
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .chunked(&[form.as_bytes()]);
+        proxy.send(chunked).has_status(413);
+    }
+    // A form by another name is a form.
+    let other = Call::post("/open").body("text/urlencoded", fields(2_001).as_bytes());
+    proxy.send(other).has_status(413);
+    assert_eq!(api.count(), 4);
+    // The token calls and what is not a form.
+    proxy
+        .send(Call::post("/service.oauth?mode=req_req_token").form(&fields(2_001)))
+        .has_status(413);
+    proxy
+        .send(Call::post("/open").json(&fields(2_001)))
+        .has_status(200);
 }
 
 #[test]

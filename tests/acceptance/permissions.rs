@@ -286,6 +286,39 @@ fn application_calls_are_signed_without_a_token_and_carry_no_user() {
 }
 
 #[test]
+fn a_call_without_a_token_cannot_tell_what_is_listed() {
+    let api = Upstream::start();
+    for unlisted in ["nobody", "consumer", "user", "anonymous"] {
+        let proxy = with_operations(&api)
+            .config(&format!("operations.unlisted = '{unlisted}'"))
+            .start();
+        let consumer = proxy.consumer_with("Batch", &["--permission", "members.write"]);
+        let send = |method: &str, target: &str| {
+            let answer = proxy.send(Call::new(method, target).by(&consumer));
+            answer.is(401, "token_rejected");
+            assert_eq!(answer.header("allow"), None, "{method} {target}");
+            answer.body
+        };
+        let unlisted = send("GET", "/else");
+        for (method, target) in [
+            ("GET", "/members/7"),
+            ("GET", "/members/me"),
+            ("PATCH", "/members/7"),
+            ("GET", "/files/a"),
+            ("GET", "/open"),
+            ("PUT", "/open"),
+        ] {
+            assert_eq!(send(method, target), unlisted, "{method} {target}");
+        }
+        // What it may call with another method, it may know of.
+        proxy
+            .send(Call::get("/batch").by(&consumer))
+            .has_status(405);
+    }
+    api.saw_nothing();
+}
+
+#[test]
 fn anonymous_calls_pass_where_they_are_welcome() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();

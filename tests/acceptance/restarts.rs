@@ -71,7 +71,10 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
     assert!(window.exists());
     proxy.kill();
     std::fs::remove_file(&window).unwrap();
-    proxy.start();
+    proxy.start_unready();
+    let ready = proxy.ask_admin("/readyz");
+    ready.has_status(503);
+    assert!(ready.text().contains("nonce.on_lost"), "{ready:?}");
     let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
     answer.has_status(503);
     assert!(answer.fields.has("retry-after"));
@@ -83,6 +86,33 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
     proxy
         .send(Call::get("/x").by(&consumer).with(&token))
         .has_status(200);
+}
+
+#[test]
+fn a_start_that_fails_or_is_killed_early_loses_no_nonces() {
+    let api = Upstream::start();
+    let mut builder = Proxy::in_front_of(&api).config(FIXED);
+    // Found out when everything else is open.
+    let missing = builder
+        .directory()
+        .join("missing.pem")
+        .display()
+        .to_string();
+    builder.set("upstream.tls.ca", missing.into());
+    builder.set("upstream.api_url", "https://127.0.0.1:1".into());
+    let ended = builder.serve_fails();
+    assert!(ended.stderr.contains("upstream.tls.ca"), "{ended:?}");
+    builder.set("upstream.tls", toml::Table::new().into());
+    builder.set("upstream.api_url", api.url().into());
+    let mut proxy = builder.start();
+    let (consumer, _, token) = proxy.somebody();
+    for _ in 0..3 {
+        proxy
+            .send(Call::get("/x").by(&consumer).with(&token))
+            .has_status(200);
+        proxy.kill();
+        proxy.start();
+    }
 }
 
 #[test]

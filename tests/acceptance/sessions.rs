@@ -1,6 +1,6 @@
 //! A user logged in directly: the other kind of caller.
 
-use crate::support::{Call, Proxy, Upstream, User, Visitor, proxy::Builder};
+use crate::support::{Call, Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
 
 fn with_user_operations(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config(
@@ -69,7 +69,7 @@ fn a_session_opens_operations_of_access_user_with_the_users_identity() {
 fn our_cookie_is_taken_out_and_the_others_go_on() {
     let api = Upstream::replying(|seen| {
         let cookie = seen.header("x-set").unwrap_or("a=b").to_owned();
-        crate::support::Reply::ok("x")
+        Reply::ok("x")
             .header("Set-Cookie", &cookie)
             .header("Set-Cookie", "kept=1")
     });
@@ -387,6 +387,11 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
 
 /// A failed login of this name that says where it comes from.
 fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16 {
+    fails_saying(visitor, name, &[("X-Forwarded-For", forwarded_for)])
+}
+
+/// A failed login of this name with these fields.
+fn fails_saying(visitor: &mut Visitor<'_>, name: &str, fields: &[(&str, &str)]) -> u16 {
     let page = visitor.open("/service.oauth?mode=login");
     let form = page
         .form_with("password")
@@ -394,9 +399,49 @@ fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16
         .set("password", "wrong");
     let call = Call::post("/service.oauth?mode=login")
         .header("Sec-Fetch-Site", "same-origin")
-        .header("X-Forwarded-For", forwarded_for)
         .form(&crate::support::call::form(&form.fields));
+    let call = fields
+        .iter()
+        .fold(call, |call, (name, value)| call.header(name, value));
     visitor.send(call).status
+}
+
+/// A stranger writes what the trusted proxy does not know and passes on.
+#[test]
+fn failed_logins_cannot_hide_behind_the_family_that_the_proxy_does_not_write() {
+    let api = Upstream::start();
+    for (family, names) in [
+        ("forwarded", ["Forwarded", "X-Forwarded-For"]),
+        ("x-forwarded", ["X-Forwarded-For", "Forwarded"]),
+    ] {
+        let behind = with_user_operations(&api)
+            .config(&format!(
+                "login.max_failures = '2 per 15m'\nlisten = {{ trusted_proxies = '127.0.0.1', forwarded = '{family}' }}"
+            ))
+            .start();
+        let mut visitor = Visitor::to(&behind);
+        let value = |name: &str, address: &str| match name {
+            "Forwarded" => format!("for={address}"),
+            _ => address.to_owned(),
+        };
+        let statuses: Vec<u16> = (1..=4)
+            .map(|attempt| {
+                let told = value(names[0], "203.0.113.9");
+                let forged = value(names[1], &format!("6.6.6.{attempt}"));
+                fails_saying(
+                    &mut visitor,
+                    "alice",
+                    &[(names[0], &told), (names[1], &forged)],
+                )
+            })
+            .collect();
+        assert_eq!(statuses, [403, 403, 429, 429], "{family}");
+        let elsewhere = value(names[0], "203.0.113.10");
+        assert_eq!(
+            fails_saying(&mut visitor, "alice", &[(names[0], &elsewhere)]),
+            403
+        );
+    }
 }
 
 #[test]
@@ -490,4 +535,62 @@ fn a_flood_of_logins_does_not_keep_signed_calls_waiting() {
     let of = |wanted| statuses.iter().filter(|&&status| status == wanted).count();
     assert_eq!(of(403) + of(503), LOGINS, "{statuses:?}");
     assert!(of(403) > 0 && of(503) > 0, "{statuses:?}");
+}
+
+/// A cache in front keeps nobody's answer for another: the API, which saw no cookie, cannot say that it depends on one.
+#[test]
+fn answers_to_a_users_call_vary_by_cookie_unless_the_api_says_who_may_keep_them() {
+    let api = Upstream::replying(|seen| {
+        let fields = seen.header("x-set").unwrap_or_default();
+        let status = seen.header("x-status").unwrap_or("200 OK");
+        let fields = fields.split('|').filter_map(|field| field.split_once(": "));
+        fields.fold(Reply::status(status), |reply, (name, value)| {
+            reply.header(name, value)
+        })
+    });
+    let proxy = with_user_operations(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let mut visitor = logged_in(&proxy, &user);
+    for (fields, vary) in [
+        ("", &["Cookie"][..]),
+        ("ETag: \"1\"", &["Cookie"]),
+        ("Vary: Accept-Encoding", &["Accept-Encoding", "Cookie"]),
+        ("Expires: Thu, 01 Jan 2037 00:00:00 GMT", &["Cookie"]),
+        ("Pragma: no-cache", &["Cookie"]),
+        ("Cache-Control: ", &["Cookie"]),
+        // What is taken out on the way says nothing.
+        (
+            "Connection: Cache-Control|Cache-Control: private",
+            &["Cookie"],
+        ),
+        ("Cache-Control: private", &[]),
+        ("cache-control: public, max-age=60", &[]),
+        ("CACHE-CONTROL: no-store|Vary: Accept", &["Accept"]),
+    ] {
+        for path in ["/account", "/open"] {
+            let answer = visitor
+                .send(get(path).header("X-Set", fields))
+                .has_status(200)
+                .clone();
+            assert_eq!(answer.fields.all("vary"), vary, "{path}: {fields}");
+        }
+    }
+    for status in [
+        "204 No Content",
+        "304 Not Modified",
+        "404 Not Found",
+        "500 Oops",
+    ] {
+        let answer = visitor.send(get("/account").header("X-Status", status));
+        assert_eq!(answer.fields.all("vary"), ["Cookie"], "{status}");
+    }
+    let head = visitor.send(Call::new("HEAD", "/account").header("Sec-Fetch-Site", "same-origin"));
+    assert_eq!(head.fields.all("vary"), ["Cookie"]);
+    // The answers of others are the API's own.
+    for call in [
+        Call::get("/account").by(&consumer).with(&token),
+        Call::get("/open"),
+    ] {
+        assert!(!proxy.send(call).has_status(200).fields.has("vary"));
+    }
 }

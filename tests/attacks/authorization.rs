@@ -330,6 +330,31 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
             "a lenient reader",
             "Content-Type: text/plain; application/x-www-form-urlencoded",
         ),
+        (
+            "the other name",
+            "Werkzeug up to 2.2 and MooTools",
+            "Content-Type: application/x-url-encoded",
+        ),
+        (
+            "the other name, in capitals and with a charset",
+            "Werkzeug up to 2.2 and MooTools",
+            "Content-Type: Application/X-URL-Encoded;charset=utf-8",
+        ),
+        (
+            "other separators",
+            "a lenient reader",
+            "Content-Type: application/x_www_form url_encoded",
+        ),
+        (
+            "a tab within",
+            "a lenient reader",
+            "Content-Type: application/x-www-form-url\tencoded",
+        ),
+        (
+            "a soft hyphen within",
+            "a lenient reader",
+            "Content-Type: application/x-www-form-url\u{ad}encoded",
+        ),
     ] {
         cases.push(answered(name, source, 401, unsigned(lines)));
     }
@@ -409,7 +434,7 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
         401,
         "POST /x?b=2 HTTP/1.1\r\nHost: $H\r\n$A[POST /x a=1]\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: $L\r\n\r\na=1",
     ));
-    stage.play(48, &cases);
+    stage.play(53, &cases);
 }
 
 #[test]

@@ -318,3 +318,124 @@ fn a_token_counts_for_its_consumer_and_its_permission_alone_though_it_is_cached(
     proxy.send(call("/read")).has_status(200);
     assert_eq!(api.count(), 2);
 }
+
+/// Fields that an API, or what stands in front of it, takes for the word of its own proxy. Where they come from:
+/// nginx, Apache and HAProxy examples, Envoy, Traefik, oauth2-proxy, Authelia, authentik, Kong, Pomerium, Vouch, Grafana,
+/// Kubernetes, Azure, Google Cloud, AWS, Cloudflare, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`,
+/// WebSEAL, RFC 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
+const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original-Host X-Original-Method X-Rewrite-URL \
+    X-HTTP-Method X-HTTP-Method-Override X-Method-Override X-HTTP-Host-Override X-Host X-Envoy-Original-Path \
+    X-Middleware-Subrequest X-Accel-Mapping X-Sendfile-Type Path-Info Script-Name X-Script-Name Request-URI \
+    X-Real-IP X-Client-IP Client-IP True-Client-IP CF-Connecting-IP CF-Connecting-IPv6 X-Cluster-Client-IP \
+    X-Originating-IP Fastly-Client-IP Fly-Client-IP X-NF-Client-Connection-IP X-Azure-ClientIP X-ProxyUser-IP \
+    Proxy-Client-IP WL-Proxy-Client-IP WL-Proxy-SSL HTTP-Client-IP HTTP-X-Forwarded-For Remote-Addr X-Remote-Addr \
+    X-Envoy-External-Address X-AppEngine-User-IP X-Forwarded X-Forwarded-By X-Forwarded-Port X-Forwarded-Server \
+    X-Forwarded-Scheme X-Forwarded-Ssl X-Forwarded-Uri X-Forwarded-Method Forwarded-For X-Scheme X-URL-Scheme \
+    Front-End-Https X-Vercel-Forwarded-For X-Original-Forwarded-For \
+    Remote-User Remote-Groups Remote-Name Remote-Email X-Remote-User X-Remote-Group X-Remote-Extra-Scopes \
+    X-Forwarded-User X-Forwarded-Email X-Forwarded-Groups X-Forwarded-Preferred-Username X-Forwarded-Access-Token \
+    X-User X-User-Id X-User-Name X-User-Email X-Username X-WEBAUTH-USER X-WEBAUTH-ROLE X-Auth-Request-User \
+    X-Auth-Request-Groups X-Authenticated-User X-Authenticated-Userid X-Authentik-Username X-Consumer-Username \
+    X-Consumer-Custom-ID X-Credential-Identifier X-Anonymous-Consumer X-Pomerium-Jwt-Assertion X-Vouch-User \
+    X-MS-CLIENT-PRINCIPAL X-MS-CLIENT-PRINCIPAL-NAME X-MS-TOKEN-AAD-ID-TOKEN X-Goog-Authenticated-User-Email \
+    X-Goog-IAP-JWT-Assertion X-Amzn-Oidc-Identity X-Amzn-Oidc-Data Cf-Access-Authenticated-User-Email \
+    X-AppEngine-User-Email X-AppEngine-Cron OIDC_CLAIM_sub Shib-Identity-Provider SM_USER OAM_REMOTE_USER iv-user \
+    iv-groups CAS-User \
+    X-SSL-Client-Cert X-SSL-Client-Verify X-SSL-Client-S-DN X-SSL-Cert SSL-Client-Verify SSL_CLIENT_S_DN X-Client-Cert \
+    X-Client-Certificate X-Client-Verify X-Client-DN Client-Cert Client-Cert-Chain X-TLS-Client-Subject \
+    X-Forwarded-Client-Cert X-Forwarded-Tls-Client-Cert-Info X-Amzn-Mtls-Clientcert-Subject X-ARR-ClientCert";
+
+#[test]
+fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
+    let names: Vec<&str> = BELIEVED.split_ascii_whitespace().collect();
+    assert_eq!(names.len(), 119);
+    let spellings: [fn(&str) -> String; 4] = [
+        |name| name.to_owned(),
+        |name| name.replace('-', "_").to_ascii_uppercase(),
+        |name| name.replace('-', ".").to_ascii_lowercase(),
+        |name| name.replacen('-', "_", 1),
+    ];
+    // Nobody's word counts for these: a proxy in front passes on those that it does not know.
+    for trusted in ["", "listen.trusted_proxies = '127.0.0.1'\n"] {
+        let stage = Stage::new(&format!(
+            "{trusted}operation = [{{ path = '/x' }}, {{ path = '/open', access = ['anonymous'] }}]"
+        ));
+        for spell in spellings {
+            // Fewer than a head may have.
+            for names in names.chunks(60) {
+                let fields: Vec<String> = names
+                    .iter()
+                    .map(|name| format!("{}: forged", spell(name)))
+                    .collect();
+                let fields = fields.join("\r\n");
+                let open = format!("GET /open HTTP/1.1\r\nHost: $H\r\n{fields}\r\n\r\n");
+                for request in [get(&fields), open] {
+                    let mut connection = stage.proxy.connect();
+                    connection.send(&stage.bytes(&request));
+                    connection.answer("GET").has_status(200);
+                    let seen = stage.api.last_request();
+                    let forged: Vec<_> = seen
+                        .fields
+                        .0
+                        .iter()
+                        .filter(|(_, v)| v == "forged")
+                        .collect();
+                    assert!(forged.is_empty(), "{forged:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_callers_have_a_use_for_arrives() {
+    let stage = Stage::new("");
+    let names = "Accept Accept-Language User-Agent X-Requested-With X-Request-ID X-Api-Key X-CSRF-Token X-Client-Version \
+        X-User-Agent X-Auth-Token X-Correlation-ID Traceparent Range If-None-Match Idempotency-Key Origin DNT Via Hostname \
+        Prefer X-Amz-Date X-Goog-Meta-A X-MS-Version Remote SSL X-Realm Forward Paths";
+    let fields: Vec<String> = names
+        .split_ascii_whitespace()
+        .map(|name| format!("{name}: kept"))
+        .collect();
+    let mut connection = stage.proxy.connect();
+    connection.send(&stage.bytes(&get(&fields.join("\r\n"))));
+    connection.answer("GET").has_status(200);
+    let seen = stage.api.only_request();
+    for name in names.split_ascii_whitespace() {
+        assert_eq!(seen.fields.all(name), ["kept"], "{name}");
+    }
+}
+
+/// A list of the operator's own stands in place of the default, and `"default"` in it for that.
+#[test]
+fn a_list_of_the_operators_own_replaces_or_extends_the_default() {
+    for (list, dropped, arrives) in [
+        ("[]", "", "X-Mine X-Real-IP X-Mine-2"),
+        ("['X-Mine']", "X-Mine x_mine", "X-Real-IP X-Mine-2"),
+        ("['X-Mine*']", "X-Mine x_mine X-Mine-2 X.MINED", "X-Real-IP"),
+        (
+            "['default', 'X-Mine-*']",
+            "X-Real-IP X_Mine_2 X-SSL-Client-Cert",
+            "X-Mine",
+        ),
+    ] {
+        let stage = Stage::new(&format!("upstream.drop_headers = {list}"));
+        let names = || format!("{dropped} {arrives}");
+        let fields: Vec<String> = names()
+            .split_ascii_whitespace()
+            .map(|name| format!("{name}: 1"))
+            .collect();
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes(&get(&fields.join("\r\n"))));
+        connection.answer("GET").has_status(200);
+        let seen = stage.api.only_request();
+        for name in dropped.split_ascii_whitespace() {
+            assert!(!seen.fields.has(name), "{list}: {name}");
+        }
+        for name in arrives.split_ascii_whitespace() {
+            assert!(seen.fields.has(name), "{list}: {name}");
+        }
+        // Whatever the list says, what the proxy sets is its own.
+        assert_eq!(seen.fields.all("x-forwarded-for"), ["127.0.0.1"], "{list}");
+    }
+}

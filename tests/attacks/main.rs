@@ -57,6 +57,8 @@ mod framing;
 mod host;
 mod identity;
 mod limits;
+mod loops;
+mod memory;
 mod mutations;
 mod paths;
 mod pipelining;

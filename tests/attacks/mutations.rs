@@ -155,7 +155,11 @@ impl Signed {
         let url = format!("http://{}{path}", seen.header("host").unwrap_or_default());
         let mut pairs = self.pairs.clone();
         pairs.extend(signer::form_pairs(query.as_bytes()));
-        let form = |kind: &&str| kind.to_ascii_lowercase().contains("urlencoded");
+        let form = |kind: &&str| {
+            let letters = kind.chars().filter(char::is_ascii_alphabetic);
+            let letters: String = letters.collect();
+            letters.to_ascii_lowercase().contains("urlencoded")
+        };
         if seen.fields.all("content-type").iter().any(form) {
             pairs.extend(signer::form_pairs(&seen.body));
         }

@@ -1,6 +1,9 @@
 //! The path that is matched is the path that the API gets: what it could read as another one is refused (RFC 3986 §6).
 
-use crate::case::{Case, Stage, answered, passes, refused};
+use crate::{
+    case::{Case, Stage, answered, passes, refused},
+    support::{Call, Proxy, Upstream},
+};
 
 const OPERATIONS: &str = "operation = [\
     { path = '/public/{*rest}', access = ['anonymous'] },\
@@ -163,4 +166,188 @@ fn a_method_beside_those_listed_is_405_whatever_its_spelling() {
             "HEAD /x HTTP/1.1\r\nHost: $H\r\n$A[HEAD /x]\r\n\r\n",
         )],
     );
+}
+
+#[test]
+fn an_escape_hides_no_operation() {
+    let stage = Stage::new(
+        "operation = [\
+            { path = '/v1/{name}', access = ['anonymous'] },\
+            { path = '/v1/items:purge', methods = ['POST'], permission = 'purge' },\
+            { path = '/v1/a%20b', permission = 'purge' },\
+            { path = '/v1/%C3%A9', permission = 'purge' },\
+            { path = '/v1/%7Bname%7D', permission = 'purge' },\
+            { path = '/files/{*rest}', access = ['anonymous'] },\
+            { path = '/files/%24secret/keys', permission = 'purge' },\
+            { path = '/probe/{id}' }]\n\
+        permission = [{ name = 'purge', title = 'Purge' }]",
+    );
+    let mut cases = Vec::new();
+    for (method, target) in [
+        ("POST", "/v1/items:purge"),
+        ("POST", "/v1/items%3Apurge"),
+        ("POST", "/v1/items%3apurge"),
+        ("POST", "/v1/%69tems%3Apurge"),
+        ("POST", "/v%31/items%3apurg%65?x"),
+        ("GET", "/v1/items%3Apurge"),
+        ("GET", "/v1/a%20b"),
+        ("GET", "/v1/%61%20%62"),
+        ("GET", "/v1/%c3%a9"),
+        ("GET", "/v1/%C3%a9"),
+        ("GET", "/v1/%7bname%7d"),
+        ("GET", "/v1/{name}"),
+        ("HEAD", "/v1/{name%7D"),
+        ("GET", "/files/$secret/keys"),
+        ("GET", "/files/%24secret/keys"),
+        ("GET", "/files/%24%73ecret/key%73"),
+    ] {
+        cases.push(answered(
+            &format!("{method} {target}"),
+            "RFC 3986 §2.4",
+            401,
+            format!("{method} {target} HTTP/1.1\r\nHost: $H\r\n\r\n"),
+        ));
+    }
+    // What would be read in two ways.
+    for target in [
+        "/v1/items%3Bpurge",
+        "/v1/items%2Fpurge",
+        "/v1/items%253Apurge",
+    ] {
+        cases.push(refused(target, "RFC 3986 §2.4", 400, unsigned(target)));
+    }
+    // Other paths than the listed ones go on byte for byte.
+    for target in [
+        "/v1/items%3A",
+        "/v1/items%21purge",
+        "/v1/a+b",
+        "/v1/%e9",
+        "/v1/%40me%c0%ae",
+        "/files/%24secret",
+        "/files/%24secret/keys%3F",
+    ] {
+        let seen = format!("GET {target}");
+        cases.push(passes(target, "RFC 3986 §2.4", &seen, unsigned(target)).anonymous());
+    }
+    stage.play(26, &cases);
+}
+
+#[test]
+fn a_permission_for_one_value_is_none_for_the_literal_beside_it() {
+    let api = Upstream::start();
+    for pattern in ["/users/@me", "/users/%40me"] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "operation = [\
+                    {{ path = '/users/{{id}}', permission = 'read' }},\
+                    {{ path = '{pattern}', permission = 'self' }}]\n\
+                permission = [{{ name = 'read', title = 'R' }}, {{ name = 'self', title = 'S' }}]"
+            ))
+            .start();
+        let both = ["--permission", "read", "--permission", "self"];
+        let (consumer, user) = (proxy.consumer_with("Shop", &both), proxy.user("alice"));
+        for (permission, literal, other) in [("read", 404, 200), ("self", 200, 404)] {
+            let token = proxy.token_with(&consumer, &user, &["--permission", permission]);
+            for (target, status) in [
+                ("/users/@me", literal),
+                ("/users/%40me", literal),
+                ("/users/%40%6De", literal),
+                ("/users/@you", other),
+                ("/users/%40you", other),
+            ] {
+                let before = api.count();
+                let call = Call::get(target).by(&consumer).with(&token);
+                proxy.send(call).has_status(status);
+                let seen = api.requests_since(before);
+                let targets: Vec<&str> = seen.iter().map(|seen| seen.target.as_str()).collect();
+                let expected = if status == 200 { &[target][..] } else { &[] };
+                assert_eq!(targets, expected, "{permission} {pattern}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_reading_of_a_path_leads_above_what_is_published() {
+    let api = Upstream::start();
+    let below = |path: &str| format!("upstream.api_url = '{}{path}'\n", api.url());
+    let public = |prefix: &str, mode: &str| {
+        format!(
+            "service.base_url = 'https://api.test'\n\
+            service.public_api_urls = ['https://api.test{prefix}']\nservice.prefix = '{mode}'\n"
+        )
+    };
+    for (config, called, sent) in [
+        (below("/v1"), "", "/v1"),
+        (below("/v1") + &public("/shop", "strip"), "/shop", "/v1"),
+        (below("/v1") + &public("/shop", "restore"), "", "/v1"),
+        (below("/v1") + &public("/shop", "keep"), "/shop", "/v1/shop"),
+        (
+            below("") + &public("/shop/v1", "keep"),
+            "/shop/v1",
+            "/shop/v1",
+        ),
+    ] {
+        let proxy = Proxy::in_front_of(&api).config(&config).start();
+        let (consumer, _, token) = proxy.somebody();
+        let signed = if config.contains("restore") {
+            "/shop"
+        } else {
+            ""
+        };
+        let send = |path: &str| {
+            let target = format!("{called}{path}");
+            let call = Call::get(&target).by(&consumer).with(&token);
+            proxy.send(call.signs_target(&format!("{signed}{target}")))
+        };
+        let before = api.count();
+        for path in [
+            "/../secret",
+            "/a\\b/../../secret",
+            "/a%5cb/../../secret",
+            "/a%2fb/../../secret",
+            "/a%2Fb/%2e%2e/.%2E/secret",
+            "/a\\..\\..\\secret",
+            "/a%5c..%5C..%5csecret",
+            "/..%2fsecret",
+            "/..\\secret",
+            "/x/..;y/..;z=1/secret",
+            "/;x/../secret",
+            "/a//../../secret",
+            "/a//..//../secret",
+            "/./../secret",
+            "/%2e/../secret",
+            "/%252e%252e/secret",
+            "/a%252fb/../../secret",
+            "/..%00/secret",
+            "/..%20/secret",
+            "/%20/../secret",
+            "/%c0%ae%c0%ae/secret",
+            "/..%c0%afsecret",
+            "/a%e0%80%afb/../../secret",
+            "/%u002e%u002e/secret",
+            "/..%3b/secret",
+            "/..%3f/../secret",
+        ] {
+            let answer = send(path);
+            assert_eq!(answer.status, 400, "{config}{path}: {answer:?}");
+        }
+        assert_eq!(api.count(), before);
+        // What stays within goes on byte for byte.
+        for path in [
+            "/a/../b",
+            "/a\\b/../c",
+            "/a%5Cb/..",
+            "/a%2fb/../c",
+            "/a%2f../b",
+            "/a;x/../b",
+            "/a//..//b",
+            "/a%00b/..",
+            "/caf%e9/../x",
+            "/..a/...",
+        ] {
+            send(path).has_status(200);
+            assert_eq!(api.last_request().target, format!("{sent}{path}"));
+        }
+    }
 }

@@ -28,25 +28,30 @@ fn library() -> PathBuf {
 }
 
 /// A proxy whose clock is told to be wrong.
-struct Clockwork {
-    proxy: Proxy,
-    api: Upstream,
+pub struct Clockwork {
+    pub proxy: Proxy,
+    pub api: Upstream,
     offset: PathBuf,
     consumer: Consumer,
     token: Token,
     /// Requests that were let through.
-    passed: Vec<Vec<u8>>,
+    pub passed: Vec<Vec<u8>>,
 }
 
 impl Clockwork {
     fn start() -> Self {
+        Self::with_window(WINDOW)
+    }
+
+    /// A proxy with a window of so many seconds.
+    pub fn with_window(window: u64) -> Self {
         let api = Upstream::start();
         let builder = Proxy::in_front_of(&api);
         let offset = builder.directory().join("offset");
         set(&offset, 0);
         let proxy = builder
             .config(&format!(
-                "service.base_url = 'https://api.test'\nsignature.timestamp_window = '{WINDOW}s'"
+                "service.base_url = 'https://api.test'\nsignature.timestamp_window = '{window}s'"
             ))
             .environment("LD_PRELOAD", &library().display().to_string())
             .environment("FAKETIME_TIMESTAMP_FILE", &offset.display().to_string())
@@ -66,18 +71,18 @@ impl Clockwork {
     }
 
     /// Puts the proxy's clock off by so many seconds.
-    fn off_by(&self, seconds: i64) {
+    pub fn off_by(&self, seconds: i64) {
         set(&self.offset, seconds);
     }
 
-    fn send(&self, wire: &[u8]) -> Answer {
+    pub fn send(&self, wire: &[u8]) -> Answer {
         let mut connection: Connection = self.proxy.connect();
         connection.send(wire);
         connection.answer("GET")
     }
 
     /// A call of a consumer whose clock is off by so many seconds.
-    fn call(&mut self, seconds: i64) -> Answer {
+    pub fn call(&mut self, seconds: i64) -> Answer {
         let timestamp = now().checked_add_signed(seconds).unwrap().to_string();
         let call = Call::get("/pay").by(&self.consumer).with(&self.token);
         let wire = self
@@ -93,7 +98,7 @@ impl Clockwork {
     /// Lets through requests of all the timestamps that a clock off by so much accepts. After a jump ahead requests are
     /// refused until the store knows how far they are accepted now; not for long, and with nothing else.
     #[track_caller]
-    fn passes(&mut self, seconds: i64) {
+    pub fn passes(&mut self, seconds: i64) {
         for ahead in [-1, 0, 2] {
             let answer = within(Duration::from_secs(5), "requests pass", || {
                 let answer = self.call(seconds + ahead);
@@ -105,7 +110,7 @@ impl Clockwork {
 
     /// Not one request that passed passes again.
     #[track_caller]
-    fn nothing_passes_twice(&self) {
+    pub fn nothing_passes_twice(&self) {
         let before = self.api.count();
         for wire in &self.passed {
             let answer = self.send(wire);
@@ -208,6 +213,9 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
         lines.iter().any(told).then_some(())
     });
     clock.call(0).is(401, "timestamp_refused");
+    let ready = clock.proxy.ask_admin("/readyz");
+    ready.has_status(503);
+    assert!(ready.text().contains("clock"), "{ready:?}");
     clock.nothing_passes_twice();
     // The mend that the log names.
     assert!(clock.proxy.stop().success());
@@ -222,4 +230,12 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
     clock.proxy.start();
     clock.passes(0);
     clock.nothing_passes_twice_for_a_window();
+    // Once is enough: the mark of that clock is still in the store.
+    for _ in 0..2 {
+        clock.proxy.kill();
+        clock.proxy.reconfigure("nonce.on_lost = 'refuse'");
+        clock.proxy.start();
+        clock.passes(0);
+        clock.nothing_passes_twice();
+    }
 }

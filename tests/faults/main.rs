@@ -37,6 +37,7 @@ mod logins;
 mod reload;
 mod slow;
 mod streams;
+mod window;
 
 /// `long` where the long form is asked for, else `short`.
 fn scaled(short: usize, long: usize) -> usize {

@@ -1,11 +1,17 @@
 //! SIGHUP: everything changes and nobody notices.
 
+use std::process::Stdio;
+
 use rustix::process::Signal;
 
 use crate::{
     load::{Load, Target},
     scaled,
-    support::{Call, Connection, PATIENCE, Proxy, Upstream, Visitor, within},
+    support::{
+        Call, Connection, PATIENCE, Proxy, Upstream, Visitor,
+        program::{Log, program},
+        within,
+    },
 };
 
 /// A public address that outlives a restart on another port.
@@ -127,4 +133,144 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
         .header("Cookie", &cookies.join("; "));
     proxy.send(account).has_status(200);
     assert_eq!(misses(&proxy), cached, "the cache stays as it was");
+}
+
+/// Reloads, and returns the audit record of it.
+#[track_caller]
+fn reload(proxy: &mut Proxy, text: &str) -> String {
+    let records = |proxy: &Proxy| {
+        let mut lines = proxy.log().lines();
+        lines.retain(|line| line.contains("configuration_reloaded"));
+        lines
+    };
+    let before = records(proxy).len();
+    proxy.reconfigure(text);
+    proxy.signal(Signal::HUP);
+    within(PATIENCE, "the new file is taken up", || {
+        records(proxy).into_iter().nth(before)
+    })
+}
+
+#[test]
+fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    let (consumer, _, token) = proxy.somebody();
+    let warnings = |proxy: &Proxy| told(proxy, "these need a restart to change");
+    // Twice: what runs is still another configuration than what is written.
+    for round in 1..=2 {
+        let changed = "nonce.on_lost = 'accept'\ncache.ttl = '2h'\nlisten.workers = 3\nsignature.enforcement = 'observe'";
+        let record = reload(&mut proxy, changed);
+        for key in ["nonce.on_lost", "cache.ttl", "listen.workers"] {
+            assert!(record.contains(key), "{record}");
+        }
+        assert!(!record.contains("signature"), "{record}");
+        assert_eq!(warnings(&proxy), round);
+    }
+    // What can be changed was.
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token).key("wrong"))
+        .has_status(200);
+    let back = "nonce.on_lost = 'refuse'\ncache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
+    let record = reload(&mut proxy, back);
+    assert!(
+        record.contains("not_applied=\"listen.workers\""),
+        "{record}"
+    );
+    // A wider window waits for its mark, and the record says so.
+    let record = reload(&mut proxy, "signature.timestamp_window = '1h'");
+    assert!(
+        record.contains("pending=\"signature.timestamp_window\""),
+        "{record}"
+    );
+    within(PATIENCE, "the wider window takes effect", || {
+        (told(&proxy, "takes effect") == 1).then_some(())
+    });
+    let record = reload(&mut proxy, "signature.timestamp_window = '10s'");
+    assert!(!record.contains("pending"), "{record}");
+    assert_eq!(told(&proxy, "takes effect"), 2);
+}
+
+#[test]
+fn a_listener_that_is_to_begin_with_tls_stays_as_it_is_and_so_does_its_public_url() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let made = crate::support::tls::Certificate::for_names(&["localhost"]);
+    let (certificate, key) = made.write(proxy.directory());
+    let record = reload(
+        &mut proxy,
+        &format!(
+            "[listen.tls]\ncertificate = '{}'\nkey = '{}'",
+            certificate.display(),
+            key.display()
+        ),
+    );
+    assert!(record.contains("listen.tls.certificate"), "{record}");
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+}
+
+#[test]
+fn the_number_of_connections_changes_with_a_reload() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = Call::get("/x").by(&consumer).with(&token);
+    for limit in ["connections", "connections_per_address"] {
+        proxy.send(call.clone()).has_status(200);
+        reload(&mut proxy, &format!("limits.{limit} = 1"));
+        within(PATIENCE, "earlier connections are gone", || {
+            (proxy.metric("countersign_connections") == 0.0).then_some(())
+        });
+        let mut first = proxy.connect();
+        proxy.send_on(&mut first, call.clone()).has_status(200);
+        proxy.connect().answer("GET").has_status(503);
+        drop(first);
+        reload(&mut proxy, &format!("limits.{limit} = 100"));
+        let mut open = [proxy.connect(), proxy.connect(), proxy.connect()];
+        for connection in &mut open {
+            proxy.send_on(connection, call.clone()).has_status(200);
+        }
+    }
+}
+
+#[test]
+fn a_reload_asked_for_during_the_start_waits_for_its_end() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    assert!(proxy.stop().success());
+    let files = std::fs::read_dir(proxy.directory()).unwrap().flatten();
+    let store = files
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "db"));
+    // Another program holds the store, so the start takes its time.
+    let held = rusqlite::Connection::open(store.unwrap()).unwrap();
+    held.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut serve = program()
+        .arg("serve")
+        .arg("--config")
+        .arg(proxy.directory().join("config.toml"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = Log::read_from(serve.stderr.take().unwrap());
+    let pid = rustix::process::Pid::from_child(&serve);
+    within(PATIENCE, "the nonce window is open", || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", serve.id())).ok()?;
+        let open = open
+            .flatten()
+            .filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        open.into_iter()
+            .any(|path| path.display().to_string().ends_with(".nonces"))
+            .then_some(())
+    });
+    rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    held.execute_batch("ROLLBACK").unwrap();
+    log.wait_for("the reload", |line| {
+        line.contains("configuration_reloaded").then_some(())
+    });
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(serve.wait().unwrap().success());
 }

@@ -353,3 +353,44 @@ fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
     method.send(format!("PRI / HTTP/1.1\r\nHost: {}\r\n\r\n", proxy.host()).as_bytes());
     assert!(method.answer("PRI").status < 500);
 }
+
+/// All streams of a connection are one caller, and each of them the caller that a trusted proxy names for it.
+#[test]
+fn forms_of_all_streams_count_for_their_caller() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    run(async {
+        let mut client = Client::to(&proxy).await;
+        let signed = |address: &str| {
+            let call = Call::post("/x").by(&consumer).with(&token);
+            call.header("X-Forwarded-For", address)
+        };
+        client
+            .send(signed("192.0.2.1").form("a=1"))
+            .await
+            .has_status(200);
+        let mut stalled = Vec::new();
+        for _ in 0..4 {
+            let (mut request, _) = client.request(&signed("192.0.2.1").form("a=1"));
+            request.headers_mut().remove("content-length");
+            let mut send = client.sender().ready().await.unwrap();
+            let (response, mut body) = send.send_request(request, false).unwrap();
+            body.send_data(vec![b'a'; 4_096].into(), false).unwrap();
+            stalled.push((response, body));
+        }
+        while client.send(signed("192.0.2.1").form("a=1")).await.status != 503 {}
+        client
+            .send(signed("192.0.2.2").form("a=1"))
+            .await
+            .has_status(200);
+        client
+            .send(signed("192.0.2.1").json("{}"))
+            .await
+            .has_status(200);
+        drop(stalled);
+        while client.send(signed("192.0.2.1").form("a=1")).await.status != 200 {}
+    });
+}

@@ -14,7 +14,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, consumer, exchange, later, populate, session, user,
+        NOW, access_token, allow, authorize, consumer, exchange, later, open_session, populate,
+        user,
     },
     suite::Backend,
 };
@@ -186,7 +187,7 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
         .record_uses(vec![("a".to_owned(), NOW)])
         .await
         .unwrap();
-    store.open_session(session(1, "u")).await.unwrap();
+    open_session(&store, 1, "u").await;
     assert_eq!(follower.news(&*store).await, []);
 }
 

@@ -10,7 +10,8 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, authorize, consumer, exchange, later, populate, request_token,
+        NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, populate,
+        request_token,
     },
     suite::Backend,
 };
@@ -97,8 +98,7 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
             .await
             .unwrap();
     }
-    store
-        .decide("denied", &user, Decision::Deny, NOW)
+    decide_as(&store, "denied", &user, Decision::Deny, NOW)
         .await
         .unwrap();
     let late = |token: &str, seconds| Exchange {
@@ -315,7 +315,9 @@ pub(crate) async fn ends_with_its_user<B: Backend>() {
             .await
             .unwrap();
     }
-    store.decide("disabled", &user, allow(), NOW).await.unwrap();
+    decide_as(&store, "disabled", &user, allow(), NOW)
+        .await
+        .unwrap();
     assert!(store.set_user_enabled(&user, false, NOW).await.unwrap());
     assert_eq!(
         outcome(&store, exchange("disabled", "c")).await,
@@ -327,7 +329,9 @@ pub(crate) async fn ends_with_its_user<B: Backend>() {
         outcome(&store, exchange("disabled", "c")).await,
         Exchanged::Unknown
     );
-    store.decide("removed", &user, allow(), NOW).await.unwrap();
+    decide_as(&store, "removed", &user, allow(), NOW)
+        .await
+        .unwrap();
     assert!(store.remove_user(&user, NOW).await.unwrap());
     assert_eq!(
         outcome(&store, exchange("removed", "c")).await,

@@ -6,7 +6,9 @@ use countersign::store::{
 };
 
 use crate::{
-    records::{NOW, VERIFIER, allow, authorize, consumer, later, populate, request_token, user},
+    records::{
+        NOW, VERIFIER, allow, authorize, consumer, decide_as, later, populate, request_token, user,
+    },
     suite::Backend,
 };
 
@@ -57,8 +59,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
     // The browser's step goes by the identifier alone.
     let user = "u".parse().unwrap();
     assert_eq!(
-        store
-            .decide("redirect", &user, Decision::Deny, NOW)
+        decide_as(&store, "redirect", &user, Decision::Deny, NOW)
             .await
             .unwrap(),
         Decided::Unknown
@@ -83,7 +84,11 @@ pub(crate) async fn records_one_decision<B: Backend>() {
         .await
         .unwrap();
     let user = "u".parse().unwrap();
-    let decide = async |token, decision| store.decide(token, &user, decision, NOW).await.unwrap();
+    let decide = async |token, decision| {
+        decide_as(&store, token, &user, decision, NOW)
+            .await
+            .unwrap()
+    };
     assert_eq!(decide("s", Decision::Deny).await, Decided::Recorded);
     assert_eq!(decide("s", allow()).await, Decided::AlreadyDecided);
     assert_eq!(decide("r", Decision::Deny).await, Decided::AlreadyDecided);
@@ -110,8 +115,7 @@ pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
     let user = "u".parse().unwrap();
     for decision in [allow(), Decision::Deny] {
         assert_eq!(
-            store
-                .decide("r", &user, decision, later(600))
+            decide_as(&store, "r", &user, decision, later(600))
                 .await
                 .unwrap(),
             Decided::Expired
@@ -122,7 +126,9 @@ pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
         Some(request_token("r", "c"))
     );
     assert_eq!(
-        store.decide("r", &user, allow(), later(599)).await.unwrap(),
+        decide_as(&store, "r", &user, allow(), later(599))
+            .await
+            .unwrap(),
         Decided::Recorded
     );
 }
@@ -136,7 +142,7 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
         .await
         .unwrap();
     let (u, v) = ("u".parse().unwrap(), "v".parse().unwrap());
-    let decide = async |token, user| store.decide(token, user, allow(), NOW).await.unwrap();
+    let decide = async |token, user| decide_as(&store, token, user, allow(), NOW).await.unwrap();
     assert_eq!(decide("none", &u).await, Decided::Unknown);
     assert_eq!(decide("r", &v).await, Decided::Unknown);
     store.add_user(user("v")).await.unwrap();
@@ -171,7 +177,7 @@ pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
         expires_at: later(60),
     };
     let user = "u".parse().unwrap();
-    store.decide("r", &user, shorter, NOW).await.unwrap();
+    decide_as(&store, "r", &user, shorter, NOW).await.unwrap();
     let found = store.request_token("r").await.unwrap().unwrap();
     assert_eq!(found.expires_at, later(60));
     assert_eq!(found.issued_at, NOW);
@@ -198,8 +204,7 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
                         expires_at: later(1200),
                     },
                 };
-                store
-                    .decide("r", &"u".parse().unwrap(), decision, NOW)
+                decide_as(&store, "r", &"u".parse().unwrap(), decision, NOW)
                     .await
                     .unwrap()
             })

@@ -1,13 +1,17 @@
 //! Records to test with: complete, and of another value in every field.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use countersign::{
     clock::UnixTime,
+    names::UserId,
     secret::Secret,
     store::{
-        Store,
-        port::{Added, Decided, Decision, Exchange},
+        Store, StoreError,
+        port::{Added, Decided, Decision, Exchange, VerifiedPassword},
         record::{
             AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState, Session,
             User,
@@ -147,7 +151,43 @@ pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
         .unwrap();
     let user = "u".parse().unwrap();
     assert_eq!(
-        store.decide("r", &user, decision, NOW).await.unwrap(),
+        decide_as(store, "r", &user, decision, NOW).await.unwrap(),
         Decided::Recorded
     );
+}
+
+/// The password hash of a user as it is now, for a login that has just verified it.
+pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPassword {
+    let user = store.user(&user.parse().unwrap()).await.unwrap();
+    VerifiedPassword {
+        hash: user.and_then(|user| user.password_hash),
+        rehashed: None,
+    }
+}
+
+/// Opens [`session`] for whoever has the password of the user as it is now; whether it was opened.
+pub(crate) async fn open_session(store: &Arc<dyn Store>, byte: u8, user: &str) -> bool {
+    let verified = verified(store, user).await;
+    store
+        .open_session(session(byte, user), verified)
+        .await
+        .unwrap()
+}
+
+/// Decides in a new session of the user, if one can be opened.
+pub(crate) async fn decide_as(
+    store: &Arc<dyn Store>,
+    token: &str,
+    user: &UserId,
+    decision: Decision,
+    now: UnixTime,
+) -> Result<Decided, StoreError> {
+    static SESSIONS: AtomicU32 = AtomicU32::new(0);
+    let mut session = session(200, user.as_str());
+    let number = SESSIONS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    session.id_hash[..4].copy_from_slice(&number);
+    let id_hash = session.id_hash;
+    let verified = verified(store, user.as_str()).await;
+    store.open_session(session, verified).await?;
+    store.decide(token, &id_hash, decision, now).await
 }

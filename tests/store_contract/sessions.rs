@@ -1,7 +1,20 @@
 //! Browser sessions.
 
+use std::sync::Arc;
+
+use countersign::{
+    names::UserId,
+    secret::Secret,
+    store::{
+        Store,
+        port::{Change, Decided, VerifiedPassword},
+        record::{RequestToken, User},
+        transfer::{Import, ImportRefusal, Imported, Record},
+    },
+};
+
 use crate::{
-    records::{NOW, later, populate, session, user},
+    records::{NOW, allow, later, open_session, populate, request_token, session, user, verified},
     suite::Backend,
 };
 
@@ -11,7 +24,7 @@ pub(crate) async fn opens_finds_and_closes<B: Backend>() {
     populate(&store).await;
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
     for byte in [1, 2] {
-        store.open_session(session(byte, "u")).await.unwrap();
+        assert!(open_session(&store, byte, "u").await);
     }
     assert_eq!(
         store.session(&[1; 32], NOW).await.unwrap(),
@@ -27,7 +40,7 @@ pub(crate) async fn ends_in_time<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
     populate(&store).await;
-    store.open_session(session(1, "u")).await.unwrap();
+    open_session(&store, 1, "u").await;
     assert!(store.session(&[1; 32], later(999)).await.unwrap().is_some());
     assert_eq!(store.session(&[1; 32], later(1000)).await.unwrap(), None);
 }
@@ -37,7 +50,170 @@ pub(crate) async fn belongs_to_an_enabled_user<B: Backend>() {
     let store = backend.open().await;
     populate(&store).await;
     // A user who went while the login was under way gets no session, then or later.
-    store.open_session(session(1, "unknown")).await.unwrap();
+    assert!(!open_session(&store, 1, "unknown").await);
     store.add_user(user("unknown")).await.unwrap();
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
+}
+
+pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let bare = User {
+        password_hash: None,
+        ..user("bare")
+    };
+    store.add_user(bare).await.unwrap();
+    let (u, b): (UserId, UserId) = ("u".parse().unwrap(), "bare".parse().unwrap());
+    let (old, none) = (verified(&store, "u").await, verified(&store, "bare").await);
+    let open = async |byte, user, verified: &VerifiedPassword| {
+        let opened = store.open_session(session(byte, user), verified.clone());
+        let opened = opened.await.unwrap();
+        let found = store.session(&[byte; 32], NOW).await.unwrap();
+        assert_eq!(found.is_some(), opened);
+        opened
+    };
+    assert!(open(1, "u", &old).await);
+    assert!(open(2, "bare", &none).await);
+    // Neither none for one, nor one for none, nor another.
+    assert!(!open(3, "u", &none).await);
+    assert!(!open(3, "bare", &old).await);
+    store.set_password(&u, "another".into()).await.unwrap();
+    store.set_password(&b, "another".into()).await.unwrap();
+    assert!(!open(3, "u", &old).await);
+    assert!(!open(3, "bare", &none).await);
+    // A refused login hashes nothing anew either.
+    let anew = VerifiedPassword {
+        rehashed: Some("of the thief".into()),
+        ..old
+    };
+    assert!(!open(3, "u", &anew).await);
+    let now = verified(&store, "u").await;
+    assert_eq!(now.hash, Some("another".into()));
+    store.set_user_enabled(&u, false, NOW).await.unwrap();
+    let anew = VerifiedPassword {
+        rehashed: Some("of a disabled user".into()),
+        ..now
+    };
+    assert!(!open(3, "u", &anew).await);
+    assert_eq!(verified(&store, "u").await.hash, Some("another".into()));
+}
+
+pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let id: UserId = "u".parse().unwrap();
+    let imported = |refused: Option<ImportRefusal>| match refused {
+        Some(refusal) => Import::Refused { index: 0, refusal },
+        None => Import::Imported(Imported {
+            unchanged: 1,
+            ..Imported::default()
+        }),
+    };
+    let import = async |hash: Option<&str>| {
+        let user = User {
+            password_hash: hash.map(Secret::from),
+            ..user("u")
+        };
+        store.import(vec![Record::User(user)]).await.unwrap()
+    };
+    let old = user("u").password_hash.unwrap();
+    let old = std::str::from_utf8(old.expose()).unwrap().to_owned();
+    assert!(open_session(&store, 1, "u").await);
+    let before = verified(&store, "u").await;
+    let anew = VerifiedPassword {
+        rehashed: Some("$ours$v=1$salt$hash".into()),
+        ..before.clone()
+    };
+    let position = store.changes_since(0).await.unwrap().position;
+    assert!(store.open_session(session(2, "u"), anew).await.unwrap());
+    let now = Some(Secret::from("$ours$v=1$salt$hash"));
+    assert_eq!(verified(&store, "u").await.hash, now);
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert_eq!(changes, [Change::User(id.clone())]);
+    assert_eq!(
+        store.account(&user("u").name).await.unwrap().costs,
+        ["$ours$v=1"]
+    );
+    // It is the same password: no session ends. Of two logins at once the second has to check again.
+    for byte in [1, 2] {
+        assert!(store.session(&[byte; 32], NOW).await.unwrap().is_some());
+    }
+    assert!(!store.open_session(session(3, "u"), before).await.unwrap());
+    assert!(open_session(&store, 3, "u").await);
+    // What was imported can be imported again, and nothing else.
+    assert_eq!(import(Some(&old)).await, imported(None));
+    assert_eq!(verified(&store, "u").await.hash, now);
+    for other in [Some("other"), None] {
+        assert_eq!(import(other).await, imported(Some(ImportRefusal::Differs)));
+    }
+    // Until the password is another.
+    store.set_password(&id, "set".into()).await.unwrap();
+    assert_eq!(
+        import(Some(&old)).await,
+        imported(Some(ImportRefusal::Differs))
+    );
+}
+
+pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    populate(&stores[0]).await;
+    let id: UserId = "u".parse().unwrap();
+    let old = verified(&stores[0], "u").await;
+    let task = |number: u8| {
+        let (store, old): (Arc<dyn Store>, _) =
+            (stores[usize::from(number) % 2].clone(), old.clone());
+        tokio::spawn(async move { store.open_session(session(number, "u"), old).await.unwrap() })
+    };
+    let mut tasks: Vec<_> = (0..40).map(task).collect();
+    let changed = stores[0].set_password(&id, "new".into());
+    let (changed, late) = tokio::join!(changed, async { (40..80).map(task).collect::<Vec<_>>() });
+    assert!(changed.unwrap());
+    tasks.extend(late);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for number in 0..80 {
+        let found = stores[1].session(&[number; 32], NOW).await.unwrap();
+        assert_eq!(found, None, "{number}");
+    }
+    assert!(open_session(&stores[1], 1, "u").await);
+}
+
+pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    for token in ["r", "s"] {
+        let token = request_token(token, "c");
+        store.issue_request_token(token).await.unwrap();
+    }
+    let decide = async |token, byte, now| {
+        let session = [byte; 32];
+        let decided = store.decide(token, &session, allow(), now);
+        decided.await.unwrap()
+    };
+    assert_eq!(decide("r", 1, NOW).await, Decided::Unknown);
+    for byte in [1, 2, 3] {
+        assert!(open_session(&store, byte, "u").await);
+    }
+    store.close_session(&[1; 32]).await.unwrap();
+    assert_eq!(decide("r", 1, NOW).await, Decided::Unknown);
+    assert_eq!(decide("r", 2, NOW).await, Decided::Recorded);
+    let late = later(1000);
+    let long = RequestToken {
+        expires_at: later(2000),
+        ..request_token("long", "c")
+    };
+    store.issue_request_token(long).await.unwrap();
+    assert_eq!(decide("long", 2, late).await, Decided::Unknown);
+    let id = "u".parse().unwrap();
+    store.set_password(&id, "new".into()).await.unwrap();
+    assert_eq!(decide("s", 3, NOW).await, Decided::Unknown);
+    assert_eq!(
+        store.request_token("s").await.unwrap(),
+        Some(request_token("s", "c"))
+    );
 }

@@ -16,7 +16,9 @@ use countersign::store::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::records::{NOW, access_token, allow, authorize, consumer, populate, rich_consumer};
+use crate::records::{
+    NOW, access_token, allow, authorize, consumer, populate, rich_consumer, user,
+};
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -482,5 +484,27 @@ async fn does_not_take_a_paused_clock_for_a_slow_disk() {
             .add_consumer(consumer(&format!("c{number}")))
             .await
             .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn finds_out_what_the_passwords_of_an_older_file_cost() {
+    for key in [None, key(1)] {
+        let (_directory, path) = place();
+        populate(&open(&path, key.clone()).unwrap()).await;
+        let older = Connection::open(&path).unwrap();
+        older
+            .execute_batch(
+                "DROP INDEX users_by_password_cost;
+                 ALTER TABLE users DROP COLUMN password_cost;
+                 ALTER TABLE users DROP COLUMN replaced_hash;
+                 PRAGMA user_version = 1",
+            )
+            .unwrap();
+        drop(older);
+        let store = open(&path, key).unwrap();
+        let account = store.account(&user("u").name).await.unwrap();
+        assert_eq!(account.costs, ["$argon2id"]);
+        assert_eq!(account.user, Some(user("u")));
     }
 }

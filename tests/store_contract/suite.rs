@@ -20,7 +20,7 @@ macro_rules! contract {
                 rotates_the_secret_with_and_without_grace, removes_what_belongs_to_it, lists_in_pages;
             users: keeps_every_field, takes_an_id_and_a_name_once, folds_ascii_case_of_names_only,
                 ends_sessions_with_a_new_password, disabling_ends_everything_for_good,
-                removal_ends_everything_and_retires_the_id, lists_in_pages;
+                removal_ends_everything_and_retires_the_id, lists_in_pages, tells_what_passwords_cost;
             tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages,
                 keeps_the_latest_use, keeps_many_uses;
@@ -33,13 +33,15 @@ macro_rules! contract {
                 four_wrong_verifiers_do_not, is_bound_to_its_consumer,
                 of_racing_exchanges_one_succeeds, of_racing_exchanges_by_both_tokens_one_succeeds,
                 wrong_verifiers_at_once_are_all_counted, ends_with_its_user;
-            sessions: opens_finds_and_closes, ends_in_time, belongs_to_an_enabled_user;
+            sessions: opens_finds_and_closes, ends_in_time, belongs_to_an_enabled_user,
+                opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,
+                no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session;
             changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,
                 tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
                 admits_what_it_has_forgotten;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
                 refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
-                revokes_one_way, needs_consumer_and_user, takes_records_in_any_order;
+                revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
             upkeep: answers_a_ping, the_mark_of_nonces_only_rises, purges_what_ended_a_day_ago,
                 everything_is_there_when_opened_again;
         }

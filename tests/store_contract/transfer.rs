@@ -6,7 +6,7 @@ use countersign::store::{
     Store,
     port::Added,
     record::{AccessToken, Consumer, User},
-    transfer::{Import, ImportRefusal, Imported, Record},
+    transfer::{Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record},
 };
 
 use crate::{
@@ -439,4 +439,30 @@ pub(crate) async fn takes_records_in_any_order<B: Backend>() {
     let count = records.len() as u64;
     assert_eq!(import(&to, &records).await, imported(count, 0, 0, 0));
     assert_eq!(export(&to).await, expected);
+}
+
+pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let with = |number: usize, cost: usize| {
+        Record::User(User {
+            password_hash: Some(
+                format!("$argon2id$v=19$m={cost},t=1,p=1$c2FsdA$aGFzaA")
+                    .as_str()
+                    .into(),
+            ),
+            ..user(&format!("u{number}"))
+        })
+    };
+    let four: Vec<_> = (0..8)
+        .map(|number| with(number, number % MAX_PASSWORD_COSTS))
+        .collect();
+    assert_eq!(import(&store, &four).await, imported(8, 0, 0, 0));
+    let fifth = [with(8, 0), with(9, MAX_PASSWORD_COSTS)];
+    assert_eq!(
+        import(&store, &fifth).await,
+        refused(1, ImportRefusal::TooManyCosts)
+    );
+    assert_eq!(store.users(None, 100).await.unwrap().len(), 8);
+    assert_eq!(import(&store, &fifth[..1]).await, imported(1, 0, 0, 0));
 }

@@ -8,7 +8,8 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, access_token, authorize, exchange, later, populate, request_token, session,
+        NOW, VERIFIER, access_token, authorize, decide_as, exchange, later, open_session, populate,
+        request_token, session, verified,
     },
     suite::Backend,
 };
@@ -47,7 +48,8 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
             expires_at: later(ends),
             ..session(byte, "u")
         };
-        store.open_session(session).await.unwrap();
+        let verified = verified(&store, "u").await;
+        assert!(store.open_session(session, verified).await.unwrap());
     }
     store
         .issue_access_token(access_token("a", "c", "u"))
@@ -98,9 +100,9 @@ pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
         redirect_token: None,
         expires_at: later(1200),
     };
-    store.decide("used", &user, simple, NOW).await.unwrap();
+    decide_as(&store, "used", &user, simple, NOW).await.unwrap();
     store.exchange(exchange("used", "c")).await.unwrap();
-    store.open_session(session(1, "u")).await.unwrap();
+    open_session(&store, 1, "u").await;
     let records = store.export().await.unwrap();
     let position = store.changes_since(0).await.unwrap().position;
     drop(store);

@@ -9,7 +9,10 @@ use countersign::{
 };
 
 use crate::{
-    records::{NOW, access_token, allow, authorize, later, populate, request_token, session, user},
+    records::{
+        NOW, access_token, allow, authorize, decide_as, later, open_session, populate,
+        request_token, user,
+    },
     suite::Backend,
 };
 
@@ -80,8 +83,8 @@ pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
     for id in ["u", "v"] {
         store.add_user(user(id)).await.unwrap();
     }
-    store.open_session(session(1, "u")).await.unwrap();
-    store.open_session(session(2, "v")).await.unwrap();
+    open_session(&store, 1, "u").await;
+    open_session(&store, 2, "v").await;
     assert!(store.set_password(&u, "hash".into()).await.unwrap());
     let changed = User {
         password_hash: Some("hash".into()),
@@ -108,8 +111,8 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
         store.issue_access_token(token).await.unwrap();
     }
     store.revoke_access_token("b", later(1)).await.unwrap();
-    store.open_session(session(1, "u")).await.unwrap();
-    store.open_session(session(2, "v")).await.unwrap();
+    open_session(&store, 1, "u").await;
+    open_session(&store, 2, "v").await;
     store
         .issue_request_token(request_token("fresh", "c"))
         .await
@@ -140,10 +143,10 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
         Added::Taken
     );
     assert_eq!(
-        store.decide("fresh", &id, allow(), NOW).await.unwrap(),
+        decide_as(&store, "fresh", &id, allow(), NOW).await.unwrap(),
         Decided::Unknown
     );
-    store.open_session(session(3, "u")).await.unwrap();
+    open_session(&store, 3, "u").await;
 
     assert!(store.set_user_enabled(&id, true, later(3)).await.unwrap());
     assert_eq!(store.user(&id).await.unwrap(), Some(user("u")));
@@ -162,7 +165,7 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
     authorize(&store, allow()).await;
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
-    store.open_session(session(1, "u")).await.unwrap();
+    open_session(&store, 1, "u").await;
 
     assert!(store.remove_user(&id, later(2)).await.unwrap());
     assert!(!store.remove_user(&id, later(3)).await.unwrap());
@@ -215,4 +218,59 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     // A place between ids, where a user was removed.
     let between = "b".parse().unwrap();
     assert_eq!(store.users(Some(&between), 1).await.unwrap(), [user("u")]);
+}
+
+pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let costs = async || {
+        let account = store.account("nobody").await.unwrap();
+        assert_eq!(account.user, None);
+        account.costs
+    };
+    assert!(costs().await.is_empty());
+    let with = |id: &str, hash: &str| User {
+        password_hash: Some(hash.into()),
+        ..user(id)
+    };
+    let bare = User {
+        password_hash: None,
+        ..user("bare")
+    };
+    for user in [
+        bare,
+        with("a", "$argon2id$v=19$m=65536,t=2,p=1$c2FsdA$aGFzaA"),
+        with("b", "$argon2id$v=19$m=65536,t=2,p=1$b3RoZXI$aGFzaGVk"),
+        with("c", "$argon2id$m=8,t=1,p=1$c2FsdA$aGFzaA"),
+        User {
+            enabled: false,
+            ..with("d", "$argon2id$v=19$m=256,t=2,p=1$c2FsdA$aGFzaA")
+        },
+    ] {
+        store.add_user(user).await.unwrap();
+    }
+    let all = [
+        "$argon2id$m=8,t=1,p=1",
+        "$argon2id$v=19$m=256,t=2,p=1",
+        "$argon2id$v=19$m=65536,t=2,p=1",
+    ];
+    assert_eq!(costs().await, all);
+    let account = store.account("A@EXAMPLE.org").await.unwrap();
+    assert_eq!(account.user.unwrap().id.as_str(), "a");
+    assert_eq!(account.costs, all);
+    // What nobody has any more costs nothing.
+    let (a, b, c) = (
+        "a".parse().unwrap(),
+        "b".parse().unwrap(),
+        "c".parse().unwrap(),
+    );
+    let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
+    store.set_password(&a, new.into()).await.unwrap();
+    store.remove_user(&c, NOW).await.unwrap();
+    assert_eq!(costs().await, all[1..]);
+    store.set_password(&b, new.into()).await.unwrap();
+    assert_eq!(costs().await, all[1..2]);
+    // As another process sees it.
+    let other = backend.open().await;
+    assert_eq!(other.account("").await.unwrap().costs, all[1..2]);
 }

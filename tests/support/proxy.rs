@@ -221,6 +221,15 @@ impl Proxy {
     /// Starts the program again after it was stopped or killed.
     #[track_caller]
     pub fn start(&mut self) {
+        self.start_unready();
+        within(PATIENCE, "the proxy is ready", || {
+            (self.ask_admin("/readyz").status == 200).then_some(())
+        });
+    }
+
+    /// Starts the program where it is not expected to become ready soon.
+    #[track_caller]
+    pub fn start_unready(&mut self) {
         self.home.write();
         let mut process = self
             .home
@@ -247,9 +256,6 @@ impl Proxy {
         };
         let mut listening = listening;
         let (public, admin) = (listening("public"), listening("admin"));
-        within(PATIENCE, "the proxy is ready", || {
-            (http::get(admin, "/readyz").status == 200).then_some(())
-        });
         self.running = Some(Running {
             process,
             log,

@@ -32,7 +32,7 @@ impl Certificate {
     pub fn write(&self, directory: &Path) -> (PathBuf, PathBuf) {
         let (certificate, key) = (directory.join("certificate.pem"), directory.join("key.pem"));
         std::fs::write(&certificate, &self.certificate).unwrap();
-        std::fs::write(&key, &self.key).unwrap();
+        write_secret(&key, &self.key);
         (certificate, key)
     }
 
@@ -47,6 +47,15 @@ impl Certificate {
                 .unwrap(),
         )
     }
+}
+
+/// Writes a file that its owner alone can open, as a private key has to be.
+pub fn write_secret(path: &Path, content: impl AsRef<[u8]>) {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path).unwrap();
+    file.write_all(content.as_ref()).unwrap();
 }
 
 /// The server's end of TLS on an accepted connection.

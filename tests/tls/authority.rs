@@ -9,6 +9,8 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use time::{Duration, OffsetDateTime};
 
+use crate::support::tls::write_secret;
+
 /// An authority of its own.
 pub struct Authority {
     /// Its certificate, PEM.
@@ -99,7 +101,7 @@ impl Identity {
     pub fn write(&self, directory: &Path, name: &str) -> (PathBuf, PathBuf) {
         let (certificate, key) = paths(directory, name);
         std::fs::write(&certificate, &self.certificate).unwrap();
-        std::fs::write(&key, &self.key).unwrap();
+        write_secret(&key, &self.key);
         (certificate, key)
     }
 

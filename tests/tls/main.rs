@@ -25,6 +25,7 @@ mod audit;
 mod authority;
 mod caller;
 mod certificates;
+mod checking;
 mod peers;
 mod reload;
 mod resumption;

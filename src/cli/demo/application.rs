@@ -19,10 +19,11 @@ use crate::{
         BaseString, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey,
         percent, sign,
     },
+    peer::Peer,
     respond::Answer,
     secret::Secret,
     server::{
-        caller::{Limits, Peer},
+        caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},

@@ -6,10 +6,11 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
+    peer::Peer,
     refusal::Failure,
     respond::{self, Answer, Format},
     server::{
-        caller::{Limits, Peer},
+        caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -22,12 +23,14 @@ pub(super) const LIMITS: Limits = Limits {
     head_bytes: 64 * 1024,
     head_fields: 200,
     target_bytes: 32 * 1024,
+    handshake_timeout: Duration::from_secs(10),
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(300),
     body_timeout: Duration::from_secs(30),
     form_timeout: Duration::from_secs(30),
     form_bytes: 1024 * 1024,
     form_memory: 64 * 1024 * 1024,
+    form_fields: 10_000,
     streams: None,
 };
 

@@ -11,7 +11,6 @@ use std::{
     process::ExitCode,
     rc::Rc,
     sync::Arc,
-    time::Duration,
 };
 
 use tokio::{
@@ -162,7 +161,6 @@ fn plain(listener: TcpListener) -> Tcp {
         listener,
         bounds,
         tls: None,
-        handshake_timeout: Duration::ZERO,
     }
 }
 

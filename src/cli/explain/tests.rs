@@ -241,9 +241,6 @@ fn any_known_method_is_explained() {
     let header = RFC[3].replace("HMAC-SHA1", "hmac_sha512");
     let told = json(&replaced(&RFC, 3, &header));
     assert_eq!(told["expected_signature"].as_str().unwrap().len(), 88);
-    let header = RFC[3].replace("HMAC-SHA1", "PLAINTEXT");
-    let told = json(&replaced(&RFC, 3, &header));
-    assert_eq!(told["expected_signature"], "j49sk3j29djd&dh893hdasih9");
     let header = RFC[3].replace("HMAC-SHA1", "RSA-SHA1");
     let told = json(&replaced(&RFC, 3, &header));
     assert_eq!(
@@ -323,4 +320,112 @@ fn a_terminal_gets_no_control_characters() {
             .chars()
             .all(|character| character == '\n' || !character.is_control())
     );
+}
+
+/// The RFC's example with another method and signature, both secrets known.
+fn signed(method: &str, signature: &str) -> String {
+    RFC[3]
+        .replace("HMAC-SHA1", method)
+        .replace("r6%2FTJjbCOr97%2F%2BUU0NsvSne7s5g%3D", signature)
+}
+
+/// Everything that is printed, for people and as JSON.
+fn printed(arguments: &[&str]) -> String {
+    let (code, text, errors) = run(arguments);
+    assert_eq!(code, 0, "{errors}");
+    format!("{text}{errors}{}", json(arguments))
+}
+
+#[test]
+fn plaintext_is_explained_without_the_secrets() {
+    let right = signed("PLAINTEXT", "j49sk3j29djd%26dh893hdasih9");
+    let arguments = replaced(&RFC, 3, &right);
+    let told = json(&arguments);
+    assert_eq!(told["matches"], true);
+    assert_eq!(
+        told["expected_signature"],
+        "<consumer secret>&<token secret>"
+    );
+    let text = run(&arguments).1;
+    for line in [
+        "Expected signature\n  <consumer secret>&<token secret>\n",
+        "Signature sent\n  <hidden; --show-secrets shows it>\n",
+        "oauth_signature = <hidden; --show-secrets shows it>\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let shown = [&arguments[..], &["--show-secrets"]].concat();
+    assert_eq!(
+        json(&shown)["expected_signature"],
+        "j49sk3j29djd&dh893hdasih9"
+    );
+    let text = run(&shown).1;
+    assert_eq!(
+        text.matches("j49sk3j29djd&dh893hdasih9").count(),
+        3,
+        "{text}"
+    );
+}
+
+#[test]
+fn no_secret_is_printed_wherever_a_client_puts_it() {
+    let in_url = "http://example.com/request?client_secret=j49sk3j29djd&t=x-dh893hdasih9";
+    for (at, by) in [
+        // Under PLAINTEXT, in every spelling of its name, right and wrong.
+        (3, signed("PLAINTEXT", "j49sk3j29djd%26dh893hdasih9")),
+        (3, signed("plaintext", "j49sk3j29djd%26")),
+        (3, signed("PLAINTEXT", "dh893hdasih9%26j49sk3j29djd")),
+        (3, signed("PLAINTEXT", "j49sk3j29djd%2526dh893hdasih9")),
+        // Under a method that is none, that is missing, and one that the client confuses with it.
+        (3, signed("PLAIN", "j49sk3j29djd%26dh893hdasih9")),
+        (
+            3,
+            signed("HMAC-SHA1", "j49sk3j29djd%26").replace("oauth_signature_method", "method"),
+        ),
+        (3, signed("HMAC-SHA1", "j49sk3j29djd%26dh893hdasih9")),
+        (3, signed("HMAC-SHA1", "j49sk3j29djd")),
+        (3, signed("RSA-SHA1", "j49sk3j29djd%26")),
+        // In other parameters, which are signed: normalized parameters and base string have them too.
+        (1, in_url.to_owned()),
+        (7, "c2&a3=2+q&secret=j49sk3j29djd".to_owned()),
+        (
+            3,
+            signed("HMAC-SHA1", "x").replace("realm=\"Example\"", "realm=\"dh893hdasih9\""),
+        ),
+        (
+            3,
+            signed("HMAC-SHA1", "x").replace("oauth_nonce", "oauth_j49sk3j29djd"),
+        ),
+    ] {
+        let text = printed(&replaced(&RFC, at, &by));
+        for secret in ["j49sk3j29djd", "dh893hdasih9"] {
+            assert!(!text.contains(secret), "{by}: {text}");
+        }
+    }
+}
+
+#[test]
+fn somebody_elses_secrets_under_plaintext_are_hidden_as_well() {
+    for method in ["PLAINTEXT", "HMAC-SHA1", "HMAC_SHA256"] {
+        let header = signed(method, "foreign%20secret%26foreign%20token%27s");
+        let text = printed(&replaced(&RFC, 3, &header));
+        assert!(!text.contains("foreign"), "{method}: {text}");
+    }
+}
+
+#[test]
+fn secrets_with_escapes_are_hidden_in_every_encoding() {
+    let secret = "a b/c&d=%C3";
+    let url = "http://example.com/request?s=a%20b%2Fc%26d%3D%25C3";
+    let arguments = replaced(&RFC, 1, url);
+    let arguments = replaced(&arguments, 9, secret);
+    let text = printed(&arguments);
+    for spelling in ["a b/c", "a%20b%2Fc", "a%2520b%252Fc"] {
+        assert!(!text.contains(spelling), "{spelling}: {text}");
+    }
+    assert!(text.contains("s = <consumer secret>"), "{text}");
+    let shown = run(&[&arguments[..], &["--show-secrets"]].concat()).1;
+    for spelling in ["a b/c", "a%20b%2Fc", "a%2520b%252Fc"] {
+        assert!(shown.contains(spelling), "{spelling}: {shown}");
+    }
 }

@@ -2,27 +2,47 @@
 
 use std::io::{self, Write};
 
-use super::{Examined, Explanation, readable};
-use crate::oauth::{Selection, SignatureMethod, diagnosis::Mistake};
+use super::{Examined, Explanation, mask::Mask};
+use crate::oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake};
 
 pub(super) fn write(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    let mask = &explanation.mask;
+    let method = explanation
+        .signature
+        .as_ref()
+        .map(|examined| examined.method);
     writeln!(out, "Parameters")?;
     for parameter in explanation.parameters.iter() {
-        let (name, value) = (printable(&parameter.name), printable(&parameter.value));
+        let name = printable(&mask.text(&parameter.name));
+        let value = if *parameter.name == *ProtocolParameter::Signature.as_str().as_bytes() {
+            mask.sent(method, &parameter.value)
+        } else {
+            mask.text(&parameter.value)
+        };
+        let value = printable(&value);
         writeln!(out, "  {:<22}{name} = {value}", parameter.place.to_string())?;
     }
     if let Some(realm) = explanation.parameters.realm() {
-        writeln!(out, "  {:<22}realm = {}", "not signed", printable(realm))?;
+        writeln!(
+            out,
+            "  {:<22}realm = {}",
+            "not signed",
+            printable(&mask.text(realm))
+        )?;
     }
     let normalized = explanation.parameters.normalized(Selection::Rfc5849);
-    writeln!(out, "Normalized parameters\n  {}", printable(&normalized))?;
+    writeln!(
+        out,
+        "Normalized parameters\n  {}",
+        printable(&mask.text(&normalized))
+    )?;
     writeln!(
         out,
         "Signature base string\n  {}",
-        printable(&explanation.base_string)
+        printable(&mask.text(&explanation.base_string))
     )?;
     if let Some(examined) = &explanation.signature {
-        write_signature(examined, &explanation.base_string, out)?;
+        write_signature(examined, mask, &explanation.base_string, out)?;
     }
     if let Some(problem) = &explanation.problem {
         writeln!(
@@ -33,13 +53,18 @@ pub(super) fn write(explanation: &Explanation, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-fn write_signature(examined: &Examined, base_string: &[u8], out: &mut dyn Write) -> io::Result<()> {
+fn write_signature(
+    examined: &Examined,
+    mask: &Mask,
+    base_string: &[u8],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "Key\n  {}", key_shape(examined))?;
     match &examined.expected {
         Some(expected) => writeln!(
             out,
             "Expected signature\n  {}",
-            printable(expected.as_bytes())
+            printable(&mask.expected(examined.method, expected))
         )?,
         None => writeln!(
             out,
@@ -49,7 +74,8 @@ fn write_signature(examined: &Examined, base_string: &[u8], out: &mut dyn Write)
     let Some(sent) = &examined.sent else {
         return writeln!(out, "Verdict\n  there is no oauth_signature to compare");
     };
-    writeln!(out, "Signature sent\n  {}", printable(sent))?;
+    let sent = printable(&mask.sent(Some(examined.method), sent));
+    writeln!(out, "Signature sent\n  {sent}")?;
     if examined.matches {
         return writeln!(out, "Verdict\n  the signature matches");
     }
@@ -68,7 +94,7 @@ fn write_signature(examined: &Examined, base_string: &[u8], out: &mut dyn Write)
         writeln!(
             out,
             "The consumer signed\n  {}",
-            printable(&diagnosis.base_string)
+            printable(&mask.text(&diagnosis.base_string))
         )?;
     }
     let described =
@@ -108,9 +134,8 @@ fn key_shape(examined: &Examined) -> String {
 }
 
 /// Text without control characters, which a terminal would obey.
-fn printable(bytes: &[u8]) -> String {
-    readable(bytes)
-        .chars()
+fn printable(text: &str) -> String {
+    text.chars()
         .flat_map(|character| {
             let escaped = character.is_control().then(|| character.escape_default());
             let plain = (!character.is_control()).then_some(character);

@@ -189,6 +189,7 @@ fn signs_with_each_shared_secret_method_and_its_spellings() {
     ] {
         let (code, printed, errors) = run(&[&PHOTOS[..], &["--method", method]].concat(), "");
         assert_eq!(code, 0, "{errors}");
+        assert_eq!(errors.contains("holds both secrets"), method == "PLAINTEXT");
         assert!(
             printed.contains(&format!("oauth_signature_method=\"{method}\"")),
             "{printed}"

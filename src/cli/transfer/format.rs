@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `export` | the first line and no other: `version`, which is 1; `records`, how many lines follow, if that is known |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `callbacks`, `permissions`, `dialect`, `enforce`, `enabled`, `created_at` |
-//! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form), `enabled`, `created_at` |
+//! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, at most 128 MiB, 256 MiB times passes and 16 lanes, four different costs in a store), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
@@ -29,6 +29,7 @@ use self::line::{ExportLine, JsonLine};
 use crate::{
     clock::UnixTime,
     issue::{callback::CallbackError, registration::InvalidText},
+    login::password::UnusableHash,
     oauth::rsa::InvalidRsaKey,
     store::transfer::Record,
 };
@@ -90,10 +91,8 @@ enum Problem {
     Callback(String, CallbackError),
     #[error("rsa_public_key: {0}")]
     RsaKey(#[from] InvalidRsaKey),
-    #[error(
-        "password_hash is not an argon2id hash in PHC form of bearable cost; leave it out and set a password"
-    )]
-    PasswordHash,
+    #[error("password_hash {0}; leave it out and set a password")]
+    PasswordHash(#[from] UnusableHash),
 }
 
 /// Writes records as an export.

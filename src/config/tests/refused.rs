@@ -322,7 +322,19 @@ fn refuses_what_does_not_fit_together() {
         (
             "upstream.drop_headers = [\"Host\"]",
             &[
-                "config.toml:2: upstream.drop_headers: no message goes without host; take it off the list",
+                "config.toml:2: upstream.drop_headers: no message goes without host; take host off the list",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\", \"X-*-Y\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: expected the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\", found \"X-*-Y\": `*` stands at the end only",
+            ],
+        ),
+        (
+            "upstream.drop_headers = [\"default\", \"Con*\"]",
+            &[
+                "config.toml:2: upstream.drop_headers: no message goes without connection; take con* off the list",
             ],
         ),
         (
@@ -367,9 +379,15 @@ fn refuses_what_does_not_fit_together() {
             ],
         ),
         (
-            "limits.form_bytes = \"100MiB\"",
+            "limits.form_bytes = \"17MiB\"",
             &[
-                "config.toml:2: limits.form_bytes: limits.form_bytes 100MiB is over limits.form_memory 64MiB, of which it is a part; lower the one or raise the other",
+                "config.toml:2: limits.form_bytes: limits.form_bytes 17MiB is over a quarter of limits.form_memory 64MiB, which is all that one address gets; lower the one or raise the other",
+            ],
+        ),
+        (
+            "limits.form_memory = \"3MiB\"",
+            &[
+                "config.toml:2: limits.form_memory: limits.form_bytes 1MiB is over a quarter of limits.form_memory 3MiB, which is all that one address gets; lower the one or raise the other",
             ],
         ),
         (
@@ -404,6 +422,12 @@ fn refuses_what_does_not_fit_together() {
             "[[operation]]\npath = \"/a/{id}\"\nmethods = [\"GET\", \"PUT\"]\n[[operation]]\npath = \"/a/{name}\"\nmethods = \"PUT\"",
             &[
                 "config.toml:6: operation[2].path: /a/{name} PUT is listed already, as /a/{id} of operation 1; list each path and method once",
+            ],
+        ),
+        (
+            "[[operation]]\npath = \"/u/%40me\"\nmethods = \"GET\"\n[[operation]]\npath = \"/u/@me\"\nmethods = \"PUT\"",
+            &[
+                "config.toml:6: operation[2].path: /u/@me is the same path as /u/%40me, since escapes are decoded before paths are compared; write both alike",
             ],
         ),
         (
@@ -490,6 +514,8 @@ fn refuses_what_is_not_yet_available() {
 fn never_repeats_a_password() {
     for text in [
         "upstream.api_url = \"http://u:hunter2@h\"",
+        "upstream.api_url = \"u:hunter2@h\"",
+        "service.base_url = \"https:u:hunter2@h\"",
         "[login]\nurl = \"https://u:hunter2@h\"",
         "[store]\nurl = \"postgres://u:hunter2@h/db\"",
     ] {

@@ -115,6 +115,55 @@ fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
 }
 
 #[test]
+fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
+    let mut place = Place::new();
+    place.params.window = Duration::from_secs(10);
+    let window = place.start();
+    assert_eq!(insert(&window, NOW.0 + 1, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 9, 1), Insertion::Fresh);
+    let later = UnixTime(NOW.0 + 15);
+    window
+        .set_length(later, Duration::from_secs(3_600))
+        .unwrap();
+    assert_eq!(window.length(), Duration::from_secs(3_600));
+    // Killed at once: the file says the same.
+    let mut killed = place.killed();
+    killed.params.window = Duration::from_secs(3_600);
+    for window in [&window, &killed.start()] {
+        assert_eq!(window.floor(), UnixTime(NOW.0 + 4));
+        // Neither what was used nor what never came.
+        assert_eq!(insert(window, NOW.0 + 1, 1), Insertion::Forgotten);
+        assert_eq!(insert(window, NOW.0 + 4, 2), Insertion::Forgotten);
+        assert_eq!(insert(window, NOW.0 + 9, 1), Insertion::Used);
+        assert_eq!(insert(window, NOW.0 + 5, 2), Insertion::Fresh);
+        run(window, 15, 3_000);
+        assert_eq!(insert(window, NOW.0 + 9, 1), Insertion::Used);
+        assert_eq!(insert(window, NOW.0 + 5, 2), Insertion::Used);
+        // A second below the floor that is dropped late does not lower it.
+        assert_eq!(window.floor(), UnixTime(NOW.0 + 4));
+    }
+}
+
+#[test]
+fn a_window_that_becomes_narrower_in_a_run_drops_sooner_and_forgets_nothing() {
+    let window = anonymous(10_000);
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 200, 1), Insertion::Fresh);
+    run(&window, 0, 20);
+    window
+        .set_length(UnixTime(NOW.0 + 20), Duration::from_secs(10))
+        .unwrap();
+    run(&window, 20, 1);
+    assert_eq!(window.entries(), 1);
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Forgotten);
+    window.set_length(UnixTime(NOW.0 + 21), WINDOW).unwrap();
+    assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 10, 1), Insertion::Forgotten);
+    assert_eq!(insert(&window, NOW.0 + 11, 1), Insertion::Fresh);
+    assert_eq!(insert(&window, NOW.0 + 200, 1), Insertion::Used);
+}
+
+#[test]
 fn a_call_drops_a_bounded_number_of_seconds() {
     let window = anonymous(10_000);
     for second in 0..200 {

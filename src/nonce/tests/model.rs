@@ -19,6 +19,8 @@ enum Step {
     Pass(u64),
     /// The wall clock jumps.
     Jump(i64),
+    /// A reload changes the window.
+    Reload(u64),
     /// The process ends, cleanly or not, and another one takes over with another window.
     Restart { clean: bool, window: u64 },
 }
@@ -36,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => insert,
         6 => (0..8u64).prop_map(Step::Pass),
         1 => (-40..40i64).prop_map(Step::Jump),
+        1 => (5..15u64).prop_map(Step::Reload),
         1 => (any::<bool>(), 5..15u64).prop_map(|(clean, window)| Step::Restart { clean, window }),
     ]
 }
@@ -47,9 +50,19 @@ struct Model {
     /// By second, when the last nonce went in.
     live: BTreeMap<u64, u64>,
     droppable: u64,
+    /// The last second that had left the window when it became wider.
+    left: u64,
 }
 
 impl Model {
+    /// The window changes: what had left the narrower one stays out.
+    fn change(&mut self, wall: u64, window: u64, next: u64) {
+        if next > window {
+            self.left = self.left.max(wall - window - 1);
+            self.droppable = self.droppable.max(self.left);
+        }
+    }
+
     fn expire(&mut self, wall: u64, steady: u64, window: u64) {
         while let Some((second, touched)) = self.live.first_key_value() {
             if wall <= second + window || steady < touched + window {
@@ -85,6 +98,7 @@ fn follow(steps: Vec<Step>) {
                 let known = (consumer, token, nonce, timestamp);
                 match insertion {
                     Insertion::Fresh => {
+                        assert!(timestamp > model.left, "{known:?} came back");
                         assert!(model.accepted.insert(known), "{known:?} passed twice");
                         model.live.insert(timestamp, steady);
                     }
@@ -100,6 +114,13 @@ fn follow(steps: Vec<Step>) {
                 window.expire_at(UnixTime(wall), at(steady - began));
             }
             Step::Jump(seconds) => wall = wall.saturating_add_signed(seconds),
+            Step::Reload(next) => {
+                model.change(wall, reach, next);
+                place.params.window = Duration::from_secs(next);
+                window
+                    .set_length(UnixTime(wall), place.params.window)
+                    .unwrap();
+            }
             Step::Restart {
                 clean,
                 window: next,
@@ -111,7 +132,9 @@ fn follow(steps: Vec<Step>) {
                 place.params.window = Duration::from_secs(next);
                 place.boot.uptime = Some(1_000 + steady);
                 began = steady;
-                let opened = place.open().unwrap();
+                model.change(wall, reach, next);
+                let opened =
+                    patiently(|| open::open(&place.params, UnixTime(wall), place.boot)).unwrap();
                 assert!(matches!(opened.continuity(), Continuity::Continued { .. }));
                 window = opened.start(Gap::None).unwrap();
             }

@@ -31,7 +31,6 @@ impl Arena {
     }
 
     /// How many bytes are held in memory.
-    #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.room.capacity()
     }

@@ -27,14 +27,39 @@ pub fn is_oauth_scheme(field_value: &[u8]) -> bool {
 }
 
 /// Whether a body with that Content-Type is a form whose parameters are signed (§3.4.1.3.1), in whatever spelling an API
-/// may take for one: there are frameworks that cut the type at a space, compare its beginning alone, or look for the one
-/// word. What only one of them takes for a form has to be signed as one.
+/// may take for one: there are frameworks that cut the type at a space, compare its beginning alone, look for the one
+/// word, or know `application/x-url-encoded` too. What only one of them takes for a form has to be signed as one, so the
+/// word is looked for among the letters alone.
 #[must_use]
 pub fn is_form_content_type(content_type: &[u8]) -> bool {
     const WORD: &[u8] = b"urlencoded";
-    content_type
-        .windows(WORD.len())
-        .any(|part| part.eq_ignore_ascii_case(WORD))
+    let letters = content_type
+        .iter()
+        .filter(|byte| byte.is_ascii_alphabetic());
+    let mut matched = 0;
+    for letter in letters.map(u8::to_ascii_lowercase) {
+        // A `u` is nowhere in the word but at its beginning, so nothing else can begin within it.
+        matched = match letter {
+            _ if WORD.get(matched) == Some(&letter) => matched + 1,
+            b'u' => 1,
+            _ => 0,
+        };
+        if matched == WORD.len() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a form has more than `limit` fields, told without taking memory for them. Empty ones are none.
+#[must_use]
+pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
+    memchr::memchr_iter(b'&', form).count() >= limit
+        && form
+            .split(|&byte| byte == b'&')
+            .filter(|field| !field.is_empty())
+            .nth(limit)
+            .is_some()
 }
 
 /// What stands behind the scheme `OAuth`.

@@ -376,6 +376,45 @@ fn clear_gives_the_memory_of_a_huge_form_back() {
 }
 
 #[test]
+fn tells_what_a_request_takes_beyond_what_is_kept() {
+    let mut read = Parameters::new();
+    read.read_query(b"a=1&b=2").unwrap();
+    assert_eq!(read.extra_bytes(), 0);
+    // 100,000 fields, each an entry and a rank besides its own `a%3D%2526`.
+    read.read_body("a=%26&".repeat(100_000).as_bytes()).unwrap();
+    let least = 100_000 * (9 + size_of::<Entry>() + size_of::<Rank>());
+    assert!(
+        read.extra_bytes() > least - 100_000,
+        "{}",
+        read.extra_bytes()
+    );
+    assert!(read.extra_bytes() < 3 * least, "{}", read.extra_bytes());
+    read.clear();
+    assert_eq!(read.extra_bytes(), 0);
+}
+
+#[test]
+fn counts_fields_without_reading_them() {
+    for (form, fields) in [
+        ("", 0),
+        ("&&&&", 0),
+        ("a", 1),
+        ("=", 1),
+        ("a=1&b=2", 2),
+        ("&a&&b&", 2),
+        ("a&a&a", 3),
+        ("a;a;a", 1),
+    ] {
+        let more_than = |limit| has_more_fields(form.as_bytes(), limit);
+        assert!(!more_than(fields), "{form}");
+        assert!(fields == 0 || more_than(fields - 1), "{form}");
+        let mut read = Parameters::new();
+        read.read_body(form.as_bytes()).unwrap();
+        assert_eq!(read.iter().count(), fields, "{form}");
+    }
+}
+
+#[test]
 fn debug_prints_no_value() {
     let read = header("OAuth oauth_signature=\"secret%26\"").unwrap();
     assert_eq!(format!("{read:?}"), "Parameters { count: 1, .. }");
@@ -531,5 +570,32 @@ proptest! {
             read.normalized(Selection::Rfc5849)
         };
         prop_assert_eq!(normalized(&pairs, 0), normalized(&shuffled, shuffled.len() / 3));
+    }
+}
+
+#[test]
+fn takes_every_spelling_of_a_form_for_one() {
+    for form in [
+        "application/x-www-form-urlencoded",
+        "Application/X-WWW-Form-URLEncoded; charset=utf-8",
+        "application/x-url-encoded",
+        "x-www_form urlencoded",
+        "application/x-www-form-url\tencoded",
+        "application/x-www-form-u.r.l.e.n.c.o.d.e.d",
+        "text/plain, application/x-www-form-urlencoded",
+        "application/uurlencoded",
+        "application/urlurlencoded",
+    ] {
+        assert!(is_form_content_type(form.as_bytes()), "{form}");
+    }
+    for other in [
+        "",
+        "application/json",
+        "multipart/form-data; boundary=url",
+        "application/x-www-form-urlencode",
+        "application/x-www-form-urlxencoded",
+        "application/encodedurl",
+    ] {
+        assert!(!is_form_content_type(other.as_bytes()), "{other}");
     }
 }

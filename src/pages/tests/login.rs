@@ -286,3 +286,80 @@ async fn on_plain_http_cookies_have_their_plain_names() {
     browser.log_in(&site, LOGIN, "ada", PASSWORD).await;
     assert_eq!(browser.cookies.keys().collect::<Vec<_>>(), ["countersign"]);
 }
+
+/// Gives Ada another password hash.
+fn rehash(store: &MemoryStore) {
+    let mut ada = store.user_named("ada");
+    let mut hash = ada
+        .password_hash
+        .map_or(vec![], |hash| hash.expose().to_vec());
+    hash.push(b'x');
+    ada.password_hash = Some(Secret::from(hash));
+    store.put_user(ada);
+}
+
+#[tokio::test]
+async fn a_password_that_changes_during_its_check_opens_nothing() {
+    let site = site();
+    let disable = |store: &MemoryStore| {
+        let mut ada = store.user_named("ada");
+        ada.enabled = false;
+        store.put_user(ada);
+    };
+    let mut bob = browser();
+    bob.log_in(&site, LOGIN, "bob", PASSWORD).await;
+    // Neither at the first check nor at the second, to which the changed hash leads.
+    for (meanwhile, checks) in [(Box::new(rehash) as Meanwhile, 2), (Box::new(disable), 2)] {
+        *site.login.meanwhile.lock().unwrap() = Some(meanwhile);
+        site.login.checks.store(0, Ordering::SeqCst);
+        let mut browser = bob.clone();
+        let mut before = super::browser();
+        let csrf = hidden(&before.get(&site, LOGIN).await.body, "csrf");
+        browser.cookies.extend(before.cookies);
+        let fields = [
+            ("csrf", csrf.as_str()),
+            ("username", "ada"),
+            ("password", PASSWORD),
+        ];
+        let page = browser.post(&site, LOGIN, &fields).await;
+        assert!(page.status == 403 && is_login_form(&page), "{}", page.body);
+        assert_eq!(site.login.checks.load(Ordering::SeqCst), checks);
+        // The session that the browser had goes on.
+        assert_eq!((site.sessions(), browser.session()), (1, bob.session()));
+    }
+    // Such an attempt counts as a failure: eight more, and the pause begins.
+    *site.login.meanwhile.lock().unwrap() = None;
+    for _ in 0..8 {
+        assert_eq!(failed(&site, &mut browser(), "ada").await.status, 403);
+    }
+    assert_eq!(failed(&site, &mut browser(), "ada").await.status, 429);
+}
+
+#[tokio::test]
+async fn two_logins_at_once_that_hash_the_password_anew_both_succeed() {
+    let site = site();
+    let first = AtomicU8::new(0);
+    let once = move |store: &MemoryStore| {
+        if first.fetch_add(1, Ordering::SeqCst) == 0 {
+            rehash(store);
+        }
+    };
+    *site.login.meanwhile.lock().unwrap() = Some(Box::new(once));
+    let page = browser().log_in(&site, LOGIN, "ada", PASSWORD).await;
+    assert_eq!(location(&page), APPLICATIONS);
+    assert_eq!(site.login.checks.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_under_a_right_password_counts_no_failure() {
+    let site = site();
+    *site.login.meanwhile.lock().unwrap() = Some(Box::new(|store: &MemoryStore| store.fail(true)));
+    for _ in 0..20 {
+        let page = browser().log_in(&site, LOGIN, "ada", PASSWORD).await;
+        assert_eq!(page.status, 503);
+        site.store.fail(false);
+    }
+    *site.login.meanwhile.lock().unwrap() = None;
+    let page = browser().log_in(&site, LOGIN, "ada", PASSWORD).await;
+    assert_eq!(page.status, 303);
+}

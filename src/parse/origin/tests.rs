@@ -26,6 +26,7 @@ fn origins(public: &[PublicUrl], prefix_mode: PrefixMode) -> Origins {
         public: public.to_vec(),
         prefix_mode,
         trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],
+        family: ForwardedFamily::XForwarded,
     }
 }
 
@@ -37,9 +38,21 @@ fn peer(address: &str) -> Peer {
 }
 
 fn received(text: &str, from: &str) -> Result<(String, bool, String), OriginError> {
+    received_by(ForwardedFamily::XForwarded, text, from)
+}
+
+fn received_by(
+    family: ForwardedFamily,
+    text: &str,
+    from: &str,
+) -> Result<(String, bool, String), OriginError> {
     let head = head(text);
     let target = Target::of(&head.uri).expect("a target");
-    let received = origins(&[], PrefixMode::Strip).receive(&head, &target, peer(from))?;
+    let origins = Origins {
+        family,
+        ..origins(&[], PrefixMode::Strip)
+    };
+    let received = origins.receive(&head, &target, peer(from))?;
     let host = String::from_utf8_lossy(received.authority.host).into_owned();
     let address = received
         .address
@@ -109,18 +122,6 @@ fn forwarded_fields_count_from_trusted_proxies_alone() {
         trusted,
         Ok(("auth.example".to_owned(), true, "198.51.100.7".to_owned()))
     );
-    let text = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=203.0.113.9;proto=https, for=\"[2001:db8::7]:99\"\r\n\r\n";
-    assert_eq!(
-        received(text, "10.2.2.2").map(|got| got.2),
-        Ok("2001:db8::7".to_owned())
-    );
-    let text =
-        "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=203.0.113.9, proto=https;by=10.2.2.2\r\n\r\n";
-    assert_eq!(
-        received(text, "10.2.2.2").map(|got| got.2),
-        Ok("10.2.2.2".to_owned()),
-        "the trusted proxy names nobody, and the caller's own word is not taken for its"
-    );
     for bad in ["X-Forwarded-Proto: gopher", "X-Forwarded-Host: a/b"] {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{bad}\r\n\r\n");
         assert_eq!(
@@ -129,6 +130,173 @@ fn forwarded_fields_count_from_trusted_proxies_alone() {
             "{bad}"
         );
         assert!(received(&text, "192.0.2.1").is_ok(), "{bad}");
+    }
+}
+
+/// What a trusted proxy says with `Forwarded`: host, https or not, and the caller's address.
+#[test]
+fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
+    let read = |lines: &[&str]| {
+        let lines: String = lines
+            .iter()
+            .map(|line| format!("Forwarded: {line}\r\n"))
+            .collect();
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        received_by(ForwardedFamily::Forwarded, &text, "10.2.2.2")
+    };
+    for (lines, host, secure, address) in [
+        (&[][..], "a", false, "10.2.2.2"),
+        (&["for=203.0.113.9"], "a", false, "203.0.113.9"),
+        (
+            &["for=203.0.113.9;proto=https;host=b"],
+            "b",
+            true,
+            "203.0.113.9",
+        ),
+        (
+            &["for=\"[2001:db8::7]:99\";proto=HTTPS"],
+            "a",
+            true,
+            "2001:db8::7",
+        ),
+        (&["for=\"203.0.113.9:_x\""], "a", false, "203.0.113.9"),
+        // What a stranger wrote stands to the left of the stranger's own address.
+        (
+            &["for=6.6.6.6;proto=https;host=evil, for=203.0.113.9"],
+            "a",
+            false,
+            "203.0.113.9",
+        ),
+        (
+            &["for=6.6.6.6;proto=https;host=evil", "for=203.0.113.9"],
+            "a",
+            false,
+            "203.0.113.9",
+        ),
+        (
+            &["for=6.6.6.6;proto=https, for=203.0.113.9;proto=http;host=b"],
+            "b",
+            false,
+            "203.0.113.9",
+        ),
+        // Through two trusted proxies: the nearest word that there is.
+        (
+            &["for=6.6.6.6, for=203.0.113.9;proto=https;host=b, for=10.1.1.1"],
+            "b",
+            true,
+            "203.0.113.9",
+        ),
+        (
+            &[
+                "for=203.0.113.9;proto=https;host=b",
+                "for=10.1.1.1;proto=http",
+            ],
+            "b",
+            false,
+            "203.0.113.9",
+        ),
+        // Nobody is named: what stands to the left is nobody's word.
+        (
+            &["for=6.6.6.6;proto=https, proto=http;by=10.2.2.2"],
+            "a",
+            false,
+            "10.2.2.2",
+        ),
+        (
+            &["for=6.6.6.6;host=evil, for=unknown"],
+            "a",
+            false,
+            "10.2.2.2",
+        ),
+        (
+            &["for=6.6.6.6;host=evil, for=_secret"],
+            "a",
+            false,
+            "10.2.2.2",
+        ),
+        (&["for=6.6.6.6;host=evil, for=\"\""], "a", false, "10.2.2.2"),
+        (
+            &["for=6.6.6.6, for=\"1\\92.0.2.1\""],
+            "a",
+            false,
+            "10.2.2.2",
+        ),
+        (&["for=6.6.6.6;host=evil, ;"], "a", false, "10.2.2.2"),
+        (
+            &["for=6.6.6.6, for=_secret, for=10.1.1.1"],
+            "a",
+            false,
+            "10.1.1.1",
+        ),
+        // Commas and semicolons between quotes separate nothing.
+        (
+            &["for=\"6.6.6.6, for=203.0.113.8\", for=203.0.113.9"],
+            "a",
+            false,
+            "203.0.113.9",
+        ),
+        (
+            &["for=203.0.113.9;by=\"x, for=6.6.6.6;proto=https;host=evil\""],
+            "a",
+            false,
+            "203.0.113.9",
+        ),
+        // A stranger's line that is malformed is not looked at.
+        (
+            &["for=\"6.6.6.6", "for=203.0.113.9"],
+            "a",
+            false,
+            "203.0.113.9",
+        ),
+        (&["for=203.0.113.9", ""], "a", false, "203.0.113.9"),
+    ] {
+        let expected = (host.to_owned(), secure, address.to_owned());
+        assert_eq!(read(lines), Ok(expected), "{lines:?}");
+    }
+    for lines in [
+        // A quote left open swallows what the proxy wrote behind it.
+        &["for=\"6.6.6.6, for=203.0.113.9"][..],
+        &["for=\"6.6.6.6, for=203.0.113.9;host=\"b\""],
+        &["for=203.0.113.9;for=6.6.6.6"],
+        &["for=203.0.113.9;proto=gopher"],
+        &["for=203.0.113.9;host=\"a/b\""],
+        &["for=203.0.113.9;host=\"evil\\.test\""],
+        &["for=203.0.113.9;host=\"\""],
+        &["for=203.0.113.9", "for=10.1.1.1;x"],
+    ] {
+        assert_eq!(read(lines), Err(OriginError::Forwarded), "{lines:?}");
+    }
+}
+
+#[test]
+fn the_other_family_is_nobodys_word() {
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: https\r\n\
+                X-Forwarded-Host: x\r\nForwarded: for=203.0.113.2;proto=http;host=f\r\n\r\n";
+    let by = |family, text: &str| received_by(family, text, "10.2.2.2");
+    let expected =
+        |host: &str, secure, address: &str| Ok((host.to_owned(), secure, address.to_owned()));
+    use ForwardedFamily::{Forwarded, XForwarded};
+    assert_eq!(by(XForwarded, text), expected("x", true, "203.0.113.1"));
+    assert_eq!(by(Forwarded, text), expected("f", false, "203.0.113.2"));
+    // Alone it counts for nothing either, and what is wrong with it harms nobody.
+    for (family, fields) in [
+        (XForwarded, "Forwarded: for=6.6.6.6;proto=https;host=evil"),
+        (XForwarded, "Forwarded: for=\"6.6.6.6"),
+        (
+            Forwarded,
+            "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil",
+        ),
+        (
+            Forwarded,
+            "X-Forwarded-Proto: gopher\r\nX-Forwarded-Host: a/b",
+        ),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+        assert_eq!(
+            by(family, &text),
+            expected("a", false, "10.2.2.2"),
+            "{fields}"
+        );
     }
 }
 
@@ -146,6 +314,7 @@ fn chosen(
         secure,
         address: None,
         trusted: false,
+        family: ForwardedFamily::XForwarded,
     };
     let url = origins.choose(&received, path.as_bytes()).ok()?;
     Some(format!("{}{}", url.origin(), url.prefix))

@@ -82,7 +82,7 @@ impl Tx<'_> {
     pub(super) fn decide(
         &self,
         token: &str,
-        user: &UserId,
+        session: &[u8; 32],
         decision: &Decision,
         now: UnixTime,
     ) -> Result<Decided, StoreError> {
@@ -93,10 +93,12 @@ impl Tx<'_> {
             return Ok(Decided::Unknown);
         };
         let consumer = self.consumer(&request_token.consumer)?;
-        if !consumer.is_some_and(|consumer| consumer.enabled) || self.enabled_user(user)?.is_none()
-        {
+        let (Some(_), Some((_, user))) = (
+            consumer.filter(|consumer| consumer.enabled),
+            self.session(session, now)?,
+        ) else {
             return Ok(Decided::Unknown);
-        }
+        };
         if request_token.state != RequestTokenState::Issued {
             return Ok(Decided::AlreadyDecided);
         }
@@ -114,7 +116,7 @@ impl Tx<'_> {
                  WHERE token = ?1",
                 params![
                     token,
-                    user.as_str(),
+                    user.id.as_str(),
                     self.seal.close(field::VERIFIER, token, verifier)?,
                     redirect_token,
                     seconds(*expires_at),
@@ -159,7 +161,7 @@ impl Tx<'_> {
         self.give_access_token(exchange, found, user)
     }
 
-    fn enabled_user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
+    pub(super) fn enabled_user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
         Ok(self.user(id)?.filter(|user| user.enabled))
     }
 

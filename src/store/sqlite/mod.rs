@@ -13,7 +13,10 @@ use crate::{
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
-        port::{Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        port::{
+            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            VerifiedPassword,
+        },
         record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
         seal::SealKey,
         transfer::{Import, Record},
@@ -133,13 +136,14 @@ impl Store for SqliteStore {
     fn decide<'a>(
         &'a self,
         token: &'a str,
-        user: &'a UserId,
+        session: &'a [u8; 32],
         decision: Decision,
         now: UnixTime,
     ) -> StoreFuture<'a, Decided> {
-        let (token, user) = (token.to_owned(), user.clone());
-        self.threads
-            .write(PATIENCE, move |tx| tx.decide(&token, &user, &decision, now))
+        let (token, session) = (token.to_owned(), *session);
+        self.threads.write(PATIENCE, move |tx| {
+            tx.decide(&token, &session, &decision, now)
+        })
     }
 
     fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged> {
@@ -241,6 +245,11 @@ impl Store for SqliteStore {
             .read(PATIENCE, move |tx| tx.user_by_name(&name))
     }
 
+    fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account> {
+        let name = name.to_owned();
+        self.threads.read(PATIENCE, move |tx| tx.account(&name))
+    }
+
     fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool> {
         let id = id.clone();
         self.threads
@@ -270,9 +279,9 @@ impl Store for SqliteStore {
             .read(PATIENCE, move |tx| tx.users(after.as_ref(), limit))
     }
 
-    fn open_session(&self, session: Session) -> StoreFuture<'_, ()> {
+    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
         self.threads
-            .write(PATIENCE, move |tx| tx.open_session(&session))
+            .write(PATIENCE, move |tx| tx.open_session(&session, &verified))
     }
 
     fn session<'a>(

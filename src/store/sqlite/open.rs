@@ -18,6 +18,7 @@ use super::{
     Params, schema,
     sealing::{self, Mismatch},
     threads::Connections,
+    tx::Tx,
 };
 use crate::store::{StoreError, seal::Seal};
 
@@ -221,6 +222,7 @@ fn prepare(path: &Path, params: &Params, sql: &Connection) -> Result<(Seal, bool
     sql.pragma_update(None, "secure_delete", params.key.is_some())
         .map_err(step)?;
     sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
+    let found = schema::version(sql).map_err(step)?;
     let prepared = refuse_newer(path, sql)
         .and_then(|()| schema::migrate(sql).map_err(step))
         .and_then(|()| {
@@ -231,6 +233,13 @@ fn prepare(path: &Path, params: &Params, sql: &Connection) -> Result<(Seal, bool
                     Mismatch::Store(error) => failed(path, error),
                 }
             })
+        })
+        .and_then(|(seal, has_sealed)| {
+            if found < schema::COSTS_SINCE {
+                let tx = Tx { sql, seal: &seal };
+                tx.fill_costs().map_err(|error| failed(path, error))?;
+            }
+            Ok((seal, has_sealed))
         })
         .and_then(|settled| sql.execute_batch("COMMIT").map_err(step).map(|()| settled));
     if prepared.is_err() && !sql.is_autocommit() {

@@ -101,7 +101,18 @@ const MIGRATIONS: &[&str] = &[
     -- The feed begins behind 1, because to ask from 0 is to ask only where it stands.
     INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);
     ",
+    // What each password hash costs to check, in clear: a login does the work of all costs there are. And the SHA-256 of
+    // the hash that a login has replaced by one of the same password.
+    "
+    ALTER TABLE users ADD COLUMN password_cost TEXT;
+    ALTER TABLE users ADD COLUMN replaced_hash BLOB;
+    CREATE INDEX users_by_password_cost ON users (password_cost) WHERE password_cost IS NOT NULL;
+    ",
 ];
+
+/// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from
+/// the opened hashes.
+pub(super) const COSTS_SINCE: i64 = 2;
 
 /// The schema that this program knows.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

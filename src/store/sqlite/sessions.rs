@@ -10,17 +10,27 @@ use crate::{
     clock::UnixTime,
     store::{
         StoreError,
+        port::VerifiedPassword,
         record::{Session, User},
     },
 };
 
 impl Tx<'_> {
-    pub(super) fn open_session(&self, session: &Session) -> Result<(), StoreError> {
-        // The user may have been removed or disabled during the login; then this session ended with that.
+    pub(super) fn open_session(
+        &self,
+        session: &Session,
+        verified: &VerifiedPassword,
+    ) -> Result<bool, StoreError> {
+        // The user may have been removed or disabled, or the password changed, while the password was checked.
+        let user = self.enabled_user(&session.user)?;
+        if user.is_none_or(|user| user.password_hash != verified.hash) {
+            return Ok(false);
+        }
+        if let Some(rehashed) = &verified.rehashed {
+            self.replace_hash(&session.user, verified.hash.as_ref(), rehashed)?;
+        }
         self.run(
-            "INSERT INTO sessions (id_hash, user, created_at, expires_at)
-             SELECT ?1, ?2, ?3, ?4
-             WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND enabled)",
+            "INSERT INTO sessions (id_hash, user, created_at, expires_at) VALUES (?1, ?2, ?3, ?4)",
             params![
                 session.id_hash,
                 session.user.as_str(),
@@ -28,7 +38,7 @@ impl Tx<'_> {
                 seconds(session.expires_at),
             ],
         )?;
-        Ok(())
+        Ok(true)
     }
 
     pub(super) fn session(

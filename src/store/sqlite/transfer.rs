@@ -13,7 +13,8 @@ use crate::{
         port::Change,
         record::{AccessToken, Consumer, User},
         transfer::{
-            Import, ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user,
+            Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record, same_access_token,
+            same_consumer, same_user,
         },
     },
 };
@@ -135,15 +136,26 @@ impl Tx<'_> {
         if self.is_user_removed(&user.id)? {
             return Ok(Ok(Taken::KeptOut));
         }
-        match self.user(&user.id)? {
-            Some(here) if same_user(&here, user) => return Ok(Ok(Taken::Unchanged)),
-            Some(_) => return Ok(Err(ImportRefusal::Differs)),
-            None => {}
+        if let Some(mut here) = self.user(&user.id)? {
+            // A login may have hashed the same password anew since the list was made.
+            if let Some(hash) = &user.password_hash
+                && self.is_replaced_hash(&user.id, hash)?
+            {
+                here.password_hash = Some(hash.clone());
+            }
+            return Ok(if same_user(&here, user) {
+                Ok(Taken::Unchanged)
+            } else {
+                Err(ImportRefusal::Differs)
+            });
         }
         if self.user_by_name(&user.name)?.is_some() {
             return Ok(Err(ImportRefusal::NameTaken));
         }
         self.insert_user(user)?;
+        if self.password_costs()?.len() > MAX_PASSWORD_COSTS {
+            return Ok(Err(ImportRefusal::TooManyCosts));
+        }
         Ok(Ok(Taken::Added))
     }
 

@@ -1,5 +1,6 @@
 //! Users: registered, disabled, removed, and what ends with them.
 
+use aws_lc_rs::digest::{self, SHA256};
 use rusqlite::params;
 
 use super::{rows::seconds, sealing::field, tx::Tx};
@@ -9,8 +10,8 @@ use crate::{
     secret::Secret,
     store::{
         StoreError,
-        port::{Added, Change},
-        record::User,
+        port::{Account, Added, Change},
+        record::{User, password_cost as cost},
     },
 };
 
@@ -25,6 +26,13 @@ impl Tx<'_> {
         // The column's collation folds ASCII letters and no others.
         self.first("SELECT * FROM users WHERE name = ?1", [name], |row| {
             self.read_user(row)
+        })
+    }
+
+    pub(super) fn account(&self, name: &str) -> Result<Account, StoreError> {
+        Ok(Account {
+            user: self.user_by_name(name)?,
+            costs: self.password_costs()?,
         })
     }
 
@@ -55,11 +63,7 @@ impl Tx<'_> {
     }
 
     pub(super) fn set_password(&self, id: &UserId, hash: &Secret) -> Result<bool, StoreError> {
-        let kept = self.seal.close(field::USER, id.as_str(), hash)?;
-        let is_there = self.run(
-            "UPDATE users SET password_hash = ?2 WHERE id = ?1",
-            params![id.as_str(), kept],
-        )? > 0;
+        let is_there = self.put_hash(id, hash, None)?;
         if is_there {
             self.end_sessions(id)?;
             self.changed(&Change::User(id.clone()))?;
@@ -111,18 +115,84 @@ impl Tx<'_> {
         let id = user.id.as_str();
         let hash = user.password_hash.as_ref();
         self.run(
-            "INSERT INTO users (id, name, display_name, password_hash, enabled, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO users (id, name, display_name, password_hash, password_cost, enabled, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 id,
                 user.name,
                 user.display_name,
                 hash.map(|hash| self.seal.close(field::USER, id, hash))
                     .transpose()?,
+                hash.map(cost),
                 user.enabled,
                 seconds(user.created_at),
             ],
         )?;
+        Ok(())
+    }
+
+    /// Replaces the hash of a verified password by another of the same password.
+    pub(super) fn replace_hash(
+        &self,
+        id: &UserId,
+        replaced: Option<&Secret>,
+        hash: &Secret,
+    ) -> Result<(), StoreError> {
+        self.put_hash(id, hash, replaced)?;
+        self.changed(&Change::User(id.clone()))
+    }
+
+    /// Whether a login has replaced `hash` by the one that the user has now.
+    pub(super) fn is_replaced_hash(&self, id: &UserId, hash: &Secret) -> Result<bool, StoreError> {
+        self.exists(
+            "SELECT 1 FROM users WHERE id = ?1 AND replaced_hash = ?2",
+            params![id.as_str(), digest(hash)],
+        )
+    }
+
+    fn put_hash(
+        &self,
+        id: &UserId,
+        hash: &Secret,
+        replaced: Option<&Secret>,
+    ) -> Result<bool, StoreError> {
+        let kept = self.seal.close(field::USER, id.as_str(), hash)?;
+        let rows = self.run(
+            "UPDATE users SET password_hash = ?2, password_cost = ?3, replaced_hash = ?4 WHERE id = ?1",
+            params![id.as_str(), kept, cost(hash), replaced.map(digest)],
+        )?;
+        Ok(rows > 0)
+    }
+
+    /// The costs of all password hashes, each once.
+    pub(super) fn password_costs(&self) -> Result<Vec<String>, StoreError> {
+        // From each to the next in the index: a DISTINCT would visit every user at every login.
+        self.all(
+            "WITH RECURSIVE costs (cost) AS (
+                 SELECT min(password_cost) FROM users WHERE password_cost IS NOT NULL
+                 UNION ALL
+                 SELECT (SELECT min(password_cost) FROM users WHERE password_cost > cost)
+                 FROM costs WHERE cost IS NOT NULL
+             )
+             SELECT cost FROM costs WHERE cost IS NOT NULL",
+            [],
+            |row| Ok(row.get(0)?),
+        )
+    }
+
+    /// Fills the column that says what a hash costs, in a file from before there was one.
+    pub(super) fn fill_costs(&self) -> Result<(), StoreError> {
+        let users = self.all(
+            "SELECT * FROM users WHERE password_hash IS NOT NULL AND password_cost IS NULL",
+            [],
+            |row| self.read_user(row),
+        )?;
+        for user in users {
+            self.run(
+                "UPDATE users SET password_cost = ?2 WHERE id = ?1",
+                params![user.id.as_str(), user.password_hash.as_ref().map(cost)],
+            )?;
+        }
         Ok(())
     }
 
@@ -150,4 +220,8 @@ impl Tx<'_> {
         )?;
         Ok(())
     }
+}
+
+fn digest(hash: &Secret) -> Vec<u8> {
+    digest::digest(&SHA256, hash.expose()).as_ref().to_vec()
 }

@@ -110,6 +110,8 @@ verdicts! {
     Unavailable = "unavailable",
     /// 504.
     GatewayTimeout = "gateway_timeout",
+    /// 508: the request passed this process before.
+    LoopDetected = "loop_detected",
     /// The peer went away before there was an answer.
     Aborted = "aborted",
 }

@@ -115,7 +115,10 @@ impl Serialize for Text {
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Secret::from(text)))
+        // What serde would say of a number repeats it, and it may be meant as the secret.
+        let text = String::deserialize(deserializer);
+        text.map(|text| Self(Secret::from(text)))
+            .map_err(|_| de::Error::custom("a secret or a hash is not in quotes"))
     }
 }
 
@@ -331,11 +334,8 @@ impl UserLine {
             registration::shown_name(name).map_err(|error| Problem::Text("display_name", error))?;
         }
         let password_hash = self.password_hash.map(|Text(hash)| hash);
-        if password_hash
-            .as_ref()
-            .is_some_and(|hash| !password::is_usable_hash(hash))
-        {
-            return Err(Problem::PasswordHash);
+        if let Some(hash) = &password_hash {
+            password::check_usable(hash)?;
         }
         Ok(User {
             id: self.id,

@@ -117,6 +117,10 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
             r#"3: consumer "k": secret is missing or empty"#,
         ),
         (
+            &consumer(r#","secret":20482048"#),
+            r#"3: consumer "k": a secret or a hash is not in quotes"#,
+        ),
+        (
             &consumer(r#","secret":"s","secret_base64":"cw==""#),
             r#"3: consumer "k": secret and secret_base64 are both there; leave one out"#,
         ),

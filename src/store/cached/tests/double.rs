@@ -16,7 +16,10 @@ use crate::{
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
-        port::{Added, Change, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        port::{
+            Account, Added, Change, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            VerifiedPassword,
+        },
         record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
         transfer::{Import, Record},
     },
@@ -148,7 +151,7 @@ impl Store for Double {
         fn ping(&self) -> StoreFuture<'_, ()>;
         fn request_token<'a>(&'a self, &'a str) -> StoreFuture<'a, Option<RequestToken>>;
         fn issue_request_token(&self, RequestToken) -> StoreFuture<'_, ()>;
-        fn decide<'a>(&'a self, &'a str, &'a UserId, Decision, UnixTime) -> StoreFuture<'a, Decided>;
+        fn decide<'a>(&'a self, &'a str, &'a [u8; 32], Decision, UnixTime) -> StoreFuture<'a, Decided>;
         fn exchange(&self, Exchange) -> StoreFuture<'_, Exchanged>;
         fn issue_access_token(&self, AccessToken) -> StoreFuture<'_, Added>;
         fn revoke_access_token<'a>(&'a self, &'a str, UnixTime) -> StoreFuture<'a, bool>;
@@ -161,11 +164,12 @@ impl Store for Double {
         fn add_user(&self, User) -> StoreFuture<'_, Added>;
         fn user<'a>(&'a self, &'a UserId) -> StoreFuture<'a, Option<User>>;
         fn user_by_name<'a>(&'a self, &'a str) -> StoreFuture<'a, Option<User>>;
+        fn account<'a>(&'a self, &'a str) -> StoreFuture<'a, Account>;
         fn set_password<'a>(&'a self, &'a UserId, Secret) -> StoreFuture<'a, bool>;
         fn set_user_enabled<'a>(&'a self, &'a UserId, bool, UnixTime) -> StoreFuture<'a, bool>;
         fn remove_user<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, bool>;
         fn users<'a>(&'a self, Option<&'a UserId>, u32) -> StoreFuture<'a, Vec<User>>;
-        fn open_session(&self, Session) -> StoreFuture<'_, ()>;
+        fn open_session(&self, Session, VerifiedPassword) -> StoreFuture<'_, bool>;
         fn session<'a>(&'a self, &'a [u8; 32], UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
         fn export(&self) -> StoreFuture<'_, Vec<Record>>;

@@ -1,0 +1,299 @@
+//! Looks at the files and addresses that a configuration names, for what would make `serve` fail or be unsafe. Changes
+//! nothing.
+//!
+//! What `serve` cannot do, it refuses. What it can do and is unsafe, such as a private key that every account can read,
+//! it logs at its start and after each reload, and serves: a restart must not become an outage because of what was so
+//! before. `check` fails for either.
+
+use std::{
+    fmt,
+    fs::Metadata,
+    io,
+    net::SocketAddr,
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::Path,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+    process::{Resource, getrlimit},
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime as CertificateTime};
+use socket2::{Domain, Protocol, Socket, Type};
+use webpki::{EndEntityCert, KeyUsage};
+
+use super::{StartError, own};
+use crate::{
+    clock::UnixTime,
+    config::{Config, ListenAddress, Origin, Scheme, StoreBackend},
+    server::tls,
+};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// It is a mistake wherever this runs.
+    Unsafe,
+    /// Somebody may have meant it.
+    Unwise,
+}
+
+/// Something that is unsafe or of no use although `serve` can run with it. Prints as one line: key, cause and fix.
+#[derive(Debug)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    key: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+/// Logs what [`inspect`] finds.
+pub(super) fn log(config: &Config, listener: SocketAddr, now: UnixTime) {
+    for finding in inspect(config, listener, now) {
+        match finding.severity {
+            Severity::Unsafe => tracing::error!("{finding}"),
+            Severity::Unwise => tracing::warn!("{finding}"),
+        }
+    }
+}
+
+/// Looks at the modes of secret files, and at the dates and names of certificates. A file that cannot be read is left to
+/// those who need it. `listener` is where the first public listener is bound.
+#[must_use]
+pub fn inspect(config: &Config, listener: SocketAddr, now: UnixTime) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);
+    for key in &listen.key {
+        findings.mode("listen.tls.key", key);
+    }
+    if let Some(key) = &upstream.key {
+        findings.mode("upstream.tls.key", key);
+    }
+    if let Some(key) = &config.store.encryption_key_file {
+        findings.mode("store.encryption_key_file", key);
+    }
+    if config.store.backend == StoreBackend::Sqlite {
+        findings.mode("store.url", &config.store.url.sqlite_path());
+    }
+    let mut served = Vec::new();
+    for path in &listen.certificate {
+        served.extend(findings.dates("listen.tls.certificate", path, now));
+    }
+    if let Some(path) = &upstream.certificate {
+        findings.dates("upstream.tls.certificate", path, now);
+    }
+    if !served.is_empty() {
+        findings.names(config, listener, &served);
+    }
+    findings.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, severity: Severity, key: &'static str, message: String) {
+        self.0.push(Finding {
+            severity,
+            key,
+            message,
+        });
+    }
+
+    /// A secret is its owner's alone. A group may be meant: that of a Kubernetes volume, or `ssl-cert`.
+    fn mode(&mut self, key: &'static str, path: &Path) {
+        let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
+            return;
+        };
+        let mode = found.mode() & 0o777;
+        let (severity, who) = if mode & 0o007 != 0 {
+            (Severity::Unsafe, "every account of this machine")
+        } else if mode & 0o070 != 0 {
+            (Severity::Unwise, "its group")
+        } else {
+            return;
+        };
+        let path = path.display();
+        self.add(
+            severity,
+            key,
+            format!(
+                "{path} holds secrets and is open to {who} (mode {mode:04o}); chmod 600 {path}"
+            ),
+        );
+    }
+
+    /// Looks at the dates of the first certificate of a file, and gives it back.
+    fn dates(
+        &mut self,
+        key: &'static str,
+        path: &Path,
+        now: UnixTime,
+    ) -> Option<CertificateDer<'static>> {
+        let certificate = tls::certificates(path, key).ok()?.into_iter().next()?;
+        let message = match validity(&certificate, now) {
+            Validity::Now => None,
+            Validity::Until(end) => Some(format!("expired at {end}; renew it")),
+            Validity::From(start) => Some(format!(
+                "is not valid before {start}; set the clock of this machine, or name the certificate of today"
+            )),
+        };
+        if let Some(message) = message {
+            let message = format!("{} {message}", path.display());
+            self.add(Severity::Unsafe, key, message);
+        }
+        Some(certificate)
+    }
+
+    /// Each https host that callers use needs a certificate. A proxy in front may show them its own.
+    fn names(&mut self, config: &Config, listener: SocketAddr, served: &[CertificateDer<'static>]) {
+        let base = config.base_url(listener);
+        let public = config.public_api_urls(listener);
+        let origins = [("service.base_url", &base)].into_iter().chain(
+            public
+                .iter()
+                .map(|url| ("service.public_api_urls", &url.0.origin)),
+        );
+        let mut seen: Vec<&str> = Vec::new();
+        for (of, origin) in origins {
+            if origin.scheme != Scheme::Https || seen.contains(&origin.host.as_str()) {
+                continue;
+            }
+            seen.push(&origin.host);
+            if served.iter().any(|served| covers(served, origin)) {
+                continue;
+            }
+            let host = &origin.host;
+            let behind_proxy = !config.listen.trusted_proxies.is_empty();
+            let (severity, fix) = if behind_proxy {
+                (
+                    Severity::Unwise,
+                    "this works only if the trusted proxy shows callers a certificate of its own",
+                )
+            } else if origin.is_loopback() {
+                (Severity::Unwise, "use a certificate that has this name")
+            } else {
+                (
+                    Severity::Unsafe,
+                    "callers will refuse to connect; use a certificate that has this name",
+                )
+            };
+            self.add(
+                severity,
+                "listen.tls.certificate",
+                format!("no certificate is for {host}, the host of {of}; {fix}"),
+            );
+        }
+    }
+}
+
+/// When a certificate is valid.
+enum Validity {
+    Now,
+    Until(UnixTime),
+    From(UnixTime),
+}
+
+fn validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Validity {
+    let Ok(certificate) = EndEntityCert::try_from(certificate) else {
+        return Validity::Now;
+    };
+    // Without any authority it cannot be verified, but its dates are looked at before that.
+    let at = CertificateTime::since_unix_epoch(Duration::from_secs(now.0));
+    let usage = KeyUsage::server_auth();
+    let verified = certificate.verify_for_usage(&[], &[], &[], at, usage, None, None);
+    match verified.map(drop) {
+        Err(webpki::Error::CertExpired { not_after, .. }) => {
+            Validity::Until(UnixTime(not_after.as_secs()))
+        }
+        Err(webpki::Error::CertNotValidYet { not_before, .. }) => {
+            Validity::From(UnixTime(not_before.as_secs()))
+        }
+        _ => Validity::Now,
+    }
+}
+
+fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
+    let host = origin.host.trim_start_matches('[').trim_end_matches(']');
+    let (Ok(certificate), Ok(name)) = (
+        EndEntityCert::try_from(certificate),
+        ServerName::try_from(host),
+    ) else {
+        return false;
+    };
+    certificate.verify_is_valid_for_subject_name(&name).is_ok()
+}
+
+/// Makes sure that every listener's address can be had, and says which are in use now: a running `serve` uses them.
+///
+/// # Errors
+/// [`StartError::Listen`]
+pub fn listeners(config: &Config) -> Result<String, StartError> {
+    let mut told = Vec::new();
+    let workers = config.workers().get();
+    let sockets = (workers * config.listen.address.len()) as u64;
+    if getrlimit(Resource::Nofile)
+        .maximum
+        .is_some_and(|limit| sockets >= limit)
+    {
+        let error = Errno::MFILE.into();
+        return Err(StartError::listen("listen.workers", workers, error));
+    }
+    for (key, address) in own::listeners(config) {
+        let bound = match &address {
+            ListenAddress::Tcp(address) => bind(*address),
+            ListenAddress::Unix(path) => unix_socket(path),
+        };
+        match bound {
+            Ok(()) => told.push(address.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                told.push(format!("{address} (in use now)"));
+            }
+            Err(error) => return Err(StartError::listen(key, address, error)),
+        }
+    }
+    Ok(told.join(", "))
+}
+
+/// Binds as a listener would, and listens to nobody.
+fn bind(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
+fn unix_socket(path: &Path) -> io::Result<()> {
+    // This refuses a path that is too long.
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    match path.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => Ok(()),
+        Ok(_) => Err(io::Error::other("there is something else, not a socket")),
+        Err(_) => can_create(path),
+    }
+}
+
+/// Whether a file can be created there.
+///
+/// # Errors
+/// What the system says of the directory.
+pub fn can_create(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    if !directory.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
+}

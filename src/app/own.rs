@@ -1,0 +1,188 @@
+//! Whether `upstream.api_url` leads to a listener of this process itself.
+//!
+//! Each request would come back as another one, thousands of times over; on the admin listener, strangers would reach
+//! metrics. What cannot be seen here, such as another proxy that leads back, ends with 508 at the first return.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+use tokio::{net::lookup_host, time::timeout};
+
+use crate::config::{ApiUrl, Config, ListenAddress};
+
+/// A listener and its key.
+pub type OwnListener = (&'static str, ListenAddress);
+
+/// `upstream.api_url` leads to a listener of this process.
+#[derive(Debug, Error)]
+#[error(
+    "upstream.api_url: {url} is {key} {listener}, a listener of countersign itself; write where the API listens"
+)]
+pub struct ApiIsOurs {
+    url: String,
+    key: &'static str,
+    listener: ListenAddress,
+}
+
+/// The listeners as the configuration has them; those on port 0 have no address yet.
+#[must_use]
+pub fn listeners(config: &Config) -> Vec<OwnListener> {
+    let public = config.listen.address.iter().copied();
+    public
+        .map(|address| ("listen.address", ListenAddress::Tcp(address)))
+        .chain([("admin.listen", config.admin.listen.clone())])
+        .chain(
+            config
+                .admin
+                .probe_listen
+                .clone()
+                .map(|address| ("admin.probe_listen", address)),
+        )
+        .collect()
+}
+
+/// Makes sure that the API is none of `listeners`. A name that does not resolve now is nobody's: the API may come later.
+///
+/// # Errors
+/// [`ApiIsOurs`]
+pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), ApiIsOurs> {
+    let found = match &config.upstream.api_url {
+        ApiUrl::Unix(path) => {
+            let path = resolved(path);
+            listeners.iter().find(
+                |(_, listener)| matches!(listener, ListenAddress::Unix(at) if resolved(at) == path),
+            )
+        }
+        ApiUrl::Http(url) => {
+            let host = url
+                .origin
+                .host
+                .trim_start_matches('[')
+                .trim_end_matches(']');
+            let lookup = lookup_host((host, url.origin.port));
+            let addresses: Vec<SocketAddr> = timeout(config.upstream.connect_timeout, lookup)
+                .await
+                .ok()
+                .and_then(Result::ok)
+                .map(Iterator::collect)
+                .unwrap_or_default();
+            listeners.iter().find(|(_, listener)| match listener {
+                ListenAddress::Tcp(at) => addresses.iter().any(|address| leads_to(*address, *at)),
+                ListenAddress::Unix(_) => false,
+            })
+        }
+    };
+    match found {
+        None => Ok(()),
+        Some((key, listener)) => Err(ApiIsOurs {
+            url: config.upstream.api_url.to_string(),
+            key,
+            listener: listener.clone(),
+        }),
+    }
+}
+
+/// Whether a connection to `address` arrives at `listener`.
+fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
+    // To connect to the unspecified address is to connect to this machine.
+    let address_ip = match address.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let listener_ip = listener.ip().to_canonical();
+    // A listener on `[::]` takes IPv4 as well.
+    let takes_family = listener_ip.is_ipv6() || address_ip.is_ipv4();
+    address.port() == listener.port()
+        && (listener_ip == address_ip
+            || listener_ip.is_unspecified() && takes_family && is_local(address_ip))
+}
+
+/// Whether an address is this machine's own.
+fn is_local(ip: IpAddr) -> bool {
+    /// An address that no machine has (RFC 5737).
+    const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    let binds = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
+    if ip.is_loopback() {
+        return true;
+    }
+    if !binds(NOBODY) {
+        return binds(ip);
+    }
+    // With net.ipv4.ip_nonlocal_bind any address binds. A connection to an address of one's own comes from there; a UDP
+    // socket sends nothing to find out.
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == ip)
+}
+
+/// The path with links and dots resolved, as far as it is there.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    let whole = path.canonicalize();
+    let in_directory = || {
+        let directory = match path.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
+            _ => Path::new("."),
+        };
+        Some(directory.canonicalize().ok()?.join(path.file_name()?))
+    };
+    whole
+        .ok()
+        .or_else(in_directory)
+        .unwrap_or_else(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_an_own_address_leads_to_the_listener() {
+        for (address, listener, leads) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:81", "127.0.0.1:80", false),
+            ("127.0.0.2:80", "127.0.0.1:80", false),
+            ("127.0.0.2:80", "0.0.0.0:80", true),
+            ("0.0.0.0:80", "127.0.0.1:80", true),
+            ("0.0.0.0:80", "0.0.0.0:80", true),
+            ("[::ffff:127.0.0.1]:80", "127.0.0.1:80", true),
+            ("[::ffff:0.0.0.0]:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "[::ffff:127.0.0.1]:80", true),
+            ("127.0.0.1:80", "[::ffff:0.0.0.0]:80", true),
+            ("127.0.0.1:80", "[::]:80", true),
+            ("[::1]:80", "[::]:80", true),
+            ("[::]:80", "[::1]:80", true),
+            ("[::1]:80", "127.0.0.1:80", false),
+            ("[::1]:80", "0.0.0.0:80", false),
+            ("192.0.2.7:80", "0.0.0.0:80", false),
+            ("192.0.2.7:80", "[::]:80", false),
+        ] {
+            let (to, at) = (address.parse().unwrap(), listener.parse().unwrap());
+            assert_eq!(leads_to(to, at), leads, "{address} {listener}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_compared_behind_links_and_dots() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("inner")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), at("link")).unwrap();
+        let plain = resolved(&at("a.sock"));
+        assert_eq!(resolved(&at("inner/../a.sock")), plain);
+        assert_eq!(resolved(&at("link/./a.sock")), plain);
+        std::fs::write(at("a.sock"), "").unwrap();
+        std::os::unix::fs::symlink(at("a.sock"), at("b.sock")).unwrap();
+        assert_eq!(resolved(&at("b.sock")), plain);
+        assert_ne!(resolved(&at("c.sock")), plain);
+    }
+}

@@ -1,0 +1,24 @@
+//! Who is at the other end of a connection.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The connection a request came by.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// The address of the other end; `None` for a Unix socket.
+    pub address: Option<IpAddr>,
+    /// The connection is under TLS that ends here.
+    pub secure: bool,
+}
+
+/// The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which is what one host gets.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}

@@ -1,0 +1,369 @@
+//! What a password opens, and what the time of a login tells.
+
+use std::{
+    os::unix::fs::FileExt,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use crate::support::{
+    call::{Call, form},
+    http::Answer,
+    proxy::{Proxy, User},
+    upstream::Upstream,
+    visitor::Visitor,
+};
+
+const LOGIN: &str = "/service.oauth?mode=login";
+
+/// A login form that was opened once and is sent again and again, as a program sends it.
+struct LoginForm<'a> {
+    proxy: &'a Proxy,
+    csrf: String,
+    cookie: String,
+}
+
+impl<'a> LoginForm<'a> {
+    fn open(proxy: &'a Proxy) -> Self {
+        let mut visitor = Visitor::to(proxy);
+        let csrf = visitor.open(LOGIN).form_with("password").fields;
+        let csrf = csrf.into_iter().find(|(name, _)| name == "csrf").unwrap().1;
+        let (name, value) = visitor.cookies.into_iter().next().unwrap();
+        Self {
+            proxy,
+            csrf,
+            cookie: format!("{name}={value}"),
+        }
+    }
+
+    fn send(&self, name: &str, password: &str) -> Answer {
+        let fields = [
+            ("csrf", self.csrf.as_str()),
+            ("username", name),
+            ("password", password),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let call = Call::post(LOGIN)
+            .header("Origin", &self.proxy.origin())
+            .header("Cookie", &self.cookie);
+        self.proxy.send(call.form(&form(&fields)))
+    }
+}
+
+/// The session cookie of a login that succeeded.
+fn session(answer: &Answer) -> Option<String> {
+    let cookies = answer.fields.all("set-cookie");
+    let cookie = cookies
+        .iter()
+        .find(|cookie| cookie.starts_with("countersign="))?;
+    Some(cookie.split(';').next().unwrap().to_owned())
+}
+
+fn with_account(api: &Upstream) -> Proxy {
+    Proxy::in_front_of(api)
+        .config("operation = [{ path = '/account', access = ['user'] }]\nlogin.max_failures = '100000 per 15m'")
+        .start()
+}
+
+#[test]
+fn no_session_outlives_the_password_that_opened_it() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let user = proxy.user("alice");
+    let form = LoginForm::open(&proxy);
+    for round in 0..3 {
+        let old = match round {
+            0 => user.password.clone(),
+            _ => format!("password {}", round - 1),
+        };
+        let is_over = AtomicBool::new(false);
+        let has_begun = AtomicBool::new(false);
+        let sessions = std::thread::scope(|scope| {
+            let thieves: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut sessions = Vec::new();
+                        while !is_over.load(Ordering::SeqCst) {
+                            sessions.extend(session(&form.send(&user.name, &old)));
+                            has_begun.store(true, Ordering::SeqCst);
+                        }
+                        sessions
+                    })
+                })
+                .collect();
+            while !has_begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            let new = format!("password {round}\n");
+            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
+            proxy.command_with(&arguments, &new).done();
+            is_over.store(true, Ordering::SeqCst);
+            let thieves = thieves.into_iter();
+            thieves
+                .flat_map(|thief| thief.join().unwrap())
+                .collect::<Vec<_>>()
+        });
+        assert!(!sessions.is_empty());
+        let kept: Vec<_> = sessions
+            .iter()
+            .filter(|cookie| {
+                let call = Call::get("/account").header("Cookie", cookie);
+                proxy.send(call.header("Sec-Fetch-Site", "none")).status == 200
+            })
+            .collect();
+        assert!(
+            kept.is_empty(),
+            "{} of {} sessions are kept",
+            kept.len(),
+            sessions.len()
+        );
+    }
+    let answer = form.send(&user.name, "password 2");
+    let cookie = session(&answer).unwrap();
+    proxy
+        .send(Call::get("/account").header("Cookie", &cookie))
+        .has_status(200);
+}
+
+/// Of `password`, by the reference implementation.
+const IMPORTED: &str =
+    "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+/// Of nothing that anybody knows.
+const TAIL: &str = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+
+fn import(proxy: &Proxy, users: &[(&str, Option<&str>, bool)]) {
+    let mut lines = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
+    for (name, hash, enabled) in users {
+        let line = serde_json::json!({
+            "kind": "user", "id": name, "name": name, "password_hash": hash, "enabled": enabled,
+        });
+        lines.push_str(&format!("{line}\n"));
+    }
+    proxy.command_with(&["import", "-"], &lines).done();
+}
+
+fn hash_of(proxy: &Proxy, name: &str) -> String {
+    let exported = proxy.command(&["export", "-"]).done().stdout;
+    let line = exported
+        .lines()
+        .find(|line| line.contains(&format!("\"name\":\"{name}\"")));
+    let user: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();
+    user["password_hash"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_time_of_a_login_does_not_tell_accounts_apart() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let User { name: local, .. } = proxy.user("local");
+    let cheap = format!("$argon2id$v=19$m=256,t=1,p=1{TAIL}");
+    import(
+        &proxy,
+        &[
+            ("imported", Some(IMPORTED), true),
+            ("cheap", Some(&cheap), true),
+            ("disabled", Some(IMPORTED), false),
+            ("outside", None, true),
+        ],
+    );
+    let form = LoginForm::open(&proxy);
+    let attempts = [
+        ("unknown", "wrong"),
+        (&local, "wrong"),
+        ("imported", "wrong"),
+        ("cheap", "wrong"),
+        ("disabled", "wrong"),
+        // The right password of somebody who may not log in.
+        ("disabled", "password"),
+        ("outside", "wrong"),
+    ];
+    let mut times = vec![Vec::new(); attempts.len()];
+    for _ in 0..5 {
+        for ((name, password), times) in attempts.iter().zip(&mut times) {
+            let begun = Instant::now();
+            form.send(name, password).has_status(403);
+            times.push(begun.elapsed());
+        }
+    }
+    let medians: Vec<Duration> = times
+        .into_iter()
+        .map(|mut times| {
+            times.sort();
+            times[times.len() / 2]
+        })
+        .collect();
+    eprintln!(
+        "medians: {:?}",
+        attempts.iter().zip(&medians).collect::<Vec<_>>()
+    );
+    // An imported hash took five times as long as ours, and a cheap one no time.
+    let (least, most) = (medians.iter().min().unwrap(), medians.iter().max().unwrap());
+    assert!(
+        most.as_secs_f64() < 2.0 * least.as_secs_f64(),
+        "{medians:?}"
+    );
+}
+
+#[test]
+fn a_login_with_an_imported_hash_leaves_one_of_ours() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let users = [
+        ("imported", Some(IMPORTED), true),
+        ("disabled", Some(IMPORTED), false),
+    ];
+    import(&proxy, &users);
+    let form = LoginForm::open(&proxy);
+    form.send("imported", "wrong").has_status(403);
+    form.send("disabled", "password").has_status(403);
+    assert_eq!(hash_of(&proxy, "imported"), IMPORTED);
+    // Several at once, each with its own session.
+    let sessions: Vec<_> = std::thread::scope(|scope| {
+        let logins: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| session(&form.send("imported", "password"))))
+            .collect();
+        let logins = logins.into_iter();
+        logins.map(|login| login.join().unwrap().unwrap()).collect()
+    });
+    let ours = hash_of(&proxy, "imported");
+    assert!(
+        ours.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+        "{ours}"
+    );
+    assert_eq!(hash_of(&proxy, "disabled"), IMPORTED);
+    let cookie = session(&form.send("imported", "password")).unwrap();
+    assert_eq!(hash_of(&proxy, "imported"), ours);
+    form.send("imported", "Password").has_status(403);
+    for cookie in sessions.iter().chain([&cookie]) {
+        proxy
+            .send(Call::get("/account").header("Cookie", cookie))
+            .has_status(200);
+    }
+    // The file can be imported once more.
+    import(&proxy, &users);
+    assert_eq!(hash_of(&proxy, "imported"), ours);
+}
+
+#[test]
+fn import_refuses_a_hash_that_would_hold_up_every_login() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    for cost in [
+        "m=4194304,t=3,p=1",
+        "m=65536,t=5,p=1",
+        "m=8,t=4294967295,p=1",
+        "m=131073,t=1,p=1",
+        "m=1024,t=1,p=17",
+    ] {
+        let lines = format!(
+            "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"user\",\"id\":\"u\",\"name\":\"u\",\"password_hash\":\"$argon2id$v=19${cost}{TAIL}\"}}\n"
+        );
+        let ended = proxy.command_with(&["import", "-"], &lines);
+        assert_eq!(ended.status.code(), Some(1), "{cost}");
+        assert!(
+            ended
+                .stderr
+                .contains("user \"u\": password_hash asks for more than")
+                && ended.stderr.contains("set a password"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+/// How often `needle` stands in the writable memory of the process.
+fn occurrences(proxy: &Proxy, needle: &[u8]) -> usize {
+    let pid = proxy.pid().as_raw_nonzero();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut found = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let from = u64::from_str_radix(from, 16).unwrap();
+        let to = u64::from_str_radix(to, 16).unwrap();
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+        // A mapping may have gone since the list was read.
+        if memory.read_exact_at(&mut bytes, from).is_ok() {
+            found += memmem(&bytes, needle);
+        }
+    }
+    found
+}
+
+fn memmem(bytes: &[u8], needle: &[u8]) -> usize {
+    let mut found = 0;
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == needle[0]) {
+        found += usize::from(rest[at..].starts_with(needle));
+        rest = &rest[at + 1..];
+    }
+    found
+}
+
+#[test]
+fn the_process_forgets_the_password_of_a_login() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let user = proxy.user("alice");
+    let form = LoginForm::open(&proxy);
+    form.send("nobody", "Qv7-first-secret").has_status(403);
+    let send = |call: Call| {
+        let answer = proxy.send(call.header("Cookie", &form.cookie));
+        answer.has_status(403);
+    };
+    let fields = |password: &str| {
+        format!(
+            "csrf={}&username={}&password={password}",
+            form.csrf, user.name
+        )
+    };
+    let call = || Call::post(LOGIN).header("Origin", &proxy.origin());
+    // As browsers send it, escaped, in chunks, behind the head and with it, and in a form that cannot be read.
+    send(call().form(&fields("Qv7-second+secret%21")));
+    let body = fields("Qv7-third-secret");
+    let (front, back) = body.as_bytes().split_at(body.len() - 9);
+    let chunked = call().header("Content-Type", "application/x-www-form-urlencoded");
+    send(chunked.chunked(&[front, back]));
+    let mut connection = proxy.connect();
+    let wire = proxy.wire(
+        &call()
+            .header("Cookie", &form.cookie)
+            .form(&fields("Qv7-fourth-secret")),
+    );
+    let head = wire.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    for piece in [
+        &wire[..head],
+        &wire[head..wire.len() - 5],
+        &wire[wire.len() - 5..],
+    ] {
+        connection.send(piece);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    connection.answer("POST").has_status(403);
+    drop(connection);
+    let broken = call()
+        .header("Cookie", &form.cookie)
+        .form(&fields("Qv7-fifth-secret%ff"));
+    proxy.send(broken).has_status(400);
+    // Neither as it was sent nor as it was read.
+    for secret in [
+        "Qv7-first-s",
+        "Qv7-second+s",
+        "Qv7-second s",
+        "Qv7-third-s",
+        "Qv7-fourth-s",
+        "Qv7-fifth-s",
+    ] {
+        assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
+    }
+    proxy
+        .send(call().form("password=Qv7-sixth-secret"))
+        .has_status(403);
+    let answer = form.send(&user.name, &user.password);
+    assert!(session(&answer).is_some());
+    for secret in ["Qv7-sixth-s", &user.password] {
+        assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
+    }
+    // The search finds what is there.
+    assert!(occurrences(&proxy, b"countersign") > 0);
+}

@@ -1,0 +1,97 @@
+//! What strangers make the process hold in memory, measured from outside: forms and queries that are small on the wire
+//! and large once they are read, in front of an API that never answers.
+
+use std::{fmt::Write as _, time::Duration};
+
+use crate::support::{Connection, Proxy, Reply, Upstream, within};
+
+/// So much may be held: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is what
+/// the allocator keeps, what a worker needs while it reads one form, and the connections themselves.
+const BOUND_MIB: u64 = 64;
+
+fn resident_mib(proxy: &Proxy) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib / 1024
+}
+
+/// A proxy in front of an API that takes everything and answers nothing, with an operation that is open to everybody.
+fn in_front_of_silence() -> (Upstream, Proxy) {
+    let api = Upstream::replying(|_| Reply::silence());
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.workers = 2\noperation = [{ path = '/open', access = ['anonymous'] }]")
+        .start();
+    (api, proxy)
+}
+
+/// Sends so many copies of a request and tells by how much the process grows until it stays as it is.
+fn growth_mib(proxy: &Proxy, requests: usize, request: &[u8]) -> u64 {
+    let before = resident_mib(proxy);
+    let held: Vec<Connection> = (0..requests)
+        .map(|_| {
+            let mut connection = proxy.connect();
+            // It may be refused and closed before all of it is sent.
+            drop(connection.try_send(request));
+            connection
+        })
+        .collect();
+    let (mut last, mut equal) = (0, 0);
+    let after = within(Duration::from_secs(60), "it stays as it is", || {
+        let now = resident_mib(proxy);
+        equal = if now == last { equal + 1 } else { 0 };
+        last = now;
+        (equal == 100).then_some(now)
+    });
+    drop(held);
+    after.saturating_sub(before)
+}
+
+fn form(proxy: &Proxy, body: &str) -> Vec<u8> {
+    let head = format!(
+        "POST /open HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n",
+        proxy.host(),
+        body.len()
+    );
+    (head + body).into_bytes()
+}
+
+#[test]
+fn sixty_forms_of_a_mebibyte_take_no_more_than_is_meant_for_forms() {
+    const MIB: usize = 1 << 20;
+    let mut many_and_long = String::new();
+    for number in 0..2_000 {
+        let _ = write!(many_and_long, "{number}={}&", "@".repeat(510));
+    }
+    many_and_long.truncate(MIB);
+    for (name, body) in [
+        ("many fields", "a&".repeat(MIB / 2)),
+        // Each byte is five once it is encoded twice.
+        ("a value that grows", format!("a={}", "+".repeat(MIB - 2))),
+        ("as many as allowed that grow", many_and_long),
+        (
+            "a credential that grows",
+            format!("oauth_token={}", "+".repeat(MIB - 12)),
+        ),
+    ] {
+        let (_api, proxy) = in_front_of_silence();
+        let growth = growth_mib(&proxy, 60, &form(&proxy, &body));
+        assert!(growth < BOUND_MIB, "{name}: {growth} MiB more");
+    }
+}
+
+/// The parameters of query and header are held while a body is waited for.
+#[test]
+fn queries_of_forms_that_never_come_count_as_well() {
+    let (_api, proxy) = in_front_of_silence();
+    let request = format!(
+        "POST /open?{} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\na",
+        "a&".repeat(8_000),
+        proxy.host()
+    );
+    let growth = growth_mib(&proxy, 600, request.as_bytes());
+    assert!(growth < BOUND_MIB, "{growth} MiB more");
+}

@@ -1,0 +1,177 @@
+//! `signature.timestamp_window` changed by a reload: no request passes twice, whatever happens to the nonce file next.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::{
+    clock::Clockwork,
+    support::{PATIENCE, now, within},
+};
+
+/// The narrow window.
+const NARROW: u64 = 1;
+/// The wide one, far beyond what the mark in the store reaches ahead.
+const WIDE: u64 = 100;
+/// A request of a consumer whose clock is this far ahead passes under the wide window alone.
+const AHEAD: i64 = 90;
+
+impl Clockwork {
+    /// Changes the window by a reload, and waits until the file is taken up.
+    #[track_caller]
+    fn reload(&mut self, window: u64) {
+        let reloaded = |clock: &Self| {
+            let lines = clock.proxy.log().lines();
+            let told = |line: &&String| line.contains("configuration_reloaded");
+            lines.iter().filter(told).count()
+        };
+        let before = reloaded(self);
+        self.proxy
+            .reconfigure(&format!("signature.timestamp_window = '{window}s'"));
+        self.proxy.signal(Signal::HUP);
+        within(PATIENCE, "the new file is taken up", || {
+            (reloaded(self) > before).then_some(())
+        });
+    }
+
+    /// Waits until a request of a clock that is ahead passes.
+    #[track_caller]
+    fn comes_to_pass(&mut self, ahead: i64) {
+        within(PATIENCE, "the wider window takes effect", || {
+            (self.call(ahead).status == 200).then_some(())
+        });
+    }
+
+    /// Kills the proxy, loses the nonce file, and starts again.
+    fn loses_its_nonces(&mut self) {
+        self.proxy.kill();
+        let files = std::fs::read_dir(self.proxy.directory()).unwrap().flatten();
+        let window = files
+            .map(|entry| entry.path())
+            .find(|path| path.display().to_string().ends_with(".nonces"));
+        std::fs::remove_file(window.expect("the file of nonce.path")).unwrap();
+        self.proxy.start_unready();
+    }
+
+    /// Replays everything at times from `from` to `end` seconds from now, and at each time that a request names: for as
+    /// long as the proxy needs to write its mark after a jump, and without other requests in between, which would leave
+    /// traces. At the end requests pass again.
+    #[track_caller]
+    fn nothing_passes_twice_from(&mut self, from: i64, end: i64) {
+        let now = || now().cast_signed();
+        let steps = (from..=end).step_by(20).map(|offset| now() + offset);
+        let mut times: Vec<i64> = self.passed.iter().map(|wire| timestamp(wire)).collect();
+        times.retain(|time| (from..=end).contains(&(time - now())));
+        times.extend(steps);
+        times.sort_unstable();
+        times.dedup();
+        for time in times {
+            self.off_by(time - now());
+            let until = Instant::now() + Duration::from_millis(1_600);
+            while Instant::now() < until {
+                self.nothing_passes_twice();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        self.off_by(end);
+        within(PATIENCE, "requests pass again", || {
+            (self.call(end).status == 200).then_some(())
+        });
+    }
+}
+
+/// The `oauth_timestamp` of a request.
+fn timestamp(wire: &[u8]) -> i64 {
+    let text = String::from_utf8_lossy(wire);
+    let (_, value) = text.split_once("oauth_timestamp=\"").unwrap();
+    value.split_once('"').unwrap().0.parse().unwrap()
+}
+
+#[test]
+fn widened_admits_nothing_twice_after_a_kill_and_a_lost_file() {
+    let mut clock = Clockwork::with_window(NARROW);
+    clock.call(0).has_status(200);
+    clock.reload(WIDE);
+    clock.comes_to_pass(AHEAD);
+    clock.loses_its_nonces();
+    clock.call(0).has_status(503);
+    let ready = clock.proxy.ask_admin("/readyz");
+    ready.has_status(503);
+    assert!(ready.text().contains("nonces of an earlier run are lost"));
+    assert!(!clock.proxy.command(&["health", "--ready"]).status.success());
+    clock.proxy.ask_admin("/healthz").has_status(200);
+    clock.nothing_passes_twice_from(0, 300);
+    within(PATIENCE, "ready again", || {
+        (clock.proxy.ask_admin("/readyz").status == 200).then_some(())
+    });
+}
+
+#[test]
+fn widened_twice_and_then_narrowed_admits_nothing_twice() {
+    let mut clock = Clockwork::with_window(NARROW);
+    clock.reload(WIDE / 2);
+    clock.comes_to_pass(AHEAD / 2);
+    clock.reload(WIDE);
+    clock.comes_to_pass(AHEAD);
+    clock.reload(NARROW);
+    clock.call(AHEAD).is(401, "timestamp_refused");
+    clock.nothing_passes_twice();
+    clock.loses_its_nonces();
+    clock.nothing_passes_twice_from(0, 300);
+}
+
+#[test]
+fn narrowed_and_widened_again_admits_nothing_twice_in_one_run() {
+    let mut clock = Clockwork::with_window(WIDE);
+    clock.call(-AHEAD).has_status(200);
+    clock.call(0).has_status(200);
+    clock.call(AHEAD).has_status(200);
+    clock.reload(NARROW);
+    clock.call(-AHEAD).is(401, "timestamp_refused");
+    clock.nothing_passes_twice();
+    clock.reload(WIDE);
+    clock.comes_to_pass(AHEAD);
+    clock.nothing_passes_twice();
+    // What had left the narrow window stays out, used or not; what had not is there for the wide one.
+    clock.call(-AHEAD).is(401, "timestamp_refused");
+    clock.call(0).has_status(200);
+    clock.proxy.kill();
+    clock.proxy.start();
+    clock.nothing_passes_twice();
+    clock.call(-AHEAD).is(401, "timestamp_refused");
+    clock.nothing_passes_twice_from(10, 250);
+}
+
+#[test]
+fn widened_while_the_lost_nonces_are_waited_for_admits_nothing_twice() {
+    let mut clock = Clockwork::with_window(NARROW);
+    clock.call(0).has_status(200);
+    clock.call(NARROW.cast_signed()).has_status(200);
+    clock.loses_its_nonces();
+    clock.reload(WIDE);
+    clock.call(0).has_status(503);
+    clock.nothing_passes_twice_from(0, 300);
+    clock.reload(NARROW);
+    clock.reload(WIDE);
+    clock.nothing_passes_twice();
+}
+
+#[test]
+fn widened_while_the_clock_is_wrong_admits_nothing_twice() {
+    for jump in [-3_600, 3_600] {
+        let mut clock = Clockwork::with_window(NARROW);
+        clock.call(0).has_status(200);
+        clock.off_by(jump);
+        clock.reload(WIDE);
+        clock.comes_to_pass(jump + AHEAD);
+        clock.off_by(0);
+        clock.nothing_passes_twice();
+        clock.off_by(jump);
+        clock.loses_its_nonces();
+        // The gap ends by the highest mark, whichever clock wrote it.
+        let from = jump.max(0);
+        clock.nothing_passes_twice_from(from, from + 300);
+        clock.off_by(0);
+        clock.nothing_passes_twice();
+    }
+}

@@ -1,0 +1,150 @@
+//! What `check` and `serve` say of certificates that callers will refuse.
+
+use rcgen::KeyPair;
+
+use super::{
+    authority::{Authority, Good, Identity},
+    caller::{with_certificates, with_tls},
+};
+use crate::support::{Upstream, program::Ended, proxy::Builder};
+
+#[track_caller]
+fn check(builder: &Builder) -> Ended {
+    let ended = builder.run(&["check"], "");
+    let first = ended.stdout.lines().next().unwrap_or_default();
+    assert_eq!(
+        first.contains("valid"),
+        ended.code() == Some(0),
+        "{ended:?}"
+    );
+    ended
+}
+
+/// The line of `check` that has all of this.
+#[track_caller]
+fn said(ended: &Ended, parts: &[&str]) {
+    let mut lines = ended.stderr.lines();
+    assert!(
+        lines.any(|line| parts.iter().all(|part| line.contains(part))),
+        "{parts:?}: {ended:?}"
+    );
+}
+
+fn dated(authority: &Authority, from: i64, until: i64) -> Identity {
+    authority.sign(
+        &["localhost"],
+        Good { from, until },
+        KeyPair::generate().unwrap(),
+    )
+}
+
+#[test]
+fn a_certificate_that_is_not_valid_today_is_an_error() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    for (from, until, what) in [
+        (-86_400, -60, "expired at"),
+        (3_600, 86_400, "is not valid before"),
+    ] {
+        let builder = with_tls(&api, &dated(&authority, from, until));
+        let ended = check(&builder);
+        assert_eq!(ended.code(), Some(1), "{ended:?}");
+        let parts = [
+            "countersign: ",
+            "listen.tls.certificate",
+            "server-certificate.pem",
+            what,
+        ];
+        said(&ended, &parts);
+        // A restart must not make an outage of it: callers that do not look are served.
+        let proxy = builder.start();
+        proxy.log().wait_for("serve says so, too", |line| {
+            (line.contains("ERROR")
+                && line.contains("listen.tls.certificate")
+                && line.contains(what))
+            .then_some(())
+        });
+    }
+    let ended = check(&with_tls(&api, &dated(&authority, -60, 3_600))).done();
+    assert!(!ended.stderr.contains("listen.tls"), "{ended:?}");
+}
+
+#[test]
+fn one_expired_certificate_of_several_is_named() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let (good, bad) = (
+        authority.server(&["localhost"]),
+        dated(&authority, -86_400, -60),
+    );
+    let ended = check(&with_certificates(&api, &[("good", &good), ("bad", &bad)]));
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    said(&ended, &["bad-certificate.pem", "expired"]);
+    assert!(!ended.stderr.contains("good-certificate.pem"), "{ended:?}");
+}
+
+#[test]
+fn our_own_expired_certificate_for_the_api_is_named() {
+    let authority = Authority::new("CA");
+    let builder = Builder::in_front_of_url("https://127.0.0.1:1");
+    let (certificate, key) = dated(&authority, -86_400, -60).write(builder.directory(), "ours");
+    let builder = builder.config(&format!(
+        "upstream.tls.certificate = '{}'\nupstream.tls.key = '{}'",
+        certificate.display(),
+        key.display()
+    ));
+    let ended = check(&builder);
+    said(&ended, &["upstream.tls.certificate", "expired"]);
+}
+
+#[test]
+fn every_public_host_needs_a_certificate() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let one = authority.server(&["auth.test", "*.api.test", "192.0.2.1", "localhost"]);
+    let two = authority.server(&["other.test"]);
+    let builder =
+        |text: &str| with_certificates(&api, &[("one", &one), ("two", &two)]).config(text);
+    for (base, public, missing) in [
+        ("https://auth.test", "https://v1.api.test", None),
+        ("https://AUTH.test:8443", "https://other.test/v1", None),
+        ("https://auth.test", "https://192.0.2.1", None),
+        // Plain HTTP shows no certificate.
+        ("https://auth.test", "http://plain.test", None),
+        (
+            "https://login.test",
+            "https://v1.api.test",
+            Some("login.test"),
+        ),
+        ("https://auth.test", "https://api.test", Some("api.test")),
+        (
+            "https://auth.test",
+            "https://a.v1.api.test",
+            Some("a.v1.api.test"),
+        ),
+        ("https://auth.test", "https://192.0.2.2", Some("192.0.2.2")),
+        (
+            "https://auth.test",
+            "https://[2001:db8::1]",
+            Some("2001:db8::1"),
+        ),
+    ] {
+        let text = format!("service.base_url = '{base}'\nservice.public_api_urls = ['{public}']");
+        let ended = check(&builder(&text));
+        let Some(host) = missing else {
+            assert_eq!(ended.code(), Some(0), "{text}: {ended:?}");
+            assert!(!ended.stderr.contains("no certificate is for"), "{ended:?}");
+            continue;
+        };
+        assert_eq!(ended.code(), Some(1), "{text}: {ended:?}");
+        let parts = ["countersign: ", "listen.tls.certificate", host];
+        said(&ended, &parts);
+        // A proxy in front may show callers its own.
+        let behind = check(&builder(&format!(
+            "{text}\nlisten.trusted_proxies = ['10.0.0.0/8']"
+        )));
+        assert_eq!(behind.code(), Some(0), "{text}: {behind:?}");
+        said(&behind, &["warning: ", "listen.tls.certificate", host]);
+    }
+    let proxy = builder("service.base_url = 'https://login.test'").start();
+    proxy.log().wait_for("serve says so, too", |line| {
+        (line.contains("ERROR") && line.contains("no certificate is for login.test")).then_some(())
+    });
+}
