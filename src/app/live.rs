@@ -250,7 +250,6 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
             UpstreamHost::Upstream => HostMode::Fixed(field_value(&api_host)),
             UpstreamHost::Name(name) => HostMode::Fixed(field_value(name)),
         },
-        secure: matches!(&upstream.api_url, ApiUrl::Http(url) if url.origin.scheme == config::Scheme::Https),
         forwarded: upstream.forwarded,
         dropped: FoldedNames::new(dropped),
         lookalikes: FoldedNames::new(LOOKALIKES),

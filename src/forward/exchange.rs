@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::{
     body::UpstreamBody,
     pool::{Lease, Pool},
+    request::into_http2,
 };
 use crate::{
     refusal::{Failure, Fault, Refusal},
@@ -52,7 +53,7 @@ pub async fn send(
     let mut request = request;
     if let Some(lease) = pool.reuse() {
         let spare = spare(&request);
-        match attempt(lease, caller, response_timeout, request).await {
+        match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
             Err(NoResponse::Unseen(given_back)) => match given_back.or(spare) {
@@ -62,7 +63,7 @@ pub async fn send(
         }
     }
     let lease = Box::pin(pool.connect()).await?;
-    match attempt(lease, caller, response_timeout, request).await {
+    match attempt(pool, lease, caller, response_timeout, request).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
         Err(NoResponse::Unseen(_)) => Err(unanswered().into()),
@@ -92,10 +93,11 @@ fn spare(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
 }
 
 async fn attempt(
+    pool: &Pool,
     mut lease: Lease,
     caller: &Caller,
     response_timeout: Duration,
-    request: Request<UpstreamBody>,
+    mut request: Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
     let mut wait = Wait::new(&lease, caller, response_timeout);
     let answered = match &mut lease {
@@ -110,6 +112,9 @@ async fn attempt(
             .await
         }
         Lease::Http2(sender) => {
+            if let Err(fault) = into_http2(&mut request, pool.is_secure()) {
+                return Err(NoResponse::Failed(fault.into()));
+            }
             let mut answered = pin!(sender.try_send_request(request));
             poll_fn(|context| match answered.as_mut().poll(context) {
                 Poll::Ready(answered) => Poll::Ready(Ok(answered)),

@@ -25,8 +25,6 @@ pub struct Params {
     pub api_path: String,
     /// Scheme, host and port of `upstream.api_url`; `None` for a Unix socket.
     pub api_origin: Option<url::Origin>,
-    /// The API is reached by TLS.
-    pub secure: bool,
     /// `Host` as sent to the API.
     pub host: HostMode,
     /// `X-Forwarded-*` are set.

@@ -169,10 +169,10 @@ impl Pool {
         }
     }
 
-    /// Whether requests are to be written as HTTP/2 has them.
+    /// Whether the API is reached by TLS.
     #[must_use]
-    pub const fn speaks_http2(&self) -> bool {
-        self.params.http2
+    pub const fn is_secure(&self) -> bool {
+        self.params.tls.is_some()
     }
 
     /// The most recently used connection that is still open, if there is any.

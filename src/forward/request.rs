@@ -4,7 +4,7 @@ use std::{borrow::Cow, net::IpAddr};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Version, header,
+    HeaderMap, HeaderName, HeaderValue, Request, Version, header,
     request::Parts,
     uri::{self, PathAndQuery, Uri},
 };
@@ -72,8 +72,6 @@ pub struct Outline {
     pub named: Vec<HeaderName>,
     /// A WebSocket handshake goes on.
     pub websocket: bool,
-    /// The API is spoken to in HTTP/2.
-    pub http2: bool,
 }
 
 /// Makes the head that the API sees of the one that came.
@@ -92,12 +90,8 @@ pub fn rewrite(
         HostMode::Public => origin.authority.clone(),
         HostMode::Fixed(host) => host.clone(),
     };
-    parts.uri = target(params, outline, &host)?;
-    parts.version = if outline.http2 {
-        Version::HTTP_2
-    } else {
-        Version::HTTP_11
-    };
+    parts.uri = target(params, outline)?;
+    parts.version = Version::HTTP_11;
     let had_length = parts.headers.contains_key(header::CONTENT_LENGTH);
     let forwarded_for = params
         .forwarded
@@ -106,12 +100,8 @@ pub fn rewrite(
     let headers = &mut parts.headers;
     drop_fields(headers, params, origin, &outline.named, permit);
     cookies(headers, params);
-    if outline.http2 {
-        headers.remove(header::HOST);
-    } else {
-        headers.insert(header::HOST, host);
-        length(headers, body, had_length);
-    }
+    headers.insert(header::HOST, host);
+    length(headers, body, had_length);
     if outline.websocket {
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -150,7 +140,33 @@ pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQue
     PathAndQuery::from_maybe_shared(Bytes::from(bytes)).map_err(internal)
 }
 
-fn target(params: &Params, outline: &Outline, host: &HeaderValue) -> Result<Uri, Fault> {
+/// Brings a request into the form of HTTP/2 (RFC 9113 §8.2.2, §8.3.1).
+///
+/// # Errors
+/// [`Fault::Internal`]: what was Host is always an authority.
+pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault> {
+    if request.version() == Version::HTTP_2 {
+        return Ok(());
+    }
+    let host = request.headers_mut().remove(header::HOST);
+    request.headers_mut().remove(header::TRANSFER_ENCODING);
+    // gRPC demands it, and trailers do go on to callers of HTTP/2.
+    let trailers = HeaderValue::from_static("trailers");
+    request.headers_mut().insert(header::TE, trailers);
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.scheme = Some(if secure {
+        uri::Scheme::HTTPS
+    } else {
+        uri::Scheme::HTTP
+    });
+    let host = host.unwrap_or(HeaderValue::from_static(""));
+    parts.authority = Some(host.as_bytes().try_into().map_err(internal)?);
+    *request.uri_mut() = Uri::from_parts(parts).map_err(internal)?;
+    *request.version_mut() = Version::HTTP_2;
+    Ok(())
+}
+
+fn target(params: &Params, outline: &Outline) -> Result<Uri, Fault> {
     let target = if params.api_path.is_empty() {
         outline.target.clone()
     } else {
@@ -162,14 +178,6 @@ fn target(params: &Params, outline: &Outline, host: &HeaderValue) -> Result<Uri,
     };
     let mut parts = uri::Parts::default();
     parts.path_and_query = Some(target);
-    if outline.http2 {
-        parts.scheme = Some(if params.secure {
-            uri::Scheme::HTTPS
-        } else {
-            uri::Scheme::HTTP
-        });
-        parts.authority = Some(host.as_bytes().try_into().map_err(internal)?);
-    }
     Uri::from_parts(parts).map_err(internal)
 }
 

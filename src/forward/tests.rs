@@ -8,7 +8,6 @@ pub(super) fn params() -> Params {
     Params {
         api_path: "/base".to_owned(),
         api_origin: Some(api.origin()),
-        secure: false,
         host: HostMode::Public,
         forwarded: true,
         dropped: FoldedNames::new(["X-Auth-User"]),

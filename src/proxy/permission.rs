@@ -115,7 +115,6 @@ impl<'o> Way<'o, '_> {
                 target,
                 named,
                 websocket: handshake.is_some(),
-                http2: false,
             },
             handshake,
             url: self.call.url,
