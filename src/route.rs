@@ -27,6 +27,17 @@ pub enum Endpoint {
     Logout,
 }
 
+impl Endpoint {
+    /// Whether it is for a user's browser, rather than for a consumer.
+    #[must_use]
+    pub const fn is_page(self) -> bool {
+        match self {
+            Self::RequestToken | Self::AccessToken | Self::RevokeToken => false,
+            Self::Authorize | Self::Applications | Self::Login | Self::Logout => true,
+        }
+    }
+}
+
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Route<'o, 'r> {

@@ -17,7 +17,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderValue, Request, Response, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::Notify;
 
@@ -155,7 +155,12 @@ impl Worker {
                 // Boxed: calls to the API need not carry the room that pages take.
                 let answer = Box::pin(live.endpoints.answer(endpoint, &call, &mut body)).await?;
                 (record.verdict, record.status) = (answer.verdict, answer.status);
-                Ok(answer.into_response(&parts.method))
+                let mut response = answer.into_response(&parts.method);
+                if endpoint.is_page() && parts.method == Method::POST {
+                    // hyper's buffer, which may have held a password, goes with the connection and not with the next request.
+                    response.headers_mut().insert(header::CONNECTION, CLOSE);
+                }
+                Ok(response)
             }
             Route::Api(call) => {
                 if !live.forward.api_path.is_empty() && target::climbs(call.path) {
@@ -223,6 +228,8 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 /// What the allowed methods are where no operation lists any.
 const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
@@ -289,8 +296,7 @@ impl Handler for Worker {
                 let mut response = answer.into_response(&method);
                 // Whoever sends what two recipients could read differently may have sent more of it.
                 if matches!(failure, Failure::Refusal(Refusal::Malformed(_))) {
-                    let close = HeaderValue::from_static("close");
-                    response.headers_mut().insert(header::CONNECTION, close);
+                    response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
                 response
             }

@@ -299,14 +299,17 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         .await
     };
     let parts = connection.into_parts();
-    let mut wire = parts.io.into_inner();
+    let (mut wire, read_ahead) = (parts.io.into_inner(), parts.read_buf);
     match ended {
         Ended::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
-                wire.unread(parts.read_buf);
+                wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
             }
-            None => Box::pin(linger(wire)).await,
+            None => {
+                drop(read_ahead);
+                Box::pin(linger(wire)).await;
+            }
         },
         Ended::Hyper(Err(error)) => {
             if error.is_parse() || error.is_parse_too_large() {
