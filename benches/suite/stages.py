@@ -12,13 +12,10 @@ from pathlib import Path
 
 # Files below src/, first match decides. An empty stage is the caller's.
 FILES = [
-    (r"http1/(write|mod)\.rs", ""),
-    (r"http1/body\.rs", "relay"),
-    (r"http1/pool\.rs", "buffers"),
-    (r"http1/", "read head"),
     (r"server/listener", "accept"),
-    (r"server/http2", "HTTP/2"),
+    (r"server/held", "collect parameters"),
     (r"server/", "connection"),
+    (r"fields\.rs|peer\.rs", ""),
     (r"route\.rs|parse/(origin|target)", "route"),
     (r"parse/|oauth/(parameters|percent|shape|name|protocol|method)", "collect parameters"),
     (r"oauth/", "verify: base string and comparison"),
@@ -26,25 +23,23 @@ FILES = [
     (r"verify/", "verify: order and states"),
     (r"store/", "credentials"),
     (r"policy/", "policy"),
-    (r"forward/(request_head|credentials)", "write request head"),
-    (r"forward/(response_head|location)", "write answer head"),
-    (r"forward/(upstream|tls)", "pool of API connections"),
-    (r"forward/", "relay"),
+    (r"forward/(request|credentials|folded)", "rewrite request head"),
+    (r"forward/(response|location)", "rewrite response head"),
+    (r"forward/(pool|tls)", "pool of API connections"),
+    (r"forward/", "exchange"),
     (r"telemetry/metrics|app/live", "metrics"),
     (r"telemetry/", "log"),
     (r"proxy/", "proxy"),
-    (r"transport/", "transport and deadlines"),
     (r"secret\.rs|names\.rs|clock\.rs|lib\.rs|main\.rs", ""),
 ]
 FILES = [(re.compile(pattern), stage) for pattern, stage in FILES]
 CRATES = {
     "tokio": "runtime (tokio, mio)", "mio": "runtime (tokio, mio)", "sha1": "HMAC", "hmac": "HMAC", "digest": "HMAC",
     "block_buffer": "HMAC", "block-buffer": "HMAC", "tracing": "log", "tracing_core": "log", "tracing_subscriber": "log",
+    "hyper": "hyper", "httparse": "hyper: httparse", "http": "http: header maps and URIs", "hyper_util": "hyper", "want": "hyper",
 }
 ALLOCATION = re.compile(r"malloc|free|calloc|realloc|memalign|_int_|tcache|sysmalloc|unlink_chunk")
 CALLERS = re.compile(r"mem(cpy|move|set|cmp|chr|rchr)|str(len|chr)|_dl_|__tls_get_addr|0x0")
-# The same parser reads the caller's head and the API's answer: who called it tells which.
-ANSWERED_BY = {"relay", "pool of API connections", "write answer head", "read answer head"}
 
 
 def split(profile, binary):
@@ -84,12 +79,7 @@ def settle(stage, callers):
     """A stage as it counts in the end, `callers` being those of the function."""
     if stage is None:
         return callers
-    if stage != "read head":
-        return {stage: 1.0}
-    settled = defaultdict(float)
-    for caller, part in callers.items():
-        settled["read answer head" if caller in ANSWERED_BY else "read request head"] += part
-    return settled
+    return {stage: 1.0}
 
 
 def is_program(key, binary):
@@ -97,16 +87,7 @@ def is_program(key, binary):
 
 
 def by_file(chain):
-    shared = None
-    for file in chain:
-        stage = file_stage(file)
-        if stage and shared:
-            return "read answer head" if stage in ANSWERED_BY else "read request head"
-        if stage == "read head":
-            shared = stage
-        elif stage:
-            return stage
-    return shared
+    return next((stage for stage in map(file_stage, chain) if stage), None)
 
 
 def file_stage(file):
