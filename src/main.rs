@@ -11,6 +11,8 @@ use std::{
     process::ExitCode,
 };
 
+use countersign::secret::PasswordInTransit;
+
 fn main() -> ExitCode {
     countersign::cli::main()
 }
@@ -18,11 +20,17 @@ fn main() -> ExitCode {
 #[global_allocator]
 static ALLOCATOR: Wiping = Wiping;
 
-/// The system's allocator, with larger pieces of memory wiped before they are given back: the buffers of the HTTP and TLS
-/// libraries have held passwords and secrets, and neither library wipes them.
+/// The system's allocator. While a password passes through the buffers of the HTTP and TLS libraries, which do not wipe
+/// them, this wipes what is given back.
 struct Wiping;
 
-/// Buffers are larger than this, in bytes, and hardly anything else is.
+impl Wiping {
+    fn wipes(layout: Layout) -> bool {
+        layout.size() >= BUFFER_BYTES && PasswordInTransit::is_any()
+    }
+}
+
+/// Buffers are at least so large, in bytes, and hardly anything else is.
 const BUFFER_BYTES: usize = 4096;
 
 // SAFETY: every call goes to the system's allocator with the arguments it has to have; `realloc` is an allocation, a copy of
@@ -37,7 +45,7 @@ unsafe impl GlobalAlloc for Wiping {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if layout.size() >= BUFFER_BYTES {
+        if Self::wipes(layout) {
             unsafe { memory.write_bytes(0, layout.size()) };
             // Nobody reads it any more, and the compiler must not conclude that it need not be written.
             black_box(memory);
@@ -46,7 +54,7 @@ unsafe impl GlobalAlloc for Wiping {
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if layout.size() < BUFFER_BYTES {
+        if !Self::wipes(layout) {
             return unsafe { System.realloc(memory, layout, size) };
         }
         unsafe {

@@ -18,6 +18,7 @@ use crate::{
     },
     policy::{operations::Kind, permit::Permit},
     refusal::Fault,
+    server::caller::Caller,
 };
 
 /// The processes of this program that a request has passed.
@@ -31,9 +32,9 @@ pub struct Origin {
     /// The forwarded fields that are a trusted proxy's word, if any are.
     believed: Option<ForwardedFamily>,
     /// The address of the other end, for `X-Forwarded-For`.
-    peer: Option<IpAddr>,
-    /// The caller's, as far as trusted proxies tell.
-    address: Option<IpAddr>,
+    peer: Option<HeaderValue>,
+    /// The caller's, where a trusted proxy names another than the other end.
+    named: Option<IpAddr>,
 }
 
 impl Origin {
@@ -45,13 +46,13 @@ impl Origin {
     ///
     /// # Errors
     /// [`Fault::Internal`]: a host that has been checked is always a field value.
-    pub fn of(received: &Received<'_>, peer: Option<IpAddr>) -> Result<Self, Fault> {
+    pub fn of(received: &Received<'_>, caller: &Caller) -> Result<Self, Fault> {
         Ok(Self {
             authority: authority(&received.authority)?,
             secure: received.secure,
             believed: received.trusted.then_some(received.family),
-            peer,
-            address: received.address,
+            peer: caller.address(),
+            named: received.address.filter(|_| received.address != caller.peer.address),
         })
     }
 }
@@ -93,10 +94,11 @@ pub fn rewrite(
     parts.uri = target(params, outline)?;
     parts.version = Version::HTTP_11;
     let had_length = parts.headers.contains_key(header::CONTENT_LENGTH);
-    let forwarded_for = params
-        .forwarded
-        .then(|| forwarded_for(&parts.headers, origin))
-        .flatten();
+    let forwarded_for = if params.forwarded {
+        forwarded_for(&parts.headers, origin)?
+    } else {
+        None
+    };
     let headers = &mut parts.headers;
     drop_fields(headers, params, origin, &outline.named, permit);
     cookies(headers, params);
@@ -108,7 +110,7 @@ pub fn rewrite(
     }
     if params.forwarded {
         if let Some(addresses) = forwarded_for {
-            headers.insert(&X_FORWARDED_FOR, value(addresses)?);
+            headers.insert(&X_FORWARDED_FOR, addresses);
         }
         let scheme = if origin.secure { "https" } else { "http" };
         headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
@@ -297,21 +299,26 @@ pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
 }
 
 /// The addresses of `X-Forwarded-For`; what a trusted proxy wrote stays in front.
-fn forwarded_for(headers: &HeaderMap, origin: &Origin) -> Option<Vec<u8>> {
-    let peer = origin.peer?;
+fn forwarded_for(headers: &HeaderMap, origin: &Origin) -> Result<Option<HeaderValue>, Fault> {
+    let Some(peer) = &origin.peer else {
+        return Ok(None);
+    };
     let mut addresses = Vec::new();
     if origin.believes(ForwardedFamily::XForwarded) {
         for hops in all(headers, &X_FORWARDED_FOR) {
             addresses.extend_from_slice(hops);
             addresses.extend_from_slice(b", ");
         }
-    } else if let Some(caller) = origin.address.filter(|&caller| caller != peer) {
+    } else if let Some(caller) = origin.named {
         // As a trusted proxy named it in `Forwarded`.
         addresses.extend_from_slice(caller.to_canonical().to_string().as_bytes());
         addresses.extend_from_slice(b", ");
     }
-    addresses.extend_from_slice(peer.to_canonical().to_string().as_bytes());
-    Some(addresses)
+    if addresses.is_empty() {
+        return Ok(Some(peer.clone()));
+    }
+    addresses.extend_from_slice(peer.as_bytes());
+    value(addresses).map(Some)
 }
 
 /// The identity headers, and only ours: callers' copies in any spelling have been dropped.

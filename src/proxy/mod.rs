@@ -184,7 +184,7 @@ impl Worker {
                     call,
                     found,
                     laps: &record.laps,
-                    peer: caller.peer.address,
+                    caller: &caller,
                 };
                 let permit = self.permit(&way, &mut collected, &mut body).await?;
                 let outgoing = way.outgoing(named, permit, collected, body)?;

@@ -1,7 +1,5 @@
 //! From a call's parameters to the permit to forward it, as the kind of caller that its credentials make it.
 
-use std::net::IpAddr;
-
 use http::{Method, header, request::Parts};
 use http_body::Body as _;
 
@@ -24,7 +22,7 @@ use crate::{
     refusal::{Failure, Refusal},
     respond::{self, Format},
     route::ApiCall,
-    server::request::RequestBody,
+    server::{caller::Caller, request::RequestBody},
 };
 
 use super::{Live, Worker, laps::Laps, nanoseconds};
@@ -38,7 +36,7 @@ pub(super) struct Way<'o, 'r> {
     pub(super) call: ApiCall<'o, 'r>,
     pub(super) found: Found<'o>,
     pub(super) laps: &'r Laps,
-    pub(super) peer: Option<IpAddr>,
+    pub(super) caller: &'r Caller,
 }
 
 /// A permitted call, and what becomes of it.
@@ -110,7 +108,7 @@ impl<'o> Way<'o, '_> {
         Ok(Outgoing {
             permit,
             body,
-            origin: Origin::of(self.received, self.peer)?,
+            origin: Origin::of(self.received, self.caller)?,
             outline: request::Outline {
                 target,
                 named,

@@ -1,7 +1,7 @@
 //! Whose request is served, within which bounds, and how far its body has come.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     net::IpAddr,
     num::NonZeroU32,
     pin::Pin,
@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     held::{FormMemory, Reservation},
     wire::Wire,
 };
-use crate::peer::Peer;
+use crate::{peer::Peer, secret::PasswordInTransit};
 
 /// Bounds and deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -78,11 +79,15 @@ pub type Takeover = Box<dyn FnOnce(Wire, Duration) -> Pin<Box<dyn Future<Output 
 pub struct Caller {
     /// Where it comes from.
     pub peer: Peer,
+    /// The address of the other end as fields have it.
+    address: OnceCell<HeaderValue>,
     limits: Cell<Limits>,
     counted_as: Cell<Option<IpAddr>>,
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
+    /// Kept until the buffers of the connection are gone.
+    password: Cell<Option<PasswordInTransit>>,
 }
 
 impl Caller {
@@ -91,12 +96,25 @@ impl Caller {
     pub fn new(peer: Peer, limits: Limits) -> Self {
         Self {
             peer,
+            address: OnceCell::new(),
             limits: Cell::new(limits),
             counted_as: Cell::new(peer.address),
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
             takeover: Cell::new(None),
+            password: Cell::new(None),
         }
+    }
+
+    /// The address of the other end as fields have it, an IPv4-mapped IPv6 address as the IPv4 address.
+    #[must_use]
+    pub fn address(&self) -> Option<HeaderValue> {
+        let address = self.peer.address?;
+        let written = self.address.get_or_init(|| {
+            let text = address.to_canonical().to_string();
+            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+        });
+        Some(written.clone())
     }
 
     /// The bounds of the request being served.
@@ -142,6 +160,12 @@ impl Caller {
         let mut timer = self.timer.borrow_mut();
         timer.set_at(at);
         timer.poll(context)
+    }
+
+    /// A password comes by this connection.
+    pub(super) fn expect_password(&self) {
+        self.password.set(None);
+        self.password.set(Some(PasswordInTransit::begin()));
     }
 
     /// Has `takeover` run the connection as soon as the 101 (Switching Protocols) has been written.

@@ -54,6 +54,7 @@ impl RequestBody {
     /// # Errors
     /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
     pub async fn read_page_form(&mut self) -> Result<HeldBody, Failure> {
+        self.caller.expect_password();
         self.hold(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
     }
 
