@@ -28,18 +28,6 @@ pub enum UpstreamBody {
     Streamed(RequestBody),
 }
 
-impl UpstreamBody {
-    /// The body again, for a second try; `None` if it can be sent once only.
-    #[must_use]
-    pub fn again(&self) -> Option<Self> {
-        match self {
-            Self::Empty => Some(Self::Empty),
-            Self::Held(bytes) => Some(Self::Held(bytes.clone())),
-            Self::Streamed(_) => None,
-        }
-    }
-}
-
 impl Body for UpstreamBody {
     type Data = Bytes;
     type Error = UploadError;

@@ -24,6 +24,7 @@ use crate::{
     server::{
         caller::{Caller, Upload},
         deadline::Elapsed,
+        wire::Watch,
     },
 };
 
@@ -51,18 +52,26 @@ pub async fn send(
     request: Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), Failure> {
     let mut request = request;
+    let mut kept = None;
     if let Some(lease) = pool.reuse() {
-        let spare = spare(&request);
+        let repeat = Repeat::prepare(&request, &lease);
         match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unseen(given_back)) => match given_back.or(spare) {
-                Some(again) => request = again,
-                None => return Err(unanswered().into()),
-            },
+            Err(NoResponse::Unseen(Some(given_back))) => request = given_back,
+            Err(NoResponse::Unseen(None)) => {
+                let (again, bytes) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
+                (request, kept) = (again, Some(bytes));
+            }
         }
     }
     let lease = Box::pin(pool.connect()).await?;
+    match (kept, &lease) {
+        (Some(bytes), Lease::Http1(http1)) => http1.watch.write_instead(bytes),
+        // It was written as HTTP/1.1 has it.
+        (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
+        (None, _) => {}
+    }
     match attempt(pool, lease, caller, response_timeout, request).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
@@ -74,22 +83,41 @@ fn unanswered() -> Fault {
     Fault::BrokenAnswer("the connection ended before a response".into())
 }
 
-/// The request once more, if it may be sent twice.
-fn spare(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
-    let repeatable = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
-    );
-    if !repeatable || !matches!(request.body(), UpstreamBody::Empty) {
-        return None;
+/// What it takes to send a request twice. hyper does not give back what it has written, and a copy of the fields would be
+/// dear for what hardly ever happens; so the bytes of the head are kept as they were written.
+struct Repeat {
+    method: Method,
+    watch: Rc<Watch>,
+}
+
+impl Repeat {
+    /// Has the request kept that is about to be sent, if it may be sent twice.
+    fn prepare(request: &Request<UpstreamBody>, lease: &Lease) -> Option<Self> {
+        let Lease::Http1(http1) = lease else {
+            return None;
+        };
+        let repeatable = matches!(request.body(), UpstreamBody::Empty)
+            && matches!(
+                *request.method(),
+                Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
+            );
+        http1.watch.keep_written(repeatable);
+        repeatable.then(|| Self {
+            method: request.method().clone(),
+            watch: Rc::clone(&http1.watch),
+        })
     }
-    let mut spare = Request::new(request.body().again()?);
-    *spare.method_mut() = request.method().clone();
-    *spare.uri_mut() = request.uri().clone();
-    *spare.version_mut() = request.version();
-    *spare.headers_mut() = request.headers().clone();
-    *spare.extensions_mut() = request.extensions().clone();
-    Some(spare)
+
+    /// A request of the same method, and the bytes to write in its place.
+    fn again(self) -> Option<(Request<UpstreamBody>, Vec<u8>)> {
+        let bytes = self.watch.take_written();
+        if !bytes.ends_with(b"\r\n\r\n") {
+            return None;
+        }
+        let mut request = Request::new(UpstreamBody::Empty);
+        *request.method_mut() = self.method;
+        Some((request, bytes))
+    }
 }
 
 async fn attempt(

@@ -52,7 +52,9 @@ impl Origin {
             secure: received.secure,
             believed: received.trusted.then_some(received.family),
             peer: caller.address(),
-            named: received.address.filter(|_| received.address != caller.peer.address),
+            named: received
+                .address
+                .filter(|_| received.address != caller.peer.address),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The byte streams under hyper, and what a connection has to know of them: what has arrived, and whether a write waits.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     io,
     pin::Pin,
     rc::Rc,
@@ -62,6 +62,10 @@ pub struct Watch {
     moved_at: Cell<Option<Instant>>,
     /// The other side no longer takes what is written.
     refused: Cell<bool>,
+    /// What was written, where it may have to be written again.
+    written: RefCell<Option<Vec<u8>>>,
+    /// What is written in place of what comes next.
+    instead: RefCell<Vec<u8>>,
 }
 
 impl Watch {
@@ -74,6 +78,8 @@ impl Watch {
             ended: Cell::new(false),
             moved_at: Cell::new(None),
             refused: Cell::new(false),
+            written: RefCell::new(None),
+            instead: RefCell::new(Vec::new()),
         }
     }
 
@@ -111,6 +117,33 @@ impl Watch {
     #[must_use]
     pub fn has_refused(&self) -> bool {
         self.refused.get()
+    }
+
+    /// From now on what is written is kept, or is not.
+    pub fn keep_written(&self, keep: bool) {
+        let mut written = self.written.borrow_mut();
+        match (&mut *written, keep) {
+            (Some(written), true) => written.clear(),
+            (none, true) => *none = Some(Vec::with_capacity(2048)),
+            (_, false) => *written = None,
+        }
+    }
+
+    /// What was written since [`Watch::keep_written`].
+    #[must_use]
+    pub fn take_written(&self) -> Vec<u8> {
+        self.written.take().unwrap_or_default()
+    }
+
+    /// Has `bytes` written in place of what is written next.
+    pub fn write_instead(&self, bytes: Vec<u8>) {
+        self.instead.replace(bytes);
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        if let Some(written) = &mut *self.written.borrow_mut() {
+            written.extend_from_slice(bytes);
+        }
     }
 
     /// Keeps account of when bytes move, beginning now.
@@ -233,6 +266,22 @@ macro_rules! each {
     };
 }
 
+impl Wire {
+    fn poll_bytes(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.watch.refused.get() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let written =
+            each!(&mut self.stream, stream => Pin::new(stream).poll_write(context, bytes));
+        self.watch.wrote(&written);
+        if self.writes_in_vain && matches!(written, Poll::Ready(Err(_))) {
+            self.watch.refused.set(true);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        written
+    }
+}
+
 impl AsyncRead for Wire {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -262,15 +311,20 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.watch.refused.get() {
-            return Poll::Ready(Ok(bytes.len()));
+        let mut instead = this.watch.instead.take();
+        while !instead.is_empty() {
+            let Poll::Ready(written) = this.poll_bytes(context, &instead) else {
+                this.watch.instead.replace(instead);
+                return Poll::Pending;
+            };
+            instead.drain(..written?);
+            if instead.is_empty() {
+                return Poll::Ready(Ok(bytes.len()));
+            }
         }
-        let written =
-            each!(&mut this.stream, stream => Pin::new(stream).poll_write(context, bytes));
-        this.watch.wrote(&written);
-        if this.writes_in_vain && matches!(written, Poll::Ready(Err(_))) {
-            this.watch.refused.set(true);
-            return Poll::Ready(Ok(bytes.len()));
+        let written = this.poll_bytes(context, bytes);
+        if let Poll::Ready(Ok(count)) = written {
+            this.watch.keep(&bytes[..count]);
         }
         written
     }
