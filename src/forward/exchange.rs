@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
     body::UpstreamBody,
     pool::{Lease, Pool},
-    request::into_http2,
+    request::{into_http1, into_http2},
 };
 use crate::{
     refusal::{Failure, Fault, Refusal},
@@ -51,7 +51,8 @@ pub async fn send(
     request: Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), Failure> {
     let mut request = request;
-    if let Some(lease) = pool.reuse() {
+    let upgrade = request.headers().contains_key(header::UPGRADE);
+    if let Some(lease) = pool.reuse(upgrade) {
         let spare = spare(&request);
         match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
@@ -62,7 +63,7 @@ pub async fn send(
             },
         }
     }
-    let lease = Box::pin(pool.connect()).await?;
+    let lease = Box::pin(pool.connect(upgrade)).await?;
     match attempt(pool, lease, caller, response_timeout, request).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
@@ -100,6 +101,11 @@ async fn attempt(
     mut request: Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
     let mut wait = Wait::new(&lease, caller, response_timeout);
+    match &lease {
+        Lease::Http1(_) => into_http1(&mut request),
+        Lease::Http2(_) => into_http2(&mut request, pool.is_secure()),
+    }
+    .map_err(|fault| NoResponse::Failed(fault.into()))?;
     let answered = match &mut lease {
         Lease::Http1(http1) => {
             let mut answered = pin!(http1.sender.try_send_request(request));
@@ -111,11 +117,8 @@ async fn attempt(
             })
             .await
         }
-        Lease::Http2(sender) => {
-            if let Err(fault) = into_http2(&mut request, pool.is_secure()) {
-                return Err(NoResponse::Failed(fault.into()));
-            }
-            let mut answered = pin!(sender.try_send_request(request));
+        Lease::Http2(http2) => {
+            let mut answered = pin!(http2.sender.try_send_request(request));
             poll_fn(|context| match answered.as_mut().poll(context) {
                 Poll::Ready(answered) => Poll::Ready(Ok(answered)),
                 Poll::Pending => wait.poll(context, &lease).map(Err),
@@ -126,7 +129,15 @@ async fn attempt(
     match answered {
         Ok(Ok(response)) => Ok((response, lease)),
         Ok(Err(error)) => Err(wait.explain(&lease, error)),
-        Err(failure) => Err(NoResponse::Failed(failure)),
+        Err(failure) => {
+            // Other requests would wait as long on a connection that is dead and does not say so.
+            if let Lease::Http2(http2) = &lease
+                && http2.watch.arrived() == wait.arrived_before
+            {
+                pool.forget(http2);
+            }
+            Err(NoResponse::Failed(failure))
+        }
     }
 }
 
@@ -150,7 +161,10 @@ impl<'c> Wait<'c> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<Failure> {
-        if arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE {
+        // What arrives over HTTP/2 is that of all streams.
+        if matches!(lease, Lease::Http1(_))
+            && arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
+        {
             let reason = "too many interim responses".into();
             return Poll::Ready(Fault::BrokenAnswer(reason).into());
         }
@@ -187,8 +201,11 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(Fault::Unreachable(tls).into());
         }
         let nothing_arrived = arrived(lease) == self.arrived_before;
-        let reused = matches!(lease, Lease::Http1(http1) if http1.reused);
-        if reused && nothing_arrived {
+        let lost = match lease {
+            Lease::Http1(http1) => http1.reused && nothing_arrived,
+            Lease::Http2(http2) => http2.reused && is_of_connection(&error),
+        };
+        if lost {
             return NoResponse::Unseen(None);
         }
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
@@ -202,7 +219,21 @@ impl<'c> Wait<'c> {
 fn arrived(lease: &Lease) -> u64 {
     match lease {
         Lease::Http1(http1) => http1.watch.arrived(),
-        Lease::Http2(_) => 0,
+        Lease::Http2(http2) => http2.watch.arrived(),
+    }
+}
+
+/// Whether an HTTP/2 connection ended, or did not take the stream (RFC 9113 §8.7), rather than the stream.
+fn is_of_connection(error: &hyper::Error) -> bool {
+    match error
+        .source()
+        .and_then(|below| below.downcast_ref::<h2::Error>())
+    {
+        Some(error) => {
+            error.is_remote()
+                && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+        }
+        None => true,
     }
 }
 
