@@ -196,7 +196,7 @@ fn api(config: &Config) -> Outcome {
         own::check(config, &own::listeners(config))
             .await
             .map_err(|error| (2, error.to_string()))?;
-        match Pool::new(params).connect().await {
+        match Pool::new(params).connect(false).await {
             Ok(_) => Ok(format!("{name} takes connections")),
             Err(Fault::Unreachable(error)) => Err((
                 1,

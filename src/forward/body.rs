@@ -11,7 +11,10 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::pool::{Lease, Pool};
+use super::{
+    pool::{Lease, Pool},
+    response::drop_fields,
+};
 use crate::server::{
     caller::{Caller, UploadError},
     request::RequestBody,
@@ -111,7 +114,10 @@ impl Download {
         };
         self.waiting_since = None;
         match frame {
-            Some(Ok(frame)) => {
+            Some(Ok(mut frame)) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    drop_fields(trailers);
+                }
                 if self.incoming.is_end_stream() {
                     self.give_back();
                 }

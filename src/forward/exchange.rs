@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
     body::UpstreamBody,
     pool::{Lease, Pool},
-    request::into_http2,
+    request::{into_http1, into_http2},
 };
 use crate::{
     refusal::{Failure, Fault, Refusal},
@@ -53,19 +53,19 @@ pub async fn send(
 ) -> Result<(Response<Incoming>, Lease), Failure> {
     let mut request = request;
     let mut kept = None;
-    if let Some(lease) = pool.reuse() {
+    let upgrade = request.headers().contains_key(header::UPGRADE);
+    if let Some(lease) = pool.reuse(upgrade) {
         let repeat = Repeat::prepare(&request, &lease);
         match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
             Err(NoResponse::Unseen(Some(given_back))) => request = given_back,
             Err(NoResponse::Unseen(None)) => {
-                let (again, bytes) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
-                (request, kept) = (again, Some(bytes));
+                (request, kept) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
             }
         }
     }
-    let lease = Box::pin(pool.connect()).await?;
+    let lease = Box::pin(pool.connect(upgrade)).await?;
     match (kept, &lease) {
         (Some(bytes), Lease::Http1(http1)) => http1.watch.write_instead(bytes),
         // It was written as HTTP/1.1 has it.
@@ -83,40 +83,56 @@ fn unanswered() -> Fault {
     Fault::BrokenAnswer("the connection ended before a response".into())
 }
 
-/// What it takes to send a request twice. hyper does not give back what it has written, and a copy of the fields would be
-/// dear for what hardly ever happens; so the bytes of the head are kept as they were written.
-struct Repeat {
-    method: Method,
-    watch: Rc<Watch>,
+/// What it takes to send a request twice.
+enum Repeat {
+    /// hyper does not give back what it has written, and a copy of the fields would be dear for what hardly ever happens:
+    /// over HTTP/1.1 the bytes of the head are kept as they were written.
+    Written { method: Method, by: Rc<Watch> },
+    /// A copy: over HTTP/2 the bytes mean something on their connection alone.
+    Copy(Box<Request<UpstreamBody>>),
 }
 
 impl Repeat {
-    /// Has the request kept that is about to be sent, if it may be sent twice.
+    /// Keeps the request that is about to be sent, if it may be sent twice.
     fn prepare(request: &Request<UpstreamBody>, lease: &Lease) -> Option<Self> {
-        let Lease::Http1(http1) = lease else {
-            return None;
-        };
         let repeatable = matches!(request.body(), UpstreamBody::Empty)
             && matches!(
                 *request.method(),
                 Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
             );
-        http1.watch.keep_written(repeatable);
-        repeatable.then(|| Self {
-            method: request.method().clone(),
-            watch: Rc::clone(&http1.watch),
-        })
+        match lease {
+            Lease::Http1(http1) => {
+                http1.watch.keep_written(repeatable);
+                repeatable.then(|| Self::Written {
+                    method: request.method().clone(),
+                    by: Rc::clone(&http1.watch),
+                })
+            }
+            Lease::Http2(_) if repeatable => {
+                let mut copy = Request::new(UpstreamBody::Empty);
+                *copy.method_mut() = request.method().clone();
+                *copy.uri_mut() = request.uri().clone();
+                *copy.version_mut() = request.version();
+                *copy.headers_mut() = request.headers().clone();
+                Some(Self::Copy(Box::new(copy)))
+            }
+            Lease::Http2(_) => None,
+        }
     }
 
-    /// A request of the same method, and the bytes to write in its place.
-    fn again(self) -> Option<(Request<UpstreamBody>, Vec<u8>)> {
-        let bytes = self.watch.take_written();
-        if !bytes.ends_with(b"\r\n\r\n") {
-            return None;
+    /// The request again, or one of the same method with the bytes to write in its place.
+    fn again(self) -> Option<(Request<UpstreamBody>, Option<Vec<u8>>)> {
+        match self {
+            Self::Copy(request) => Some((*request, None)),
+            Self::Written { method, by } => {
+                let bytes = by.take_written();
+                let mut request = Request::new(UpstreamBody::Empty);
+                *request.method_mut() = method;
+                bytes
+                    .ends_with(b"\r\n\r\n")
+                    .then_some((request, Some(bytes)))
+            }
         }
-        let mut request = Request::new(UpstreamBody::Empty);
-        *request.method_mut() = self.method;
-        Some((request, bytes))
     }
 }
 
@@ -128,6 +144,11 @@ async fn attempt(
     mut request: Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
     let mut wait = Wait::new(&lease, caller, response_timeout);
+    match &lease {
+        Lease::Http1(_) => into_http1(&mut request),
+        Lease::Http2(_) => into_http2(&mut request, pool.is_secure()),
+    }
+    .map_err(|fault| NoResponse::Failed(fault.into()))?;
     let answered = match &mut lease {
         Lease::Http1(http1) => {
             let mut answered = pin!(http1.sender.try_send_request(request));
@@ -139,11 +160,8 @@ async fn attempt(
             })
             .await
         }
-        Lease::Http2(sender) => {
-            if let Err(fault) = into_http2(&mut request, pool.is_secure()) {
-                return Err(NoResponse::Failed(fault.into()));
-            }
-            let mut answered = pin!(sender.try_send_request(request));
+        Lease::Http2(http2) => {
+            let mut answered = pin!(http2.sender.try_send_request(request));
             poll_fn(|context| match answered.as_mut().poll(context) {
                 Poll::Ready(answered) => Poll::Ready(Ok(answered)),
                 Poll::Pending => wait.poll(context, &lease).map(Err),
@@ -154,7 +172,15 @@ async fn attempt(
     match answered {
         Ok(Ok(response)) => Ok((response, lease)),
         Ok(Err(error)) => Err(wait.explain(&lease, error)),
-        Err(failure) => Err(NoResponse::Failed(failure)),
+        Err(failure) => {
+            // Other requests would wait as long on a connection that is dead and does not say so.
+            if let Lease::Http2(http2) = &lease
+                && http2.watch.arrived() == wait.arrived_before
+            {
+                pool.forget(http2);
+            }
+            Err(NoResponse::Failed(failure))
+        }
     }
 }
 
@@ -178,7 +204,10 @@ impl<'c> Wait<'c> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<Failure> {
-        if arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE {
+        // What arrives over HTTP/2 is that of all streams.
+        if matches!(lease, Lease::Http1(_))
+            && arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
+        {
             let reason = "too many interim responses".into();
             return Poll::Ready(Fault::BrokenAnswer(reason).into());
         }
@@ -215,8 +244,11 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(Fault::Unreachable(tls).into());
         }
         let nothing_arrived = arrived(lease) == self.arrived_before;
-        let reused = matches!(lease, Lease::Http1(http1) if http1.reused);
-        if reused && nothing_arrived {
+        let lost = match lease {
+            Lease::Http1(http1) => http1.reused && nothing_arrived,
+            Lease::Http2(http2) => http2.reused && is_of_connection(&error),
+        };
+        if lost {
             return NoResponse::Unseen(None);
         }
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
@@ -230,7 +262,21 @@ impl<'c> Wait<'c> {
 fn arrived(lease: &Lease) -> u64 {
     match lease {
         Lease::Http1(http1) => http1.watch.arrived(),
-        Lease::Http2(_) => 0,
+        Lease::Http2(http2) => http2.watch.arrived(),
+    }
+}
+
+/// Whether an HTTP/2 connection ended, or did not take the stream (RFC 9113 §8.7), rather than the stream.
+fn is_of_connection(error: &hyper::Error) -> bool {
+    match error
+        .source()
+        .and_then(|below| below.downcast_ref::<h2::Error>())
+    {
+        Some(error) => {
+            error.is_remote()
+                && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+        }
+        None => true,
     }
 }
 

@@ -4,7 +4,7 @@
 //! requests of its worker at once, and a task of its own drives it.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     io,
     path::PathBuf,
     pin::Pin,
@@ -23,6 +23,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::{
     net::{TcpStream, UnixStream, lookup_host},
+    sync::Mutex,
     task::spawn_local,
     time::{Instant, timeout},
 };
@@ -33,6 +34,7 @@ use crate::{
     refusal::Fault,
     server::{
         quiet::Quiet,
+        tls::HTTP2,
         wire::{Stream, Watch, Wire},
     },
 };
@@ -82,12 +84,35 @@ pub struct Http1 {
     pub(super) reused: bool,
 }
 
+/// A place on a connection over HTTP/2.
+#[derive(Clone)]
+pub struct Http2 {
+    pub(super) sender: http2::SendRequest<UpstreamBody>,
+    pub(super) watch: Rc<Watch>,
+    /// As with HTTP/1.1.
+    pub(super) reused: bool,
+    /// When a place was last taken or given back; as many hold it as there are places, besides the pool.
+    used_at: Rc<Cell<Instant>>,
+}
+
+impl Http2 {
+    fn is_idle_for(&self, time: Duration) -> bool {
+        Rc::strong_count(&self.used_at) == 1 && self.used_at.get().elapsed() >= time
+    }
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.used_at.set(Instant::now());
+    }
+}
+
 /// A connection to the API while it serves a request.
 pub enum Lease {
     /// The whole connection.
     Http1(Box<Http1>),
     /// A place on it.
-    Http2(http2::SendRequest<UpstreamBody>),
+    Http2(Http2),
 }
 
 impl Lease {
@@ -145,7 +170,11 @@ impl Http1 {
 pub struct Pool {
     params: Params,
     idle: RefCell<Vec<(Box<Http1>, Instant)>>,
-    http2: RefCell<Option<http2::SendRequest<UpstreamBody>>>,
+    http2: RefCell<Option<Http2>>,
+    /// Held while the first connection over HTTP/2 is opened: all who wait for it share it.
+    greeting: Mutex<()>,
+    /// ALPN agreed on HTTP/1.1 last time.
+    speaks_http1: Cell<bool>,
 }
 
 /// Runs what hyper makes of HTTP/2 on the worker itself.
@@ -166,6 +195,8 @@ impl Pool {
             params,
             idle: RefCell::default(),
             http2: RefCell::default(),
+            greeting: Mutex::default(),
+            speaks_http1: Cell::new(false),
         }
     }
 
@@ -175,12 +206,11 @@ impl Pool {
         self.params.tls.is_some()
     }
 
-    /// The most recently used connection that is still open, if there is any.
-    pub fn reuse(&self) -> Option<Lease> {
-        if let Some(sender) = &*self.http2.borrow()
-            && sender.is_ready()
-        {
-            return Some(Lease::Http2(sender.clone()));
+    /// The most recently used connection that is still open, if there is any; `upgrade`: one over HTTP/1.1, which alone
+    /// can switch to another protocol.
+    pub fn reuse(&self, upgrade: bool) -> Option<Lease> {
+        if !upgrade && let Some(lease) = self.reuse_http2() {
+            return Some(lease);
         }
         let mut idle = self.idle.borrow_mut();
         while let Some((mut connection, since)) = idle.pop() {
@@ -191,14 +221,32 @@ impl Pool {
         None
     }
 
-    /// Opens a connection.
+    fn reuse_http2(&self) -> Option<Lease> {
+        let http2 = self.http2.borrow();
+        let http2 = http2.as_ref().filter(|http2| http2.sender.is_ready())?;
+        let mut place = http2.clone();
+        place.reused = true;
+        Some(Lease::Http2(place))
+    }
+
+    /// Opens a connection, as [`Pool::reuse`] finds one.
     ///
     /// # Errors
     /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
-    pub async fn connect(&self) -> Result<Lease, Fault> {
+    pub async fn connect(&self, upgrade: bool) -> Result<Lease, Fault> {
+        let http2 = self.params.http2 && !upgrade;
         let connected = timeout(self.params.connect_timeout, async {
-            let stream = self.open().await?;
-            self.greet(stream).await.map_err(io::Error::other)
+            let mut first = None;
+            if http2 && !self.speaks_http1.get() {
+                first = Some(self.greeting.lock().await);
+                if let Some(lease) = self.reuse_http2() {
+                    return Ok(lease);
+                }
+            }
+            let stream = self.open(http2).await?;
+            let greeted = self.greet(stream, http2).await.map_err(io::Error::other);
+            drop(first);
+            greeted
         });
         connected
             .await
@@ -206,7 +254,14 @@ impl Pool {
             .map_err(Fault::Unreachable)
     }
 
-    async fn open(&self) -> io::Result<Stream> {
+    /// Gives no more requests to the connection of `lease`.
+    pub fn forget(&self, lease: &Http2) {
+        self.http2
+            .borrow_mut()
+            .take_if(|http2| Rc::ptr_eq(&http2.watch, &lease.watch));
+    }
+
+    async fn open(&self, http2: bool) -> io::Result<Stream> {
         let (host, port) = match &self.params.address {
             Address::Unix(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
             Address::Tcp(host, port) => (host.as_str(), *port),
@@ -219,7 +274,13 @@ impl Pool {
                     let Some((config, name)) = &self.params.tls else {
                         return Ok(Stream::Tcp(stream));
                     };
-                    let connector = TlsConnector::from(Arc::clone(config));
+                    let mut config = Arc::clone(config);
+                    if self.params.http2 && !http2 {
+                        Arc::make_mut(&mut config)
+                            .alpn_protocols
+                            .retain(|protocol| protocol != HTTP2);
+                    }
+                    let connector = TlsConnector::from(config);
                     let stream = connector.connect(name.clone(), stream).await?;
                     return Ok(Stream::Tls(Box::new(stream.into())));
                 }
@@ -229,16 +290,23 @@ impl Pool {
         Err(last)
     }
 
-    async fn greet(&self, stream: Stream) -> hyper::Result<Lease> {
+    async fn greet(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
         let speaks_http2 = match &stream {
             Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
-            _ => self.params.http2,
+            _ => http2,
         };
         let wire = Wire::new(stream, Bytes::new());
+        let watch = wire.watch();
+        if http2 {
+            self.speaks_http1.set(!speaks_http2);
+        }
         if speaks_http2 {
             let (sender, connection) = http2::Builder::new(OnWorker)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
+                .max_header_list_size(HEAD_BYTES as u32)
+                // Until the API's SETTINGS tell how many streams it takes: it would refuse the others.
+                .initial_max_send_streams(1)
                 .handshake(TokioIo::new(wire))
                 .await?;
             spawn_local(async move {
@@ -246,11 +314,16 @@ impl Pool {
                     tracing::debug!(%error, "an HTTP/2 connection to the API broke off");
                 }
             });
-            *self.http2.borrow_mut() = Some(sender.clone());
-            return Ok(Lease::Http2(sender));
+            let http2 = Http2 {
+                sender,
+                watch,
+                reused: false,
+                used_at: Rc::new(Cell::new(Instant::now())),
+            };
+            *self.http2.borrow_mut() = Some(http2.clone());
+            return Ok(Lease::Http2(http2));
         }
         let wire = wire.writing_in_vain();
-        let watch = wire.watch();
         let (sender, connection) = http1::Builder::new()
             .preserve_header_case(true)
             .title_case_headers(true)
@@ -286,6 +359,9 @@ impl Pool {
 
     /// Closes connections that were unused for too long or were closed at the other end.
     pub fn tidy(&self) {
+        self.http2.borrow_mut().take_if(|http2| {
+            !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
+        });
         self.idle.borrow_mut().retain_mut(|(connection, since)| {
             since.elapsed() < self.params.idle_timeout && connection.is_free()
         });

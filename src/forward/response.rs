@@ -108,7 +108,8 @@ pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
     }
 }
 
-fn drop_fields(headers: &mut HeaderMap) {
+/// Drops the fields that are about one connection.
+pub(super) fn drop_fields(headers: &mut HeaderMap) {
     // What an API writes into Connection that is no option names no field either.
     for name in named_by_connection(headers).unwrap_or_default() {
         headers.remove(name);

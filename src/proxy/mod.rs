@@ -138,7 +138,7 @@ impl Worker {
         if request::is_back(&parts.headers, &live.forward) {
             return Err(Refusal::LoopDetected.into());
         }
-        let named = check_shape(&parts, limits.target_bytes)?;
+        let named = check_shape(&parts, &limits)?;
         let target = Target::of(&parts.uri).map_err(malformed)?;
         let received = live
             .origins
@@ -200,7 +200,11 @@ impl Worker {
 }
 
 /// Checks what HTTP has to say of any request; the fields that `Connection` names.
-fn check_shape(parts: &Parts, target_bytes: usize) -> Result<Vec<http::HeaderName>, Refusal> {
+fn check_shape(parts: &Parts, limits: &Limits) -> Result<Vec<http::HeaderName>, Refusal> {
+    // hyper bounds the bytes of a head over HTTP/2, but not its fields.
+    if parts.headers.len() > limits.head_fields {
+        return Err(Refusal::HeadTooLarge);
+    }
     // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
     let method = parts.method.as_str();
     if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
@@ -209,7 +213,7 @@ fn check_shape(parts: &Parts, target_bytes: usize) -> Result<Vec<http::HeaderNam
         });
     }
     let target = parts.uri.path_and_query();
-    if target.is_some_and(|target| target.as_str().len() > target_bytes) {
+    if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
         return Err(Refusal::TargetTooLong);
     }
     if all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue")) {

@@ -18,7 +18,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
@@ -57,8 +57,8 @@ pub trait Handler: 'static {
     fn rejected(&self, peer: Peer, status: u16, reason: &str);
 }
 
-/// A response that was refused bytes is read on behind it for so long, so that a caller that is still sending gets to read
-/// it: closed at once, the connection would be reset, and the response with it (RFC 9112 §9.6).
+/// What a caller still sends behind the last response is read on until it pauses for so long, and for `body_timeout` in
+/// all: closed at once, the connection would be reset, and the response with it (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(5);
 
 /// While draining, a connection without a request is kept so much longer. Its caller may have sent the next one before it
@@ -308,14 +308,14 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
             }
             None => {
                 drop(read_ahead);
-                Box::pin(linger(wire)).await;
+                Box::pin(linger(wire, &*handler)).await;
             }
         },
         Ended::Hyper(Err(error)) => {
             if error.is_parse() || error.is_parse_too_large() {
                 let status = if error.is_parse_too_large() { 431 } else { 400 };
                 handler.rejected(peer, status, &error.to_string());
-                Box::pin(linger(wire)).await;
+                Box::pin(end(wire, &*handler)).await;
             } else if error.is_user() || error.is_body_write_aborted() {
                 wire.reset();
             }
@@ -323,8 +323,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         Ended::HeadTooSlow => {
             handler.rejected(peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
-                let _ = timeout(LINGER, wire.shutdown()).await;
-                Box::pin(linger(wire)).await;
+                Box::pin(end(wire, &*handler)).await;
             }
         }
         Ended::Idle => {
@@ -338,11 +337,27 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
 /// hyper takes so many fields without looking for memory.
 const USUAL_FIELDS: usize = 100;
 
+/// Ends the writing side, and lingers.
+async fn end<H: Handler>(mut wire: Wire, handler: &H) {
+    if let Ok(Ok(())) = timeout(LINGER, wire.shutdown()).await {
+        linger(wire, handler).await;
+    }
+}
+
 /// Reads on after the end of the writing side, without looking at what comes, until the caller has ended as well.
-async fn linger(mut wire: Wire) {
+async fn linger<H: Handler>(mut wire: Wire, handler: &H) {
+    let begun = Instant::now();
     let mut buffer = vec![0; 16 * 1024];
-    let _ = timeout(LINGER, async {
-        while wire.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
-    })
-    .await;
+    loop {
+        let longest = if handler.is_draining() {
+            LINGER
+        } else {
+            handler.limits().body_timeout
+        };
+        let until = (Instant::now() + LINGER).min(begun + longest);
+        match timeout_at(until, wire.read(&mut buffer)).await {
+            Ok(Ok(1..)) => {}
+            _ => return,
+        }
+    }
 }

@@ -189,7 +189,8 @@ fn idle_ones_cost_nothing() {
     let each = process.memory().saturating_sub(before) / count;
     let ticks = process.ticks_within(Duration::from_secs(3));
     eprintln!("{count} idle connections: {each} bytes each, {ticks} ticks of 10 ms in 3 s");
-    assert!(each < 8 * 1024, "{each} bytes for an idle connection");
+    // hyper keeps a buffer of 8 KiB for each.
+    assert!(each < 14 * 1024, "{each} bytes for an idle connection");
     assert!(ticks < 30, "{ticks} ticks of 10 ms in 3 s");
     // They are not merely forgotten.
     for connection in connections.iter_mut().step_by(100) {

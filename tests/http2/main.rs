@@ -13,9 +13,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod api;
 mod calls;
 mod client;
 mod curl;
 mod floods;
 mod life;
 mod rules;
+mod upstream;

@@ -171,6 +171,7 @@ fn every_answer_ends_with_close_notify() {
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
-        assert!(answer.starts_with(b"HTTP/1.1 "), "{request:?}");
+        // hyper answers HTTP/1.0 in its own version (RFC 9112 §2.3).
+        assert!(answer.starts_with(b"HTTP/1."), "{request:?}");
     }
 }
