@@ -7,13 +7,13 @@ use std::{
     io,
     pin::{Pin, pin},
     rc::Rc,
-    task::{Context, Poll},
+    task::Poll,
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -28,7 +28,7 @@ use super::{
     http2,
     quiet::Quiet,
     request::RequestBody,
-    response::{Cut, Gone, ResponseBody},
+    response::{Follow, Gone, ResponseBody},
     wire::{Stream, Watch, Wire},
 };
 use crate::peer::Peer;
@@ -181,31 +181,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of a response, which keeps its request under way.
-struct Occupied {
-    body: ResponseBody,
-    _under_way: UnderWay,
-}
-
-impl Body for Occupied {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+impl Follow for UnderWay {}
 
 /// How hyper's part of a connection ended.
 enum Ended {
@@ -242,10 +218,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok::<_, Gone>(response.map(|body| Occupied {
-                body,
-                _under_way: under_way,
-            }))
+            Ok::<_, Gone>(response.map(|body| body.followed_by(under_way)))
         })
     });
     let mut builder = http1::Builder::new();

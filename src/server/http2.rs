@@ -4,15 +4,14 @@
 use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::Request;
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{task::spawn_local, time::Instant};
@@ -23,7 +22,7 @@ use super::{
     deadline::{Deadline, Elapsed},
     guard::{Frames, Guarded},
     request::RequestBody,
-    response::{Cut, Gone, ResponseBody},
+    response::{Follow, Gone},
     wire::{Watch, Wire},
 };
 use crate::peer::Peer;
@@ -73,36 +72,19 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of a response, which keeps its request under way.
-struct Occupied {
-    body: ResponseBody,
+/// Follows the response of a stream, and keeps its request under way.
+struct Following {
     progress: Rc<Progress>,
     _under_way: UnderWay,
 }
 
-impl Body for Occupied {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        this.progress.given_at.set(None);
-        let frame = Pin::new(&mut this.body).poll_frame(context);
-        if frame.is_ready() {
-            this.progress.given_at.set(Some(Instant::now()));
-        }
-        frame
+impl Follow for Following {
+    fn asked(&self) {
+        self.progress.given_at.set(None);
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn given(&self) {
+        self.progress.given_at.set(Some(Instant::now()));
     }
 }
 
@@ -168,10 +150,11 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
             let response = handler.answer(request).await?;
             // Before hyper takes the first piece, the caller must take the head.
             progress.given_at.set(Some(Instant::now()));
-            Ok::<_, Gone>(response.map(|body| Occupied {
-                body,
-                progress,
-                _under_way: under_way,
+            Ok::<_, Gone>(response.map(|body| {
+                body.followed_by(Following {
+                    progress,
+                    _under_way: under_way,
+                })
             }))
         })
     });

@@ -91,6 +91,14 @@ impl ResponseBody {
         self
     }
 
+    /// Has `follower` told how the body goes, and kept until it is over.
+    pub(super) const fn followed_by<F: Follow>(self, follower: F) -> Followed<F> {
+        Followed {
+            body: self,
+            follower,
+        }
+    }
+
     fn end(&mut self, how: Ended) {
         self.content = Content::Nothing;
         if let Some(ended) = self.ended.take() {
@@ -160,5 +168,45 @@ impl Body for ResponseBody {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Content::Streamed(stream) => stream.size_hint(),
         }
+    }
+}
+
+/// Follows the body of a response for the connection that sends it.
+pub(super) trait Follow: Unpin {
+    /// The connection asks for another piece.
+    fn asked(&self) {}
+    /// It was given one.
+    fn given(&self) {}
+}
+
+/// A body that is followed.
+pub(super) struct Followed<F> {
+    body: ResponseBody,
+    follower: F,
+}
+
+impl<F: Follow> Body for Followed<F> {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        this.follower.asked();
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        if frame.is_ready() {
+            this.follower.given();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
