@@ -148,8 +148,6 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
         let handler = Rc::clone(&handler);
         Box::pin(async move {
             let response = handler.answer(request).await?;
-            // Before hyper takes the first piece, the caller must take the head.
-            progress.given_at.set(Some(Instant::now()));
             Ok::<_, Gone>(response.map(|body| {
                 body.followed_by(Following {
                     progress,

@@ -23,6 +23,7 @@ mod clients;
 mod commands;
 mod confusion;
 mod credentials;
+mod early;
 mod faults;
 mod flow;
 mod forwarding;

@@ -5,8 +5,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::{
-    client::{Client, END_HEADERS, END_STREAM, End, GOAWAY, HEADERS, PING, Raw, block, frame, run},
-    support::{Call, Proxy, Reply, Upstream, within},
+    client::{
+        Client, END_HEADERS, END_STREAM, End, GOAWAY, HEADERS, PING, RST_STREAM, Raw, SETTINGS,
+        block, frame, run,
+    },
+    support::{Call, PATIENCE, Proxy, Reply, Upstream, upstream::After, within},
 };
 
 #[test]
@@ -142,4 +145,46 @@ fn bodies_either_way_must_make_progress() {
         let (response, _stream) = send.send_request(request, false).unwrap();
         assert_eq!(response.await.unwrap().status(), 408);
     });
+}
+
+/// A caller may open no window at all: the response is given up, and so is the connection to the API that it came by.
+#[test]
+fn a_stream_that_takes_nothing_is_reset_and_the_api_let_go() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    let api = Upstream::handling(move |exchange| {
+        let body = vec![b'x'; 32 << 20];
+        exchange.write(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ))?;
+        tell.lock()
+            .unwrap()
+            .send(exchange.write(&body).is_err())
+            .unwrap();
+        Ok(After::Close)
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config("[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'")
+        .start();
+    let head = block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/x"),
+        (":authority", &proxy.host()),
+    ]);
+    // With the window that every stream has, and with none (RFC 9113 section 6.5.2).
+    for window in [65_535_u32, 0] {
+        let mut raw = Raw::to(proxy.address());
+        let setting = [&4_u16.to_be_bytes()[..], &window.to_be_bytes()].concat();
+        raw.frame(SETTINGS, 0, 0, &setting).unwrap();
+        raw.frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)
+            .unwrap();
+        assert_eq!(raw.next_of(RST_STREAM).stream, 1, "{window}");
+        let broken = told.recv_timeout(PATIENCE).expect("the API is let go");
+        assert!(broken, "{window}");
+        // The connection goes on.
+        raw.frame(PING, 0, 0, &[7; 8]).unwrap();
+        raw.next_of(PING);
+    }
 }

@@ -1,0 +1,249 @@
+//! Responses that come before the request has been sent, and transfers that break off: each side learns of it.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use socket2::SockRef;
+
+use crate::support::{
+    Call, Connection, PATIENCE, Proxy, Reply, Upstream, tls::Certificate, upstream::After, within,
+};
+
+/// More than any buffer between caller and proxy holds.
+const LARGE: usize = 16 << 20;
+
+const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
+
+fn over_tls(api: &Upstream) -> (Proxy, Certificate, PathBuf) {
+    let certificate = Certificate::for_names(&["localhost"]);
+    let builder = Proxy::in_front_of(api);
+    let (chain, key) = certificate.write(builder.directory());
+    let proxy = builder
+        .config(&format!(
+            "service.base_url = 'https://localhost'\n[listen.tls]\ncertificate = '{}'\nkey = '{}'\n{OPEN}",
+            chain.display(),
+            key.display()
+        ))
+        .start();
+    (proxy, certificate, chain)
+}
+
+/// Sends all of it as most callers do: without looking at what comes back meanwhile.
+fn is_refused(connection: &mut Connection, wire: &[u8], what: &str) {
+    if let Err(error) = connection.try_send(wire) {
+        panic!("{what}: {error} before all was sent");
+    }
+    let answer = connection.answer("POST");
+    assert_eq!(answer.status, 413, "{what}: {answer:?}");
+    assert!(!answer.body.is_empty(), "{what}");
+    assert!(connection.is_closed(), "{what}");
+}
+
+/// hyperium/hyper#2384, #3078, #3944: closed at once, the connection would be reset, and the response lost.
+#[test]
+fn a_refusal_reaches_a_caller_that_is_still_sending() {
+    let api = Upstream::start();
+    let plain = Proxy::in_front_of(&api).config(OPEN).start();
+    let (tls, certificate, _) = over_tls(&api);
+    let body = vec![b'x'; LARGE];
+    let form = "application/x-www-form-urlencoded";
+    let chunks: Vec<&[u8]> = body.chunks(1 << 20).collect();
+    for (framing, call) in [
+        ("a length", Call::post("/x").body(form, &body)),
+        (
+            "chunks",
+            Call::post("/x")
+                .header("Content-Type", form)
+                .chunked(&chunks),
+        ),
+    ] {
+        let mut connection = plain.connect();
+        is_refused(&mut connection, &plain.wire(&call), framing);
+        let mut connection =
+            Connection::over_tls(tls.address(), "localhost", &certificate.certificate);
+        let wire = call.wire("https://localhost", "localhost");
+        is_refused(&mut connection, &wire, &format!("{framing}, TLS"));
+    }
+    api.saw_nothing();
+}
+
+#[test]
+fn a_refusal_reaches_requests_and_node() {
+    let api = Upstream::start();
+    let plain = Proxy::in_front_of(&api).config(OPEN).start();
+    let (tls, _, roots) = over_tls(&api);
+    let port = tls.address().port();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let python = tests.join(".tools/venv/bin/python");
+    assert!(python.exists(), "tests/run installs {}", python.display());
+    for (program, script) in [
+        (python.as_path(), "clients/python/upload.py"),
+        (Path::new("node"), "clients/node/upload.js"),
+    ] {
+        for (url, roots) in [
+            (format!("{}/x", plain.origin()), None),
+            (format!("https://localhost:{port}/x"), Some(&roots)),
+        ] {
+            let mut command = Command::new(program);
+            command
+                .arg(tests.join(script))
+                .arg(&url)
+                .arg(LARGE.to_string());
+            command.args(roots);
+            let ended = command.output().unwrap();
+            let printed = String::from_utf8_lossy(&ended.stdout);
+            assert!(
+                printed.starts_with("413 "),
+                "{script} {url}: {printed}{}",
+                String::from_utf8_lossy(&ended.stderr)
+            );
+        }
+    }
+    api.saw_nothing();
+}
+
+/// hyperium/hyper#4176: the request is unsent when the response ends, and what is left of it is nobody's.
+#[test]
+fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
+    let api = Upstream::handling(|exchange| {
+        let target = exchange.seen.target.clone();
+        exchange.write(format!(
+            "HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\n\r\n{target}",
+            target.len()
+        ))?;
+        // Closed with unread bytes, the connection is reset behind the response.
+        Ok(After::Close)
+    });
+    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let body = vec![b'x'; LARGE];
+    let chunks: Vec<&[u8]> = body.chunks(1 << 20).collect();
+    for round in 0..10 {
+        for call in [
+            Call::post("/early").bytes(&body),
+            Call::post("/early").chunked(&chunks),
+        ] {
+            let mut connection = proxy.connect();
+            connection.send(&proxy.wire(&call));
+            let answer = connection.answer("POST");
+            assert_eq!(answer.status, 403, "{round}: {answer:?}");
+            assert_eq!(answer.text(), "/early");
+            let answer = proxy.send(Call::get("/next"));
+            assert_eq!(answer.text(), "/next", "{round}");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_its_caller_breaks_off_is_not_whole_at_the_api() {
+    let api = Upstream::handling(|exchange| {
+        exchange.whole_body()?;
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
+        Ok(After::Keep)
+    });
+    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let length = proxy.wire(&Call::post("/x").bytes(b"never whole"));
+    let chunks = proxy.wire(&Call::post("/x").chunked(&[b"never", b"whole"]));
+    let last = proxy.wire(&Call::post("/x").chunked(&[b"no last chunk"]));
+    for (count, wire) in [
+        (1, &length[..length.len() - 3]),
+        (2, &chunks[..chunks.len() - 8]),
+    ]
+    .into_iter()
+    .chain([(3, &last[..last.len() - 5])])
+    {
+        let before = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
+        let mut connection = proxy.connect();
+        connection.send(wire);
+        api.wait_for(count);
+        drop(connection);
+        within(PATIENCE, "the request is over", || {
+            let now = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
+            (now > before).then_some(())
+        });
+        assert!(!api.last_request().whole, "{:?}", api.last_request());
+    }
+    proxy.send(Call::post("/x").bytes(b"whole")).has_status(200);
+    assert!(api.last_request().whole);
+}
+
+/// What ends with its connection is whole only if that ends properly (RFC 9112 §8).
+#[test]
+fn a_response_until_close_that_is_reset_is_not_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for reset in [true, false, true, false] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4096];
+            assert_ne!(stream.read(&mut head).unwrap(), 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\na part").unwrap();
+            // The part is taken before the end comes.
+            thread::sleep(Duration::from_millis(200));
+            if reset {
+                let now = Some(Duration::ZERO);
+                SockRef::from(&stream).set_linger(now).unwrap();
+            }
+            drop::<TcpStream>(stream);
+        }
+    });
+    let proxy = crate::support::proxy::Builder::in_front_of_url(&url)
+        .config(OPEN)
+        .start();
+    for version in ["1.1", "1.0"] {
+        for whole in [false, true] {
+            let mut connection = proxy.connect();
+            let host = proxy.host();
+            connection.send(format!("GET /x HTTP/{version}\r\nHost: {host}\r\n\r\n").as_bytes());
+            match connection.try_answer("GET") {
+                Ok(Some(answer)) => assert!(whole && answer.text() == "a part", "{answer:?}"),
+                other => assert!(!whole, "{version}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// RFC 9110 §15.2: any number of interim responses may come, but not without end.
+#[test]
+fn interim_responses_without_end_are_502() {
+    let api = Upstream::handling(|exchange| {
+        let many = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(100);
+        loop {
+            exchange.write(&many)?;
+        }
+    });
+    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    proxy.send(Call::get("/x")).has_status(502);
+}
+
+/// RFC 9110 §5.1: names are the same in any case, but old callers and APIs look at it.
+#[test]
+fn field_names_keep_their_case_both_ways() {
+    let api = Upstream::replying(|_| {
+        Reply::ok("x")
+            .header("x-SMALL-big", "1")
+            .header("ETag", "\"x\"")
+            .header("WWW-Authenticate", "Basic")
+    });
+    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let mut connection = proxy.connect();
+    let host = proxy.host();
+    connection.send(
+        format!("GET /x HTTP/1.1\r\nhOST: {host}\r\nSOAPAction: a\r\nx-oDD: 1\r\nx-ODD: 2\r\n\r\n")
+            .as_bytes(),
+    );
+    let head = connection.head();
+    let answered = String::from_utf8(head.raw).unwrap();
+    for field in ["x-SMALL-big: 1", "ETag: \"x\"", "WWW-Authenticate: Basic"] {
+        assert!(answered.contains(&format!("\r\n{field}\r\n")), "{answered}");
+    }
+    let seen = String::from_utf8(api.only_request().head).unwrap();
+    for field in ["SOAPAction: a", "x-oDD: 1", "x-ODD: 2"] {
+        assert!(seen.contains(&format!("\r\n{field}\r\n")), "{seen}");
+    }
+}
