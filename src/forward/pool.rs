@@ -80,6 +80,9 @@ pub struct Http1 {
     pub(super) watch: Rc<Watch>,
     /// It has served a request before: it may have been closed at the other end in the meantime.
     pub(super) reused: bool,
+    /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
+    /// known without its body.
+    pub(super) outdated: bool,
 }
 
 /// A connection to the API while it serves a request.
@@ -265,6 +268,7 @@ impl Pool {
             quiet: Quiet::default(),
             watch,
             reused: false,
+            outdated: false,
         })))
     }
 
@@ -273,7 +277,8 @@ impl Pool {
         let Lease::Http1(mut connection) = lease else {
             return;
         };
-        if self.params.max_idle == 0 || !connection.sender.is_ready() && !connection.is_free() {
+        let is_free = connection.sender.is_ready() || connection.is_free();
+        if self.params.max_idle == 0 || connection.outdated || !is_free {
             return;
         }
         connection.reused = true;
