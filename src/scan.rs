@@ -1,7 +1,7 @@
 //! Looking through bytes sixteen at a time: which of them belong to a class, one bit each.
 //!
-//! Reading a request is mostly looking for the first byte that is something else: the end of a line, a control byte, a byte
-//! that must be escaped. One byte after the other that takes several instructions each; here it takes less than one.
+//! Reading parameters is mostly looking for the first byte that must be escaped. One byte after the other that takes several
+//! instructions each; here it takes less than one.
 
 /// How many bytes are looked at together.
 pub const BLOCK_BYTES: usize = 16;

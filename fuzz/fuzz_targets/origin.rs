@@ -5,23 +5,14 @@
 use std::{net::IpAddr, sync::LazyLock};
 
 use countersign::{
-    http1::{
-        head::{HeadLimits, RequestHead},
-        pool::Buffer,
-    },
     parse::{
         origin::{Authority, ForwardedFamily, OriginError, Origins, PrefixMode, PublicUrl, Received},
-        target::Target,
+        target::{Target, TargetError},
     },
-    transport::peer::Peer,
+    peer::Peer,
 };
+use http::{HeaderName, HeaderValue, Request, request::Parts};
 use libfuzzer_sys::fuzz_target;
-
-const LIMITS: HeadLimits = HeadLimits {
-    head_bytes: 4096,
-    head_fields: 20,
-    target_bytes: 1024,
-};
 
 static X_FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::XForwarded));
 static FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::Forwarded));
@@ -56,14 +47,21 @@ fuzz_target!(|input: &[u8]| {
     let Some(head) = head_of(rest, |_| true) else {
         return;
     };
-    let target = match Target::parse(head.target()) {
+    let text = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    // No target has a fragment, and none is looked at (RFC 3986 §4.3).
+    let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
+    let target = match Target::of(&head.uri) {
         Ok(target) => target,
-        Err(_) => {
-            assert!(!head.target().starts_with(b"/"));
+        Err(TargetError::Form) => {
+            assert!(!text.starts_with(b"/"));
+            return;
+        }
+        Err(TargetError::Byte) => {
+            assert!(!text.iter().all(u8::is_ascii_graphic));
             return;
         }
     };
-    whole(&target, head.target());
+    whole(&target, text);
     let origins: &Origins = if flags & 0x40 == 0 { &X_FORWARDED } else { &FORWARDED };
     let received = origins.receive(&head, &target, peer);
 
@@ -73,13 +71,13 @@ fuzz_target!(|input: &[u8]| {
         ForwardedFamily::Forwarded => |line| line.starts_with(b"x-forwarded-"),
     };
     let alone = head_of(rest, |line| !other(&line.to_ascii_lowercase())).expect("fewer lines are no worse");
-    let same = Target::parse(alone.target()).expect("the same target");
+    let same = Target::of(&alone.uri).expect("the same target");
     assert_eq!(plain(&received), plain(&origins.receive(&alone, &same, peer)));
 
     if peer.address != Some(trusted) {
         // What a stranger says with forwarded fields is as if it were not said.
         let without = head_without_forwarded(rest);
-        let same = Target::parse(without.target()).expect("the same target");
+        let same = Target::of(&without.uri).expect("the same target");
         let expected = origins.receive(&without, &same, peer);
         assert_eq!(plain(&received), plain(&expected));
         if let Ok(received) = &received {
@@ -100,7 +98,7 @@ fuzz_target!(|input: &[u8]| {
             let host = std::str::from_utf8(received.authority.host).expect("ASCII");
             assert!(url.host.eq_ignore_ascii_case(host));
             if let (Some(absolute), false) = (target.absolute, received.trusted) {
-                let text = std::str::from_utf8(head.target()).expect("ASCII");
+                let text = std::str::from_utf8(text).expect("ASCII");
                 let other = url::Url::parse(text).expect("a URL there as well");
                 assert_eq!(other.host_str(), Some(&*url.host));
                 assert!(other.username().is_empty() && other.password().is_none());
@@ -113,18 +111,20 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn head_of(rest: &[u8], keep: impl Fn(&[u8]) -> bool) -> Option<RequestHead> {
+fn head_of(rest: &[u8], keep: impl Fn(&[u8]) -> bool) -> Option<Parts> {
     let mut lines = rest.split(|&byte| byte == b'\n');
-    let mut buffer = Buffer::take();
-    buffer.extend_from_slice(&[b"GET ", lines.next()?, b" HTTP/1.1\r\n"].concat());
+    let mut request = Request::new(());
+    *request.uri_mut() = lines.next()?.try_into().ok()?;
     for line in lines.filter(|line| !line.is_empty() && keep(line)) {
-        buffer.extend_from_slice(&[line, b"\r\n"].concat());
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let name = HeaderName::from_bytes(&line[..colon]).ok()?;
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
+        request.headers_mut().append(name, value);
     }
-    buffer.extend_from_slice(b"\r\n");
-    RequestHead::parse(buffer, &LIMITS).ok()
+    Some(request.into_parts().0)
 }
 
-fn head_without_forwarded(rest: &[u8]) -> RequestHead {
+fn head_without_forwarded(rest: &[u8]) -> Parts {
     let others = |line: &[u8]| {
         let line = line.to_ascii_lowercase();
         !line.starts_with(b"x-forwarded-") && !line.starts_with(b"forwarded:")
@@ -164,7 +164,7 @@ fn whole(target: &Target<'_>, text: &[u8]) {
 }
 
 /// The address is the peer's or one that stands in a field, and everything to the right of it is trusted.
-fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
+fn vouched_for(head: &Parts, received: &Received<'_>, peer: IpAddr) {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
         X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))
@@ -174,8 +174,8 @@ fn vouched_for(head: &RequestHead, received: &Received<'_>, peer: IpAddr) {
         return;
     }
     let lines = |name: &str| -> Vec<u8> {
-        let named = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
-        named.flat_map(|field| [field.value, b","].concat()).collect()
+        let named = head.headers.get_all(name).iter();
+        named.flat_map(|value| [value.as_bytes(), b","].concat()).collect()
     };
     let text = lines(match received.family {
         ForwardedFamily::XForwarded => "x-forwarded-for",

@@ -1,20 +1,23 @@
 //! RFC 5849 and HTTP/1.1 in the obvious way, slow and plain: what the fuzz targets compare the program with.
 
 pub mod http;
+pub mod service;
+
+use std::sync::LazyLock;
 
 /// A name and a value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// Percent-encodes, §3.6.
 pub fn encode(plain: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for &byte in plain {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
-            _ => out.extend(format!("%{byte:02X}").bytes()),
-        }
-    }
-    out
+    static CODED: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let coded = |byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => vec![byte],
+            _ => format!("%{byte:02X}").into_bytes(),
+        };
+        (0..=u8::MAX).map(coded).collect()
+    });
+    plain.iter().flat_map(|&byte| &CODED[usize::from(byte)]).copied().collect()
 }
 
 /// Decodes, or fails at a `%` without two hexadecimal digits; with `form`, a `+` is a space.

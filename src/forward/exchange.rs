@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response, Version, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
@@ -170,7 +170,12 @@ async fn attempt(
         }
     };
     match answered {
-        Ok(Ok(response)) => Ok((response, lease)),
+        Ok(Ok(response)) => {
+            if let Lease::Http1(http1) = &mut lease {
+                http1.outdated = response.version() != Version::HTTP_11;
+            }
+            Ok((response, lease))
+        }
         Ok(Err(error)) => Err(wait.explain(&lease, error)),
         Err(failure) => {
             // Other requests would wait as long on a connection that is dead and does not say so.

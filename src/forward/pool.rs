@@ -46,6 +46,9 @@ pub enum Address {
     Tcp(String, u16),
     /// A Unix socket.
     Unix(PathBuf),
+    /// The memory of a fuzz target, which gets the other end of each connection.
+    #[cfg(fuzzing)]
+    Memory(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
 }
 
 /// How to connect to the API.
@@ -82,6 +85,9 @@ pub struct Http1 {
     pub(super) watch: Rc<Watch>,
     /// It has served a request before: it may have been closed at the other end in the meantime.
     pub(super) reused: bool,
+    /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
+    /// known without its body.
+    pub(super) outdated: bool,
 }
 
 /// A place on a connection over HTTP/2.
@@ -265,6 +271,12 @@ impl Pool {
         let (host, port) = match &self.params.address {
             Address::Unix(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
             Address::Tcp(host, port) => (host.as_str(), *port),
+            #[cfg(fuzzing)]
+            Address::Memory(api) => {
+                let (ours, theirs) = tokio::io::duplex(16 * 1024);
+                api.send(theirs).map_err(io::Error::other)?;
+                return Ok(Stream::Memory(ours));
+            }
         };
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in lookup_host((host, port)).await? {
@@ -338,6 +350,7 @@ impl Pool {
             quiet: Quiet::default(),
             watch,
             reused: false,
+            outdated: false,
         })))
     }
 
@@ -346,7 +359,8 @@ impl Pool {
         let Lease::Http1(mut connection) = lease else {
             return;
         };
-        if self.params.max_idle == 0 || !connection.sender.is_ready() && !connection.is_free() {
+        let is_free = connection.sender.is_ready() || connection.is_free();
+        if self.params.max_idle == 0 || connection.outdated || !is_free {
             return;
         }
         connection.reused = true;

@@ -1,4 +1,4 @@
-//! A store in memory for tests of logins and pages: what they use, as the port describes it.
+//! A store in memory for the tests of logins and pages and for the fuzz targets: what they use, as the port describes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// An enabled user without a password, whose id is `id-` and the name.
-pub(crate) fn user(name: &str) -> User {
+pub fn user(name: &str) -> User {
     User {
         id: format!("id-{name}").parse().unwrap(),
         name: name.to_owned(),
@@ -40,42 +40,46 @@ pub(crate) fn user(name: &str) -> User {
 
 /// The store.
 #[derive(Default)]
-pub(crate) struct MemoryStore {
+pub struct MemoryStore {
     records: Mutex<Records>,
     fails: AtomicBool,
     calls: AtomicUsize,
 }
 
+/// What a store keeps.
 #[derive(Default)]
-pub(crate) struct Records {
-    pub(crate) consumers: BTreeMap<ConsumerKey, Consumer>,
-    pub(crate) users: BTreeMap<UserId, User>,
-    pub(crate) request_tokens: BTreeMap<String, RequestToken>,
-    pub(crate) access_tokens: BTreeMap<String, AccessToken>,
-    pub(crate) sessions: BTreeMap<[u8; 32], Session>,
+#[allow(missing_docs, reason = "each is what it is called")]
+pub struct Records {
+    pub consumers: BTreeMap<ConsumerKey, Consumer>,
+    pub users: BTreeMap<UserId, User>,
+    pub request_tokens: BTreeMap<String, RequestToken>,
+    pub access_tokens: BTreeMap<String, AccessToken>,
+    pub sessions: BTreeMap<[u8; 32], Session>,
 }
 
 impl MemoryStore {
     /// What is kept, to look at and to change.
-    pub(crate) fn records(&self) -> MutexGuard<'_, Records> {
+    pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap()
     }
 
     /// From now on every call fails, or none.
-    pub(crate) fn fail(&self, fails: bool) {
+    pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::SeqCst);
     }
 
     /// How many calls there were.
-    pub(crate) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn put_user(&self, user: User) {
+    /// Keeps a user.
+    pub fn put_user(&self, user: User) {
         self.records().users.insert(user.id.clone(), user);
     }
 
-    pub(crate) fn user_named(&self, name: &str) -> User {
+    /// The user of this name, who must be there.
+    pub fn user_named(&self, name: &str) -> User {
         self.records()
             .users
             .values()

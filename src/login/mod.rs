@@ -22,8 +22,8 @@ pub use local::LocalLogin;
 pub use pool::Pool;
 pub use throttle::{Limits, Throttle};
 
-#[cfg(test)]
-pub(crate) mod double;
+#[cfg(any(test, fuzzing))]
+pub mod double;
 
 /// The longest login name that is looked up, in bytes; a longer one is refused like an unknown one.
 pub const MAX_NAME_BYTES: usize = 255;

@@ -11,7 +11,7 @@ pub struct Page {
     pub status: u16,
     /// All fields but Content-Length and Date; each value is visible ASCII and spaces.
     pub fields: Vec<(&'static str, String)>,
-    /// The HTML in UTF-8; the engine leaves it out for HEAD.
+    /// The HTML in UTF-8; the server leaves it out for HEAD.
     pub body: String,
 }
 

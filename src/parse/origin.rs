@@ -72,12 +72,6 @@ impl PublicUrl {
         format!("{scheme}://{}", self.authority)
     }
 
-    /// Whether the two have the same origin.
-    #[must_use]
-    pub fn same_origin(&self, other: &Self) -> bool {
-        self.secure == other.secure && self.host == other.host && self.port == other.port
-    }
-
     fn is_at(&self, authority: &Authority<'_>) -> bool {
         let host = self.host.as_bytes();
         // Nearly always it comes in lower case.

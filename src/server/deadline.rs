@@ -7,7 +7,6 @@
 use std::{
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -33,12 +32,7 @@ impl Default for Deadline {
 }
 
 impl Deadline {
-    /// Sets the deadline to `limit` from now; the timer is armed only by the first poll that has to wait.
-    pub fn set(&mut self, limit: Duration) {
-        self.at = Instant::now() + limit;
-    }
-
-    /// Sets the deadline to a point in time.
+    /// Sets the deadline to a point in time; the timer is armed only by the first poll that has to wait.
     pub fn set_at(&mut self, at: Instant) {
         self.at = at;
     }
@@ -61,34 +55,12 @@ impl Deadline {
         }
         Poll::Pending
     }
-
-    /// Runs `wait` for at most `limit`.
-    ///
-    /// # Errors
-    /// [`Elapsed`] if `wait` was not ready in time; it is dropped then.
-    pub async fn within<F: Future>(
-        &mut self,
-        limit: Duration,
-        wait: F,
-    ) -> Result<F::Output, Elapsed> {
-        let mut wait = std::pin::pin!(wait);
-        let mut set = false;
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(output) = wait.as_mut().poll(context) {
-                return Poll::Ready(Ok(output));
-            }
-            if !set {
-                self.set(limit);
-                set = true;
-            }
-            self.poll(context).map(Err)
-        })
-        .await
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, time::Duration};
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -97,8 +69,8 @@ mod tests {
         for limit in [60, 5, 60, 1, 10] {
             let limit = Duration::from_secs(limit);
             let start = Instant::now();
-            let waited = deadline.within(limit, std::future::pending::<()>()).await;
-            assert_eq!(waited, Err(Elapsed));
+            deadline.set_at(start + limit);
+            poll_fn(|context| deadline.poll(context)).await;
             let took = start.elapsed();
             assert!(
                 took >= limit && took < limit + Duration::from_millis(5),
@@ -108,16 +80,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_in_time_is_returned_though_a_shorter_timer_is_armed() {
+    async fn a_later_deadline_counts_though_the_timer_is_armed_for_an_earlier_one() {
         let mut deadline = Deadline::default();
-        let short = deadline.within(Duration::from_secs(2), async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        });
-        assert_eq!(short.await, Ok(()));
-        let long = deadline.within(Duration::from_secs(60), async {
-            tokio::time::sleep(Duration::from_secs(30)).await;
-            7
-        });
-        assert_eq!(long.await, Ok(7));
+        let start = Instant::now();
+        deadline.set_at(start + Duration::from_secs(2));
+        poll_fn(|context| {
+            assert!(deadline.poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        deadline.set_at(start + Duration::from_secs(60));
+        poll_fn(|context| deadline.poll(context)).await;
+        assert!(start.elapsed() >= Duration::from_secs(60));
     }
 }

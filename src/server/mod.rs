@@ -3,6 +3,8 @@
 pub mod caller;
 pub mod connection;
 pub mod deadline;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 pub mod held;
 pub mod http2;

@@ -245,12 +245,6 @@ impl Wire {
         debug_assert!(self.again.is_empty());
         self.again = bytes;
     }
-
-    /// The stream below.
-    #[must_use]
-    pub const fn stream(&self) -> &Stream {
-        &self.stream
-    }
 }
 
 /// Does the same with the stream of every kind.

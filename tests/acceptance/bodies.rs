@@ -66,6 +66,42 @@ fn a_request_body_is_streamed() {
     assert_eq!(api.last_request().framing, Framing::Length(11));
 }
 
+/// hyper sends the next request on a connection in the version of the last response, and HTTP/1.0 has no chunks.
+#[test]
+fn a_body_without_a_length_is_sent_whole_to_an_api_of_http_1_0() {
+    let api = Upstream::replying(|_| {
+        Reply::raw("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok")
+    });
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = |method: &str| {
+        let call = Call::new(method, "/file").by(&consumer).with(&token);
+        let wire = proxy.wire(&call.header("Content-Type", "text/plain"));
+        String::from_utf8(wire).unwrap()
+    };
+    let mut connection = proxy.connect();
+    for _ in 0..2 {
+        connection.send(call("GET").as_bytes());
+        assert_eq!(connection.answer("GET").text(), "ok");
+        let put = call("PUT");
+        let head = put.strip_suffix("\r\n\r\n").unwrap();
+        connection.send(
+            format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n")
+                .as_bytes(),
+        );
+        assert_eq!(connection.answer("PUT").text(), "ok");
+        let seen = api.last_request();
+        assert_eq!(
+            (seen.framing, seen.text()),
+            (Framing::Chunked, "whole".to_owned())
+        );
+        assert!(
+            seen.head.windows(10).any(|part| part == b" HTTP/1.1\r"),
+            "{seen:?}"
+        );
+    }
+}
+
 #[test]
 fn an_answer_is_streamed() {
     let (go, proceed): (Sender<()>, Receiver<()>) = channel();

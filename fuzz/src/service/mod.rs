@@ -1,0 +1,487 @@
+//! The whole service on streams in memory: a caller that sends what an input says, and an API that judges what it sees.
+
+mod api;
+mod script;
+pub mod template;
+
+use std::{
+    cell::{Cell, RefCell},
+    net::{IpAddr, SocketAddr},
+    rc::Rc,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use countersign::{
+    app::{live, services::Services},
+    clock::{Clock, UnixTime},
+    config,
+    forward::pool,
+    login::{self, LoginBackend, LoginFuture, LoginOutcome, Throttle, double::MemoryStore},
+    nonce::{Gap, LocalWindow, Params},
+    pages,
+    peer::Peer,
+    proxy::{Shared, Worker},
+    secret::Secret,
+    server::{
+        connection,
+        held::{API_FORMS, FormMemory, PAGE_FORMS},
+        wire::Stream,
+    },
+    store::{
+        Store,
+        cached::{self, Cached},
+        record::{AccessToken, Consumer, Session, User},
+    },
+    telemetry::metrics::Metrics,
+    verify::{Verifier, nonces::Nonces},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
+    runtime::Runtime,
+    sync::{Notify, mpsc},
+    task::{JoinHandle, LocalSet, spawn_local},
+    time::{sleep, timeout},
+};
+
+use self::{
+    api::{Api, SURPLUS, Turn},
+    script::Action,
+};
+
+/// The client's connection preface (RFC 9113 §3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const CONFIG: &str = r#"
+[listen]
+workers = 1
+[service]
+base_url = "https://api.test"
+[upstream]
+api_url = "http://localhost"
+[limits]
+head_bytes = "4KiB"
+head_fields = 24
+target_bytes = "1KiB"
+form_bytes = "1KiB"
+form_fields = 16
+[log]
+access = false
+[[permission]]
+name = "members.read"
+[[permission]]
+name = "secrets.read"
+[[operation]]
+path = "/members/{id}"
+methods = ["GET", "DELETE"]
+permission = "members.read"
+[[operation]]
+path = "/form"
+[[operation]]
+path = "/upload"
+[[operation]]
+path = "/secret"
+permission = "secrets.read"
+[[operation]]
+path = "/app"
+access = ["application"]
+[[operation]]
+path = "/ws"
+upgrade = ["websocket"]
+[[operation]]
+path = "/open/{*rest}"
+access = ["anonymous"]
+[[operation]]
+path = "/me"
+methods = ["GET"]
+access = ["user"]
+"#;
+
+/// Nothing takes longer: every wait of the service has a limit.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// After so many executions everything is made anew, so that the memory of used nonces stays small.
+const LIFE: u64 = 4096;
+
+/// Nobody can log in.
+struct NoLogin;
+
+impl LoginBackend for NoLogin {
+    fn login<'a>(&'a self, _: &'a str, _: Secret) -> LoginFuture<'a> {
+        Box::pin(async { LoginOutcome::Refused { account: None } })
+    }
+}
+
+/// The service, which outlives an execution.
+struct World {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    /// The API's ends of the connections that the service opens.
+    opened: mpsc::UnboundedReceiver<DuplexStream>,
+    executions: u64,
+}
+
+fn records() -> MemoryStore {
+    let store = MemoryStore::default();
+    let user = User {
+        id: template::USER.parse().expect("an id"),
+        name: "u".to_owned(),
+        display_name: None,
+        password_hash: None,
+        enabled: true,
+        created_at: UnixTime(0),
+    };
+    let consumer = Consumer {
+        key: template::CONSUMER.parse().expect("a key"),
+        secret: Secret::from(template::CONSUMER_SECRET),
+        previous_secret: None,
+        rsa_public_key: None,
+        name: "A consumer".to_owned(),
+        callbacks: vec!["https://consumer.test/back".to_owned(), "oob".to_owned()],
+        permissions: vec![template::PERMISSION.parse().expect("a name")],
+        dialect: None,
+        enforce: false,
+        enabled: true,
+        created_at: UnixTime(0),
+    };
+    let token = |token: &str, revoked_at| AccessToken {
+        token: token.to_owned(),
+        secret: Secret::from(template::TOKEN_SECRET),
+        consumer: consumer.key.clone(),
+        user: user.id.clone(),
+        permissions: vec![
+            template::PERMISSION.parse().expect("a name"),
+            "secrets.read".parse().expect("a name"),
+        ],
+        issued_at: UnixTime(0),
+        expires_at: None,
+        last_used_at: None,
+        revoked_at,
+    };
+    let session = Session {
+        id_hash: template::session_hash(),
+        user: user.id.clone(),
+        created_at: UnixTime(template::NOW),
+        expires_at: UnixTime(template::NOW + 1_000),
+    };
+    let tokens = [token(template::TOKEN, None), token(template::REVOKED_TOKEN, Some(UnixTime(1)))];
+    {
+        let mut records = store.records();
+        records.consumers.insert(consumer.key.clone(), consumer);
+        records.access_tokens.extend(tokens.map(|token| (token.token.clone(), token)));
+        records.sessions.insert(session.id_hash, session);
+    }
+    store.put_user(user);
+    store
+}
+
+impl World {
+    fn new() -> Self {
+        let config = config::parse(CONFIG, "config.toml", []).expect("a configuration");
+        let clock = Clock::manual(UnixTime(template::NOW));
+        let store: Arc<dyn Store> = Arc::new(records());
+        let cache = cached::Params {
+            max_entries: 1000,
+            ttl: DAY,
+            negative_ttl: Duration::from_secs(1),
+            stale_if_error: Duration::ZERO,
+        };
+        let credentials = Arc::new(Cached::new(Arc::clone(&store), &cache, clock.clone()));
+        let window = Params {
+            path: None,
+            window: config.signature.timestamp_window,
+            max_entries: 1_000_000,
+        };
+        let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Gap::None));
+        let nonces = Arc::new(Nonces::new(window.expect("memory")));
+        nonces.marked(nonces.next_mark(clock.now()), clock.now()).expect("no disk");
+        let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&nonces), clock.clone()));
+        let metrics = Arc::new(Metrics::new(1));
+        let services = Services {
+            clock,
+            hop: "hop".into(),
+            store: Arc::clone(&store),
+            credentials,
+            nonces,
+            verifier: Arc::clone(&verifier),
+            pages: pages::Services {
+                store,
+                login: Arc::new(NoLogin),
+                throttle: Arc::new(Throttle::new(login::Limits {
+                    failures: 1000,
+                    period: DAY,
+                })),
+            },
+            metrics: Arc::clone(&metrics),
+        };
+        let listener = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let mut live = live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
+        let (sender, opened) = mpsc::unbounded_channel();
+        live.upstream.address = pool::Address::Memory(sender);
+        let shared = Arc::new(Shared {
+            live: Arc::new(live).into(),
+            generation: 0.into(),
+            verifier,
+            under_way: 0.into(),
+            metrics,
+            draining_announced: false.into(),
+            draining: false.into(),
+            drain: Notify::new(),
+            started: Instant::now(),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        Self {
+            runtime: runtime.expect("a runtime"),
+            shared,
+            opened,
+            executions: 0,
+        }
+    }
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// Looks whether what should pass does, or nothing that is looked at later would mean anything.
+pub fn check() {
+    let expected: Vec<usize> = (0..template::COUNT).filter(|&kind| template::passes(kind)).collect();
+    for first in [0, 0x20] {
+        let mut input = vec![4];
+        if first > 0 {
+            input.extend([script::MARK, 0x4f]);
+        }
+        for kind in 0..u8::try_from(template::COUNT).expect("few") {
+            // Each has a connection of its own, since some end theirs; but frames go on one.
+            input.extend([script::MARK, first + kind, script::MARK, 0x44]);
+            if first == 0 {
+                input.extend([script::MARK, 0x4a]);
+            }
+        }
+        let seen = run(&input);
+        // A handshake is none in HTTP/2, and what is only one there goes on as it is.
+        assert_eq!(seen.signed, expected, "beginning with {first}");
+    }
+    let session = run(&[0, script::MARK, 0x50]);
+    let anonymous = run(b"\0GET /open/x HTTP/1.1\r\nHost: api.test\r\n\r\n");
+    assert_eq!((session.others, anonymous.others), (1, 1));
+}
+
+/// What the API saw.
+pub struct Seen {
+    /// The numbers of the signed requests, in order.
+    pub signed: Vec<usize>,
+    /// How many others there were.
+    pub others: usize,
+}
+
+/// Does what `input` says and looks at what comes of it.
+pub fn run(input: &[u8]) -> Seen {
+    WORLD.with_borrow_mut(|world| {
+        if world.as_ref().is_some_and(|world| world.executions >= LIFE) {
+            *world = None;
+        }
+        let world = world.get_or_insert_with(World::new);
+        world.executions += 1;
+        let World {
+            runtime,
+            shared,
+            opened,
+            executions,
+        } = world;
+        let api = Rc::new(Api::default());
+        LocalSet::new().block_on(runtime, execute(input, shared, opened, &api, *executions));
+        while opened.try_recv().is_ok() {}
+        shared.draining.store(false, Ordering::Relaxed);
+        api.seen()
+    })
+}
+
+/// A connection of the caller.
+struct Line {
+    write: Option<WriteHalf<DuplexStream>>,
+    reader: Rc<Reader>,
+    reading: JoinHandle<()>,
+    served: JoinHandle<()>,
+    next_stream: u32,
+}
+
+#[derive(Default)]
+struct Reader {
+    stopped: Cell<bool>,
+    changed: Notify,
+    read: RefCell<Vec<u8>>,
+}
+
+impl Reader {
+    async fn run(self: Rc<Self>, mut stream: ReadHalf<DuplexStream>) {
+        let mut buffer = [0; 4096];
+        loop {
+            while self.stopped.get() {
+                self.changed.notified().await;
+            }
+            tokio::select! {
+                read = stream.read(&mut buffer) => match read {
+                    Ok(1..) => {
+                        let mut all = self.read.borrow_mut();
+                        if let (Ok(count), true) = (read, all.len() < 16 * 1024) {
+                            all.extend(&buffer[..count]);
+                        }
+                    }
+                    _ => return,
+                },
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+}
+
+impl Line {
+    fn open(worker: &Rc<Worker>, room: usize) -> Self {
+        let peer = Peer {
+            address: Some(IpAddr::from([192, 0, 2, 7])),
+            secure: true,
+        };
+        let (ours, theirs) = tokio::io::duplex(room);
+        let served = spawn_local(connection::serve(Stream::Memory(theirs), peer, Rc::clone(worker)));
+        let (read, write) = tokio::io::split(ours);
+        let reader = Rc::new(Reader::default());
+        Self {
+            write: Some(write),
+            reading: spawn_local(Rc::clone(&reader).run(read)),
+            reader,
+            served,
+            next_stream: 1,
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        if let Some(write) = &mut self.write {
+            // Whoever is not listened to stops.
+            let _ = timeout(Duration::from_secs(100), write.write_all(bytes)).await;
+        }
+    }
+
+    fn leave(&mut self) {
+        self.write = None;
+        self.reading.abort();
+    }
+}
+
+async fn execute(
+    input: &[u8],
+    shared: &Arc<Shared>,
+    opened: &mut mpsc::UnboundedReceiver<DuplexStream>,
+    api: &Rc<Api>,
+    execution: u64,
+) {
+    let Some((&flags, input)) = input.split_first() else {
+        return;
+    };
+    let worker = Rc::new(Worker::new(Arc::clone(shared), 0));
+    let room = [64 * 1024, 64, 1024, 4096][usize::from(flags & 3)];
+    let acting = act(input, shared, &worker, api, room, execution, flags);
+    let accepting = async {
+        while let Some(stream) = opened.recv().await {
+            let api = Rc::clone(api);
+            spawn_local(async move { api.serve(stream).await });
+        }
+    };
+    tokio::select! {
+        () = acting => {}
+        () = accepting => unreachable!("the service goes on"),
+    }
+}
+
+async fn act(
+    input: &[u8],
+    shared: &Arc<Shared>,
+    worker: &Rc<Worker>,
+    api: &Rc<Api>,
+    room: usize,
+    execution: u64,
+    flags: u8,
+) {
+    let mut lines = vec![Line::open(worker, room)];
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    let mut raw = input.windows(SURPLUS.len()).any(|part| part == SURPLUS);
+    for action in script::read(input) {
+        let line = lines.last_mut().expect("one at least");
+        match action {
+            Action::Write(bytes) => line.write(&bytes).await,
+            Action::Template { kind, http2, changes } => {
+                let number = api.signed.borrow().len();
+                let (signed, message) = template::make(kind, &format!("{execution:x}-{number}"), number);
+                api.signed.borrow_mut().push(signed);
+                let mut bytes = if http2 {
+                    let stream = line.next_stream;
+                    line.next_stream += 2;
+                    message.http2(stream)
+                } else {
+                    message.http1()
+                };
+                sent.push(bytes.clone());
+                for change in changes {
+                    change.apply(&mut bytes);
+                }
+                line.write(&bytes).await;
+            }
+            Action::Session => line.write(&template::of_session().http1()).await,
+            Action::Replay(number) => {
+                if let Some(bytes) = sent.iter().rev().nth(number % sent.len().max(1)) {
+                    line.write(bytes).await;
+                }
+            }
+            Action::Wait(quarters) => sleep(Duration::from_millis(1 + 250 * u64::from(quarters))).await,
+            Action::Finish => {
+                if let Some(write) = &mut line.write {
+                    let _ = write.shutdown().await;
+                }
+            }
+            Action::Api(turn) => api.turns.borrow_mut().push_back(Turn::Usual(turn)),
+            Action::Answer(bytes) => {
+                raw |= bytes.windows(SURPLUS.len()).any(|part| part == SURPLUS);
+                api.turns.borrow_mut().push_back(Turn::Raw(bytes));
+            }
+            Action::Read(reads) => {
+                line.reader.stopped.set(!reads);
+                line.reader.changed.notify_one();
+            }
+            Action::Connect => {
+                if lines.len() < 32 {
+                    lines.push(Line::open(worker, room));
+                }
+            }
+            Action::Leave => line.leave(),
+            Action::Drain => {
+                shared.draining.store(true, Ordering::Relaxed);
+                shared.drain.notify_waiters();
+            }
+            Action::Tidy => worker.tidy(),
+        }
+    }
+    if flags & 4 != 0
+        && let Some(write) = lines.last_mut().and_then(|line| line.write.as_mut())
+    {
+        let _ = write.shutdown().await;
+    }
+    for line in lines {
+        timeout(DAY, line.served).await.expect("a connection has no end").expect("no panic");
+        let read = line.reader.read.borrow();
+        assert!(raw || !read.windows(SURPLUS.len()).any(|part| part == SURPLUS), "a response to nobody reached somebody");
+    }
+    // What a connection leaves behind ends as well.
+    let quiet = async {
+        while shared.under_way.load(Ordering::Relaxed) > 0 {
+            sleep(Duration::from_secs(10)).await;
+        }
+    };
+    timeout(DAY, quiet).await.expect("a request has no end");
+    assert_eq!(shared.metrics.connections(), 0);
+    assert!(is_free(&API_FORMS) && is_free(&PAGE_FORMS), "memory of forms is not given back");
+}
+
+/// Whether nobody has taken any of it, but for a byte or two.
+fn is_free(memory: &'static FormMemory) -> bool {
+    memory.reserve(None).resize(1, 4).is_ok()
+}
