@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::{
     endpoints::Call,
-    fields::{all, named_by_connection},
+    fields::{Repeated, all, named_by_connection, single},
     forward::{pool::Pool, request},
     parse::{
         signed::{Collected, is_form},
@@ -138,7 +138,7 @@ impl Worker {
         if request::is_back(&parts.headers, &live.forward) {
             return Err(Refusal::LoopDetected.into());
         }
-        let named = check_shape(&parts, limits.target_bytes)?;
+        let named = check_shape(&parts, &body, limits.target_bytes)?;
         let target = Target::of(&parts.uri).map_err(malformed)?;
         let received = live
             .origins
@@ -195,7 +195,11 @@ impl Worker {
 }
 
 /// Checks what HTTP has to say of any request; the fields that `Connection` names.
-fn check_shape(parts: &Parts, target_bytes: usize) -> Result<Vec<http::HeaderName>, Refusal> {
+fn check_shape(
+    parts: &Parts,
+    body: &RequestBody,
+    target_bytes: usize,
+) -> Result<Vec<http::HeaderName>, Refusal> {
     // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
     let method = parts.method.as_str();
     if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
@@ -212,8 +216,24 @@ fn check_shape(parts: &Parts, target_bytes: usize) -> Result<Vec<http::HeaderNam
             "an expectation other than 100-continue".into(),
         ));
     }
+    // hyper sees to it that chunked is the last coding. Of others the API would not know, since the body is framed anew
+    // (RFC 9112 §6.1).
+    match single(&parts.headers, &header::TRANSFER_ENCODING) {
+        Ok(None) => {}
+        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {}
+        Ok(Some(_)) | Err(Repeated) => {
+            let reason = "Transfer-Encoding is not a single chunked";
+            return Err(Refusal::Malformed(reason.into()));
+        }
+    }
+    if body.size_hint().lower() > MAX_LENGTH {
+        return Err(Refusal::Malformed("Content-Length is too large".into()));
+    }
     named_by_connection(&parts.headers).map_err(malformed)
 }
+
+/// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
+const MAX_LENGTH: u64 = 999_999_999_999_999_999;
 
 fn malformed(error: impl std::error::Error) -> Refusal {
     Refusal::Malformed(error.to_string().into())
@@ -288,7 +308,11 @@ impl Handler for Worker {
                 (record.verdict, record.status) = (answer.verdict, answer.status);
                 let mut response = answer.into_response(&method);
                 // Whoever sends what two recipients could read differently may have sent more of it.
-                if matches!(failure, Failure::Refusal(Refusal::Malformed(_))) {
+                let closes = matches!(
+                    failure,
+                    Failure::Refusal(Refusal::Malformed(_) | Refusal::TargetTooLong)
+                );
+                if closes {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(header::CONNECTION, close);
                 }
