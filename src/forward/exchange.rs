@@ -74,6 +74,10 @@ fn unanswered() -> Fault {
     Fault::BrokenAnswer("the connection ended before a response".into())
 }
 
+fn flooded() -> Fault {
+    Fault::BrokenAnswer("too many interim responses".into())
+}
+
 /// The request once more, if it may be sent twice.
 fn spare(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
     let repeatable = matches!(
@@ -124,6 +128,8 @@ async fn attempt(
         }
     };
     match answered {
+        // They may have come in one go with the response.
+        Ok(Ok(_)) if wait.is_flooded(&lease) => Err(NoResponse::Failed(flooded().into())),
         Ok(Ok(response)) => Ok((response, lease)),
         Ok(Err(error)) => Err(wait.explain(&lease, error)),
         Err(failure) => Err(NoResponse::Failed(failure)),
@@ -150,9 +156,8 @@ impl<'c> Wait<'c> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<Failure> {
-        if arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE {
-            let reason = "too many interim responses".into();
-            return Poll::Ready(Fault::BrokenAnswer(reason).into());
+        if self.is_flooded(lease) {
+            return Poll::Ready(flooded().into());
         }
         let body_timeout = self.caller.limits().body_timeout;
         let blocked_since = match lease {
@@ -171,6 +176,10 @@ impl<'c> Wait<'c> {
         self.caller
             .poll_deadline(context, at)
             .map(|Elapsed| failure())
+    }
+
+    fn is_flooded(&self, lease: &Lease) -> bool {
+        arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
     }
 
     /// Whose doing it is that there is no response.
