@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    caller::{Caller, Limits},
+    caller::{Caller, Limits, Upload},
     deadline::Elapsed,
     guard::PREFACE,
     http2,
@@ -233,12 +233,13 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         let under_way = UnderWay::begin(&requests);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
-        let request = request.map(|incoming| RequestBody::new(incoming, caller));
+        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let handler = Rc::clone(&handler);
         // Boxed, so that a connection between two requests holds only what it needs to wait.
         Box::pin(async move {
             let mut response = Rc::clone(&handler).answer(request).await?;
-            if handler.is_draining() {
+            // Nothing in a body that was not read is to be taken for a request.
+            if handler.is_draining() || caller.upload() != Upload::Done {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -320,7 +321,6 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         Ended::HeadTooSlow => {
             handler.rejected(peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
-                let _ = timeout(LINGER, wire.shutdown()).await;
                 Box::pin(linger(wire)).await;
             }
         }
@@ -335,10 +335,12 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
 /// hyper takes so many fields without looking for memory.
 const USUAL_FIELDS: usize = 100;
 
-/// Reads on after the end of the writing side, without looking at what comes, until the caller has ended as well.
+/// Ends the writing side and reads on, without looking at what comes, until the caller has ended as well.
 async fn linger(mut wire: Wire) {
     let mut buffer = vec![0; 16 * 1024];
     let _ = timeout(LINGER, async {
+        // hyper leaves this to others where a request had `Upgrade` or CONNECT in it. That it is done twice does no harm.
+        let _ = wire.shutdown().await;
         while wire.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
     })
     .await;
