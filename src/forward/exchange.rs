@@ -83,6 +83,10 @@ fn unanswered() -> Fault {
     Fault::BrokenAnswer("the connection ended before a response".into())
 }
 
+fn flooded() -> Fault {
+    Fault::BrokenAnswer("too many interim responses".into())
+}
+
 /// What it takes to send a request twice.
 enum Repeat {
     /// hyper does not give back what it has written, and a copy of the fields would be dear for what hardly ever happens:
@@ -170,6 +174,8 @@ async fn attempt(
         }
     };
     match answered {
+        // They may have come in one go with the response.
+        Ok(Ok(_)) if wait.is_flooded(&lease) => Err(NoResponse::Failed(flooded().into())),
         Ok(Ok(response)) => {
             if let Lease::Http1(http1) = &mut lease {
                 http1.outdated = response.version() != Version::HTTP_11;
@@ -209,12 +215,8 @@ impl<'c> Wait<'c> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<Failure> {
-        // What arrives over HTTP/2 is that of all streams.
-        if matches!(lease, Lease::Http1(_))
-            && arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
-        {
-            let reason = "too many interim responses".into();
-            return Poll::Ready(Fault::BrokenAnswer(reason).into());
+        if self.is_flooded(lease) {
+            return Poll::Ready(flooded().into());
         }
         let body_timeout = self.caller.limits().body_timeout;
         let blocked_since = match lease {
@@ -233,6 +235,12 @@ impl<'c> Wait<'c> {
         self.caller
             .poll_deadline(context, at)
             .map(|Elapsed| failure())
+    }
+
+    fn is_flooded(&self, lease: &Lease) -> bool {
+        // What arrives over HTTP/2 is that of all streams.
+        matches!(lease, Lease::Http1(_))
+            && arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
     }
 
     /// Whose doing it is that there is no response.

@@ -340,6 +340,7 @@ impl Pool {
             .preserve_header_case(true)
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
+            .max_header_size(HEAD_BYTES)
             .writev(false)
             .handshake(TokioIo::new(wire))
             .await?;

@@ -38,6 +38,10 @@ pub struct Outline<'r> {
 /// # Errors
 /// [`Fault::BrokenAnswer`]
 pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        // Whatever its fields say, it ends with its head.
+        return Ok(());
+    }
     let broken = |reason: &'static str| Err(Fault::BrokenAnswer(reason.into()));
     let mut lengths = parts.headers.get_all(header::CONTENT_LENGTH).iter();
     let mut encodings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();

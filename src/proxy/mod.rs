@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::{
     endpoints::Call,
-    fields::{all, named_by_connection},
+    fields::{Repeated, all, named_by_connection, single},
     forward::{pool::Pool, request},
     parse::{
         signed::{Collected, is_form},
@@ -138,7 +138,7 @@ impl Worker {
         if request::is_back(&parts.headers, &live.forward) {
             return Err(Refusal::LoopDetected.into());
         }
-        let named = check_shape(&parts, &limits)?;
+        let named = check_shape(&parts, &body, &limits)?;
         let target = Target::of(&parts.uri).map_err(malformed)?;
         let received = live
             .origins
@@ -200,7 +200,11 @@ impl Worker {
 }
 
 /// Checks what HTTP has to say of any request; the fields that `Connection` names.
-fn check_shape(parts: &Parts, limits: &Limits) -> Result<Vec<http::HeaderName>, Refusal> {
+fn check_shape(
+    parts: &Parts,
+    body: &RequestBody,
+    limits: &Limits,
+) -> Result<Vec<http::HeaderName>, Refusal> {
     // hyper bounds the bytes of a head over HTTP/2, but not its fields.
     if parts.headers.len() > limits.head_fields {
         return Err(Refusal::HeadTooLarge);
@@ -221,8 +225,24 @@ fn check_shape(parts: &Parts, limits: &Limits) -> Result<Vec<http::HeaderName>, 
             "an expectation other than 100-continue".into(),
         ));
     }
+    // hyper sees to it that chunked is the last coding. Of others the API would not know, since the body is framed anew
+    // (RFC 9112 §6.1).
+    match single(&parts.headers, &header::TRANSFER_ENCODING) {
+        Ok(None) => {}
+        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {}
+        Ok(Some(_)) | Err(Repeated) => {
+            let reason = "Transfer-Encoding is not a single chunked";
+            return Err(Refusal::Malformed(reason.into()));
+        }
+    }
+    if body.size_hint().lower() > MAX_LENGTH {
+        return Err(Refusal::Malformed("Content-Length is too large".into()));
+    }
     named_by_connection(&parts.headers).map_err(malformed)
 }
+
+/// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
+const MAX_LENGTH: u64 = 999_999_999_999_999_999;
 
 fn malformed(error: impl std::error::Error) -> Refusal {
     Refusal::Malformed(error.to_string().into())
@@ -299,7 +319,11 @@ impl Handler for Worker {
                 (record.verdict, record.status) = (answer.verdict, answer.status);
                 let mut response = answer.into_response(&method);
                 // Whoever sends what two recipients could read differently may have sent more of it.
-                if matches!(failure, Failure::Refusal(Refusal::Malformed(_))) {
+                let closes = matches!(
+                    failure,
+                    Failure::Refusal(Refusal::Malformed(_) | Refusal::TargetTooLong)
+                );
+                if closes {
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
                 response

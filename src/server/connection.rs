@@ -18,11 +18,11 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _},
-    time::{Instant, sleep_until, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{
-    caller::{Caller, Limits},
+    caller::{Caller, Limits, Upload},
     deadline::Elapsed,
     guard::PREFACE,
     http2,
@@ -57,8 +57,8 @@ pub trait Handler: 'static {
     fn rejected(&self, peer: Peer, status: u16, reason: &str);
 }
 
-/// What a caller still sends behind the last response is read on until it pauses for so long, and for `body_timeout` in
-/// all: closed at once, the connection would be reset, and the response with it (RFC 9112 §9.6).
+/// What a caller still sends behind the last response is read on for so long, however much it is: closed at once, the
+/// connection would be reset, and the response with it (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(5);
 
 /// While draining, a connection without a request is kept so much longer. Its caller may have sent the next one before it
@@ -209,12 +209,13 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         let under_way = UnderWay::begin(&requests);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
-        let request = request.map(|incoming| RequestBody::new(incoming, caller));
+        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let handler = Rc::clone(&handler);
         // Boxed, so that a connection between two requests holds only what it needs to wait.
         Box::pin(async move {
             let mut response = Rc::clone(&handler).answer(request).await?;
-            if handler.is_draining() {
+            // Nothing in a body that was not read is to be taken for a request.
+            if handler.is_draining() || caller.upload() != Upload::Done {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -281,14 +282,14 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
             }
             None => {
                 drop(read_ahead);
-                Box::pin(linger(wire, &*handler)).await;
+                Box::pin(linger(wire)).await;
             }
         },
         Ended::Hyper(Err(error)) => {
             if error.is_parse() || error.is_parse_too_large() {
                 let status = if error.is_parse_too_large() { 431 } else { 400 };
                 handler.rejected(peer, status, &error.to_string());
-                Box::pin(end(wire, &*handler)).await;
+                Box::pin(linger(wire)).await;
             } else if error.is_user() || error.is_body_write_aborted() {
                 wire.reset();
             }
@@ -296,7 +297,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         Ended::HeadTooSlow => {
             handler.rejected(peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
-                Box::pin(end(wire, &*handler)).await;
+                Box::pin(linger(wire)).await;
             }
         }
         Ended::Idle => {
@@ -310,27 +311,13 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
 /// hyper takes so many fields without looking for memory.
 const USUAL_FIELDS: usize = 100;
 
-/// Ends the writing side, and lingers.
-async fn end<H: Handler>(mut wire: Wire, handler: &H) {
-    if let Ok(Ok(())) = timeout(LINGER, wire.shutdown()).await {
-        linger(wire, handler).await;
-    }
-}
-
-/// Reads on after the end of the writing side, without looking at what comes, until the caller has ended as well.
-async fn linger<H: Handler>(mut wire: Wire, handler: &H) {
-    let begun = Instant::now();
+/// Ends the writing side and reads on, without looking at what comes, until the caller has ended as well.
+async fn linger(mut wire: Wire) {
     let mut buffer = vec![0; 16 * 1024];
-    loop {
-        let longest = if handler.is_draining() {
-            LINGER
-        } else {
-            handler.limits().body_timeout
-        };
-        let until = (Instant::now() + LINGER).min(begun + longest);
-        match timeout_at(until, wire.read(&mut buffer)).await {
-            Ok(Ok(1..)) => {}
-            _ => return,
-        }
-    }
+    let _ = timeout(LINGER, async {
+        // hyper leaves this to others where a request had `Upgrade` or CONNECT in it. That it is done twice does no harm.
+        let _ = wire.shutdown().await;
+        while wire.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    })
+    .await;
 }

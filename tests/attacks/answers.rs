@@ -97,8 +97,9 @@ fn an_answer_that_two_could_split_differently_is_a_bad_one() {
 fn a_head_that_is_none_is_a_bad_answer() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
-        told("lines that end with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\nContent-Length: 3\n\nabc", BadGateway),
-        told("one line that ends with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator"; the caller gets CRLF.
+        told("lines that end with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\nContent-Length: 3\n\nabc", Whole(200, "abc")),
+        told("one line that ends with LF", "RFC 9112 §2.2", "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
         told("a CR alone", "RFC 9112 §2.2", "HTTP/1.1 200 OK\r\nX-A: b\rX-B: c\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("a field over two lines", "RFC 9112 §5.2", "HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("a space before the colon", "RFC 9112 §5.1", "HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc", BadGateway),
@@ -114,7 +115,8 @@ fn a_head_that_is_none_is_a_bad_answer() {
         told("no status", "RFC 9112 §4", "HTTP/1.1 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("two spaces", "RFC 9112 §4", "HTTP/1.1  200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("small letters", "RFC 9112 §2.3", "http/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
-        told("an empty line first", "RFC 9112 §2.2", "\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        // Ignored as one in front of a request is; on a connection that nobody uses it would end that.
+        told("an empty line first", "RFC 9112 §2.2", "\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
         Told { method: "POST", ..told("nothing", "RFC 9110 §15.6.3", "", BadGateway) },
         told("a head without its empty line", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", BadGateway),
         told("a head that is too large", "RFC 6585 §5", "HTTP/1.1 200 OK\r\nX-A: $R[70000:a]\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
@@ -181,7 +183,8 @@ fn an_answer_with_its_oddities_is_passed_on() {
         told("an extension", "RFC 9112 §7.1.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n", Whole(200, "abc")),
         told("white space around a value", "RFC 9110 §5.5", "HTTP/1.1 200 OK\r\nContent-Length: \t 3 \t\r\n\r\nabc", Whole(200, "abc")),
         told("fifteen interim answers", "RFC 9110 §15.2", "$R[15:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
-        told("interim answers without end", "RFC 9110 §15.2", "$R[16:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
+        // Bounded by their bytes, not by their number.
+        told("interim answers without end", "RFC 9110 §15.2", "$R[20000:HTTP/1.1 102 Processing\r\n\r\n]HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
     ];
     play(10, TABLE, After::Close);
 }

@@ -30,6 +30,8 @@ pub struct Case {
     answers: Vec<u16>,
     end: End,
     seen: Vec<String>,
+    /// The method and target of a request that is cut off, and the most of its body.
+    cut: Option<(String, String)>,
     told: Vec<&'static str>,
     kind: Kind,
 }
@@ -50,6 +52,7 @@ impl Case {
             answers: Vec::new(),
             end: End::Kept,
             seen: Vec::new(),
+            cut: None,
             told: Vec::new(),
             kind: Kind::Consumer,
         }
@@ -71,6 +74,18 @@ impl Case {
     /// The API saw just these: `METHOD target`, with ` | body` if there is a body.
     pub fn seen(mut self, seen: &[&str]) -> Self {
         self.seen = seen.iter().map(|&one| one.to_owned()).collect();
+        self
+    }
+
+    /// A signed `POST /x` (see [`crate::script::post`]) of which the API saw nothing, or what had arrived before the fault,
+    /// `body` at most and cut off where it can see it. It gets a target of its own, since it may arrive late.
+    pub fn cut(mut self, body: &str) -> Self {
+        static CUT: AtomicUsize = AtomicUsize::new(0);
+        let target = format!("/cut/{}", CUT.fetch_add(1, Ordering::Relaxed));
+        self.script = self
+            .script
+            .replacen("POST /x", &format!("POST {target}"), 2);
+        self.cut = Some((format!("POST {target}"), body.to_owned()));
         self
     }
 
@@ -178,6 +193,10 @@ impl Stage {
                 let _ = writeln!(failures, "\n* {} [{}]\n  {why}", case.name, case.source);
             }
         }
+        if let Err(why) = self.check_cut(cases) {
+            failed += 1;
+            let _ = writeln!(failures, "\n* {why}");
+        }
         assert!(
             failed == 0,
             "{failed} of {} cases fail:\n{failures}",
@@ -249,7 +268,9 @@ impl Stage {
                     let rest = crate::support::http::latin1(&rest);
                     return Err(format!("more on the connection: {rest:?}"));
                 }
-                if !says_close && !answers.is_empty() {
+                // HTTP/1.0 ends without a word (RFC 9112 §9.3).
+                let line = case.script.lines().next().unwrap_or_default();
+                if !says_close && !line.ends_with(" HTTP/1.0") && !answers.is_empty() {
                     return Err(format!("closed without saying so: {answers:?}"));
                 }
                 Ok(())
@@ -271,7 +292,7 @@ impl Stage {
     fn check_seen(&self, case: &Case, seen: &[Seen], answers: &[Answer]) -> Result<(), String> {
         let seen: Vec<&Seen> = seen
             .iter()
-            .filter(|seen| !seen.target.starts_with("/probe/"))
+            .filter(|seen| !seen.target.starts_with("/probe/") && !is_cut(seen))
             .collect();
         let found: Vec<String> = seen
             .iter()
@@ -285,7 +306,7 @@ impl Stage {
                 }
             })
             .collect();
-        if found != case.seen {
+        if found != case.seen || !seen.iter().all(|seen| seen.whole) {
             return Err(format!(
                 "the API was to see {:?} and saw {found:?}; answers: {answers:?}",
                 case.seen
@@ -293,6 +314,24 @@ impl Stage {
         }
         for seen in seen {
             self.check_identity(case.kind, seen)?;
+        }
+        Ok(())
+    }
+
+    /// Checks whatever has arrived of the requests that are cut off: each once at most, and none whole.
+    fn check_cut(&self, cases: &[Case]) -> Result<(), String> {
+        let mut cut: Vec<&(String, String)> =
+            cases.iter().filter_map(|case| case.cut.as_ref()).collect();
+        for seen in self.api.requests().iter().filter(|seen| is_cut(seen)) {
+            let line = format!("{} {}", seen.method, seen.target);
+            let Some(at) = cut.iter().position(|(request, _)| *request == line) else {
+                return Err(format!("nobody sent this, or it came twice: {seen:?}"));
+            };
+            let (_, body) = cut.swap_remove(at);
+            if seen.whole || !body.as_bytes().starts_with(&seen.body) {
+                return Err(format!("not cut off: {seen:?}"));
+            }
+            self.check_identity(Kind::Consumer, seen)?;
         }
         Ok(())
     }
@@ -340,7 +379,7 @@ impl Stage {
             }
         }
         let framing = all("content-length").len() + all("transfer-encoding").len();
-        if framing > 1 || !seen.whole {
+        if framing > 1 {
             return Err(format!("framing that two could read differently: {seen:?}"));
         }
         for never in [
@@ -359,4 +398,9 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Whether a request is one of [`Case::cut`].
+fn is_cut(seen: &Seen) -> bool {
+    seen.target.starts_with("/cut/")
 }

@@ -38,7 +38,7 @@ fn targets_arrive_as_they_were_signed() {
         ("/x?a[=1&[=2", "RFC 3986 §3.4: a bracket, as PHP has it"),
         ("/x?a=/../y", "dots in a query"),
         ("/x?a=http://evil.test/?b=c", "an address in a query"),
-        ("/x?a='\"<>`{}|^", "RFC 3986 §2: what should be escaped"),
+        ("/x?a='`{}|^", "RFC 3986 §2: what should be escaped"),
         ("/x?a=\\", "a backslash in a query"),
         ("/x?OAUTH_token=x", "RFC 5849 §3.1: names have a case"),
         ("/x?oauth=1&xoauth_token=2", "RFC 5849 §3.1: nearly oauth_"),

@@ -66,13 +66,15 @@ fn a_head_is_bounded_to_the_byte() {
                 414,
                 target(1025),
             ),
+            // The request behind it becomes its end, with a version that is none.
             refused(
                 "a target without end",
                 "RFC 9110 §15.5.15",
-                414,
+                400,
                 "GET /$R[8000:a]",
             ),
-            refused("a method without end", "RFC 9112 §3", 414, "$R[8000:A]"),
+            // A head is read whole before its parts are looked at: what is too long is the head.
+            refused("a method without end", "RFC 9112 §3", 431, "$R[8000:A]"),
             refused(
                 "a long absolute target",
                 "RFC 9110 §15.5.15",

@@ -99,6 +99,8 @@ fn a_request_line_that_is_not_three_words_is_refused() {
     ] {
         cases.push(refused(name, source, 400, format!("{line}\r\n{FIELDS}")));
     }
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least one
+    // empty line (CRLF) received prior to the request-line". What goes on to the API has CRLF and no empty line in front.
     for (name, lines) in [
         (
             "LF alone behind the request line",
@@ -113,6 +115,10 @@ fn a_request_line_that_is_not_three_words_is_refused() {
             format!("\r\n\r\nGET /x HTTP/1.1\r\n{FIELDS}"),
         ),
         ("LF in front", format!("\nGET /x HTTP/1.1\r\n{FIELDS}")),
+    ] {
+        cases.push(passes(name, "RFC 9112 §2.2", "GET /x", lines));
+    }
+    for (name, lines) in [
         ("a NUL in front", format!("\0GET /x HTTP/1.1\r\n{FIELDS}")),
         (
             "a byte order mark in front",
@@ -265,12 +271,10 @@ fn one_empty_line_in_front_is_ignored() {
 }
 
 #[test]
-fn a_target_is_visible_ascii_without_a_fragment() {
+fn a_target_is_visible_ascii_and_its_fragment_is_dropped() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for (name, target) in [
-        ("a fragment", "/x#y"),
-        ("a fragment in the query", "/x?a=b#c"),
         ("a NUL", "/x\0y"),
         ("a bell", "/x\u{7}y"),
         ("an escape", "/x\u{1b}[2J"),
@@ -282,6 +286,9 @@ fn a_target_is_visible_ascii_without_a_fragment() {
         ("a question mark", "?a=b"),
         ("a backslash", "\\x"),
         ("a colon and slashes", "://x"),
+        ("quotes in the query", "/x?a=\""),
+        ("a less-than sign in the query", "/x?a=<"),
+        ("a greater-than sign in the query", "/x?a=>"),
     ] {
         let signed = "/x";
         cases.push(refused(
@@ -291,5 +298,18 @@ fn a_target_is_visible_ascii_without_a_fragment() {
             format!("GET {target} HTTP/1.1\r\nHost: $H\r\n$A[GET {signed}]\r\n\r\n"),
         ));
     }
-    stage.play(13, &cases);
+    // A fragment is for the caller alone (RFC 3986 §3.5: it is not sent to find the resource): it is dropped before anything
+    // is verified, and the API never sees it.
+    for (name, target, signed) in [
+        ("a fragment", "/x#y", "/x"),
+        ("a fragment in the query", "/x?a=b#c", "/x?a=b"),
+    ] {
+        cases.push(passes(
+            name,
+            "RFC 9112 §3.2; RFC 3986 §3.5",
+            &format!("GET {signed}"),
+            format!("GET {target} HTTP/1.1\r\nHost: $H\r\n$A[GET {signed}]\r\n\r\n"),
+        ));
+    }
+    stage.play(16, &cases);
 }

@@ -1,5 +1,7 @@
 //! Upgrades that nobody granted (RFC 9110 §7.8): dropped, and nothing is piped.
 
+use std::time::{Duration, Instant};
+
 use crate::{
     case::{Case, Stage, answered, passes},
     script::{SMUGGLED, get},
@@ -126,4 +128,22 @@ fn a_101_that_nobody_asked_for_is_a_broken_answer() {
             .seen(&seen),
         ],
     );
+}
+
+/// An offer that is passed over is no reason to keep the caller waiting for the end of its connection.
+#[test]
+fn a_connection_that_ends_behind_an_offer_ends_at_once() {
+    let stage = Stage::new("");
+    for request in [
+        get("Connection: Upgrade, close\r\nUpgrade: h2c"),
+        "CONNECT $H HTTP/1.1\r\nHost: $H\r\nConnection: close\r\n\r\n".to_owned(),
+    ] {
+        let mut connection = stage.proxy.connect();
+        connection.send(&stage.bytes(&request));
+        connection.answer("GET");
+        let answered = Instant::now();
+        assert!(connection.is_closed(), "{request}");
+        // Far less than the proxy waits for the caller's own end.
+        assert!(answered.elapsed() < Duration::from_secs(4), "{request}");
+    }
 }

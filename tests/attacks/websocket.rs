@@ -112,7 +112,6 @@ fn only_the_right_101_opens_a_tunnel() {
             SWITCHING.replace("Connection: Upgrade", "Connection: close"),
         ),
         ("HTTP/1.0", SWITCHING.replace("HTTP/1.1", "HTTP/1.0")),
-        ("lines that end with LF", SWITCHING.replace("\r\n", "\n")),
         (
             "a space before the colon",
             SWITCHING.replace("Upgrade: ", "Upgrade : "),
@@ -132,6 +131,16 @@ fn only_the_right_101_opens_a_tunnel() {
         assert!(!rest.contains("poison"), "{name}: {rest}");
         assert_eq!(stage.api.count(), 1, "{name}");
     }
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". The right 101 it is, and what follows on
+    // either side is the tunnel's.
+    let answer = format!("{}\npoison", SWITCHING.replace("\r\n", "\n"));
+    let api = Upstream::replying(move |_| Reply::raw(&answer));
+    let stage = Stage::before(api, OPERATIONS);
+    let mut connection = stage.proxy.connect();
+    connection.send(&stage.bytes(&good()));
+    assert_eq!(connection.answer("GET").status, 101);
+    assert_eq!(connection.wire().exactly(6).unwrap(), b"poison");
+    assert_eq!(stage.api.count(), 1);
 }
 
 /// What is no handshake, or one that nobody may make, is no reason to pipe either.
