@@ -1,5 +1,7 @@
 //! A store in memory for the tests of logins and pages and for the fuzz targets: what they use, as the port describes it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{

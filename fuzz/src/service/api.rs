@@ -66,9 +66,11 @@ impl Request {
         values.first().copied()
     }
 
+    /// As the most lenient framework might see it.
     fn is_form(&self) -> bool {
-        let types = self.all("content-type").concat().to_ascii_lowercase();
-        types.windows(21).any(|part| part == b"x-www-form-urlencoded")
+        let mut letters = self.all("content-type").concat().to_ascii_lowercase();
+        letters.retain(u8::is_ascii_alphabetic);
+        letters.windows(10).any(|part| part == b"urlencoded")
     }
 
     fn length(&self) -> Length {
