@@ -31,6 +31,9 @@ pub enum UpstreamBody {
     Streamed(RequestBody),
 }
 
+/// A held body goes on in pieces of so many bytes: hyper copies what it is given, and the whole would be there twice.
+const PIECE_BYTES: usize = 16 * 1024;
+
 impl Body for UpstreamBody {
     type Data = Bytes;
     type Error = UploadError;
@@ -43,9 +46,11 @@ impl Body for UpstreamBody {
         match this {
             Self::Empty => Poll::Ready(None),
             Self::Held(bytes) => {
-                let bytes = std::mem::take(bytes);
-                *this = Self::Empty;
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+                if bytes.is_empty() {
+                    *this = Self::Empty;
+                }
+                Poll::Ready(Some(Ok(Frame::data(piece))))
             }
             Self::Streamed(body) => Pin::new(body).poll_frame(context),
         }

@@ -70,6 +70,8 @@ pub struct Params {
 
 /// The head of a response may have so many bytes.
 const HEAD_BYTES: usize = 64 * 1024;
+/// The same, as HTTP/2 counts it.
+const HEAD_LIST_BYTES: u32 = 64 * 1024;
 /// Of one response over HTTP/2 so much may be on its way to us and not yet passed on, in bytes.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Of all of a connection together.
@@ -316,7 +318,7 @@ impl Pool {
             let (sender, connection) = http2::Builder::new(OnWorker)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
-                .max_header_list_size(HEAD_BYTES as u32)
+                .max_header_list_size(HEAD_LIST_BYTES)
                 // Until the API's SETTINGS tell how many streams it takes: it would refuse the others.
                 .initial_max_send_streams(1)
                 .handshake(TokioIo::new(wire))
