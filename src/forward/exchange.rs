@@ -34,7 +34,7 @@ const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 /// How an exchange failed.
 enum NoResponse {
     /// The API cannot have seen the request, which is given back if it has not been used up.
-    Unseen(Option<Request<UpstreamBody>>),
+    Unseen(Option<Box<Request<UpstreamBody>>>),
     Failed(Failure),
 }
 
@@ -56,10 +56,12 @@ pub async fn send(
         match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unseen(given_back)) => match given_back.or(spare) {
-                Some(again) => request = again,
-                None => return Err(unanswered().into()),
-            },
+            Err(NoResponse::Unseen(given_back)) => {
+                match given_back.map(|given_back| *given_back).or(spare) {
+                    Some(again) => request = again,
+                    None => return Err(unanswered().into()),
+                }
+            }
         }
     }
     let lease = Box::pin(pool.connect()).await?;
@@ -188,7 +190,7 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(error.into());
         }
         if let Some(request) = error.take_message() {
-            return NoResponse::Unseen(Some(request));
+            return NoResponse::Unseen(Some(Box::new(request)));
         }
         let error = error.into_error();
         // In TLS 1.3 an API rejects our certificate only after the handshake has ended for us.

@@ -326,7 +326,11 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         }
         Ended::Idle => {
             // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1); nobody waits until it is taken.
-            poll_fn(|context| Poll::Ready(drop(Pin::new(&mut wire).poll_shutdown(context)))).await;
+            poll_fn(|context| {
+                let _ = Pin::new(&mut wire).poll_shutdown(context);
+                Poll::Ready(())
+            })
+            .await;
         }
         Ended::Stalled => wire.reset(),
     }
