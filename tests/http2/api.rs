@@ -132,6 +132,8 @@ impl Api {
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, record: Arc<Record>) {
     record.connections.fetch_add(1, Ordering::SeqCst);
     record.open.fetch_add(1, Ordering::SeqCst);
+    // Requests may come before the SETTINGS that say how many are taken.
+    tokio::time::sleep(Duration::from_millis(100)).await;
     let mut builder = h2::server::Builder::new();
     builder.max_concurrent_streams(STREAMS);
     if let Ok(mut connection) = builder.handshake(stream).await {
