@@ -40,9 +40,9 @@ section! {
         address: Vec<SocketAddr> = r#""127.0.0.1:8080""#, check filled_and_distinct;
         /// Worker threads, each with its own connections to the API.
         workers: Option<NonZeroU16> = absent "the number of cores", "4";
-        /// Networks whose forwarded fields are believed; nobody's by default, since callers can send them too.
+        /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
         trusted_proxies: Vec<IpNet> = "[]", check distinct;
-        /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The others are ignored and dropped, whoever sends them: a proxy passes on what it does not know.
+        /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The other family is ignored and dropped from every caller, because a proxy forwards the fields that it does not know.
         forwarded: ForwardedFamily = r#""x-forwarded""#;
         /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
         drain: Duration = r#""30s""#;
@@ -109,7 +109,7 @@ section! {
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
         forwarded: bool = "true";
         /// Headers of callers that are dropped, whoever sends them and in every spelling that an API may take for them: those by which it would undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
-        /// A list replaces this one; "default" in it stands for it. What a trusted proxy in front tells the API by one of these has to be left out of a list of your own.
+        /// A list replaces this one; "default" in it stands for it. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
         drop_headers: Vec<HeaderPattern> = r#"[
     "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
     "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
