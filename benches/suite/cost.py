@@ -12,7 +12,11 @@ def run(suite):
     count, requests = 2 * options.rounds, options.requests // 2
     with suite.started("cost") as started:
         api = started.add(peers.api(started.directory / "api", options.load_core))
-        rows = []
+        rows = on_a_socket(started, api, options, suite.binary)
+        if options.before:
+            rows.append((False, started.add(peers.Countersign(
+                started.directory / "before", options.proxy_core, options.before, api.port, name="countersign before",
+            ))))
         for logged in (False, True) if options.log else (False,):
             rows += [(logged, peer) for peer in start(suite, started, api, logged)]
         everyone = [peer for _, peer in rows]
@@ -25,7 +29,7 @@ def run(suite):
         )
     table = []
     for logged, peer in rows:
-        base = "nginx, access log" if logged else "nginx"
+        base = "nginx, access log" if logged else "nginx, Unix socket" if "socket" in peer.name else "nginx"
         low, high = rounds.spread(peer.name, base)
         table.append([
             peer.name, f"{rounds.median(peer.name, 'cpu_us'):.2f}", f"{rounds.ratio(peer.name, base):.2f}",
@@ -52,6 +56,20 @@ def run(suite):
         )
     report.numbers = {"rounds": rounds.rows}
     return report
+
+
+def on_a_socket(started, api, options, binary):
+    """nginx and countersign in front of the API's Unix socket."""
+    ours = started.add(peers.Countersign(
+        started.directory / "socket", options.proxy_core, binary, api.socket, name="countersign, Unix socket",
+    ))
+    nginx = started.add(peers.nginx(
+        started.directory / "nginx-socket", options.proxy_core, api.socket, name="nginx, Unix socket",
+    ))
+    nginx.credentials_file = ours.credentials_file
+    proof.forwards(nginx, ours)
+    proof.enforces(ours, ours)
+    return [(False, nginx), (False, ours)]
 
 
 def start(suite, started, api, logged):

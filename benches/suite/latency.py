@@ -14,6 +14,10 @@ def run(suite):
         nginx = started.add(peers.nginx(started.directory / "nginx", options.proxy_core, api.port))
         nginx.credentials_file = ours.credentials_file
         pair = [nginx, ours]
+        if options.before:
+            pair.append(started.add(peers.Countersign(
+                started.directory / "before", options.proxy_core, options.before, api.port, name="countersign before",
+            )))
         closed = interleave("saturation", pair, 3, lambda peer: suite.load.drive(peer, options.requests, connections=64))
         saturation = closed.median("nginx", "rate")
         rate = sustained(suite, nginx, saturation / 2)

@@ -69,8 +69,9 @@ def api(directory, core):
     directory.mkdir(parents=True)
     (directory / "big").write_bytes(b"x" * BIG)
     # `return` answers before the body is there; under /upload the API forwards to itself, and so reads it first.
+    socket = directory / "api.sock"
     server = (
-        f"server {{ listen 127.0.0.1:PORT; default_type text/plain; client_max_body_size 0;"
+        f"server {{ listen 127.0.0.1:PORT; listen unix:{socket}; default_type text/plain; client_max_body_size 0;"
         f" client_body_buffer_size 2m; location / {{ return 200 '{'x' * 1024}'; }}"
         f" location /big {{ root {directory}; }}"
         f" location = {WHO} {{ return 200 '$http_x_auth_user\\n$http_x_auth_consumer\\n$http_x_auth_permissions\\n$http_x_auth_kind"
@@ -78,7 +79,14 @@ def api(directory, core):
         f" location = /upload {{ proxy_pass http://127.0.0.1:PORT/uploaded; proxy_pass_request_body off;"
         f" proxy_set_header Content-Length ''; }} }}"
     )
-    return Nginx("api", directory / "nginx", core, server)
+    nginx = Nginx("api", directory / "nginx", core, server)
+    nginx.socket = socket
+    return nginx
+
+
+def address(upstream):
+    """Where the API is reached: a port of this machine or a Unix socket, as nginx writes it."""
+    return f"unix:{upstream}" if isinstance(upstream, Path) else f"127.0.0.1:{upstream}"
 
 
 def nginx_server(upstream, *, tls=None, listen="", location="", access=""):
@@ -90,7 +98,7 @@ def nginx_server(upstream, *, tls=None, listen="", location="", access=""):
             " ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256; ssl_session_tickets off; ssl_session_cache off;"
         )
     return (
-        f"upstream api {{ server 127.0.0.1:{upstream}; keepalive 128; keepalive_requests 1000000000; }}\n"
+        f"upstream api {{ server {address(upstream)}; keepalive 128; keepalive_requests 1000000000; }}\n"
         f"server {{ listen 127.0.0.1:PORT backlog=4096 {'ssl' if tls else ''} {listen}; {secured} client_max_body_size 0;"
         f" location / {{ {access} proxy_pass http://api; proxy_http_version 1.1;"
         f" proxy_set_header Connection ''; proxy_set_header Host $host; {location} }} }}\n"
@@ -179,7 +187,7 @@ class Countersign(Peer):
             base_url = "{scheme}://{HOST}"
             {"" if tls else "allow_http = true"}
             [upstream]
-            api_url = "http://127.0.0.1:{upstream}"
+            api_url = "{'' if isinstance(upstream, Path) else 'http://'}{address(upstream)}"
             [store]
             url = "{directory}/countersign.db"
             [cache]

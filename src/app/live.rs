@@ -261,7 +261,7 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         },
         forward_authorization: identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
-        hop: Arc::clone(&services.hop),
+        hop: field_value(&services.hop),
         response_timeout: upstream.response_timeout,
         tunnel_timeout: config.limits.tunnel_timeout,
     }

@@ -7,7 +7,7 @@
 pub struct FoldedNames {
     names: Vec<Folded>,
     /// For each name the bit of its beginning, so that most others are told apart by it alone.
-    beginnings: u64,
+    beginnings: [u64; BEGINNINGS / 64],
 }
 
 #[derive(Debug, Clone)]
@@ -27,11 +27,12 @@ impl FoldedNames {
             let text: Box<[u8]> = begin.unwrap_or(name).iter().copied().map(fold).collect();
             let open = begin.is_some();
             // What is shorter than a beginning and open begins in many ways.
-            set.beginnings |= if open && text.len() < BEGINNING {
-                u64::MAX
+            if open && text.len() < BEGINNING {
+                set.beginnings = [u64::MAX; BEGINNINGS / 64];
             } else {
-                beginning(&text)
-            };
+                let at = beginning(&text);
+                set.beginnings[at / 64] |= 1 << (at % 64);
+            }
             set.names.push(Folded { text, open });
         }
         set
@@ -56,7 +57,8 @@ impl FoldedNames {
             let mut bytes = known.text.iter().zip(name);
             bytes.all(|(&known, &byte)| known == fold(byte))
         };
-        self.beginnings & beginning(name) != 0
+        let at = beginning(name);
+        self.beginnings[at / 64] >> (at % 64) & 1 == 1
             && self
                 .names
                 .iter()
@@ -67,10 +69,13 @@ impl FoldedNames {
 /// So many bytes of a name choose its bit.
 const BEGINNING: usize = 3;
 
-/// One of 64 bits for the first bytes of a name.
-fn beginning(name: &[u8]) -> u64 {
+/// So many bits stand for all beginnings.
+const BEGINNINGS: usize = 512;
+
+/// The bit of a name's first bytes.
+fn beginning(name: &[u8]) -> usize {
     let bytes = name.iter().take(BEGINNING);
-    1 << (bytes.fold(0u32, |sum, &byte| sum * 31 + u32::from(fold(byte))) % 64)
+    bytes.fold(0usize, |sum, &byte| sum * 37 + usize::from(fold(byte))) % BEGINNINGS
 }
 
 const fn fold(byte: u8) -> u8 {

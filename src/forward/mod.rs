@@ -12,7 +12,7 @@ pub mod tls;
 pub mod tunnel;
 pub mod websocket;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
@@ -42,7 +42,7 @@ pub struct Params {
     /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
     pub cookies: [&'static str; 2],
     /// What this process calls itself in `Countersign-Hop`, by which it recognises a request that comes back.
-    pub hop: Arc<str>,
+    pub hop: HeaderValue,
     /// How long the API may take for its answer's head.
     pub response_timeout: Duration,
     /// How long both sides of an upgraded connection may be silent.

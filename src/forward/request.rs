@@ -118,7 +118,7 @@ pub fn rewrite(
         headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
         headers.insert(&X_FORWARDED_HOST, origin.authority.clone());
     }
-    headers.append(&COUNTERSIGN_HOP, value(&*params.hop)?);
+    headers.append(&COUNTERSIGN_HOP, params.hop.clone());
     identity(headers, params, permit)
 }
 
@@ -128,7 +128,7 @@ pub fn rewrite(
 pub fn is_back(headers: &HeaderMap, params: &Params) -> bool {
     all(headers, &COUNTERSIGN_HOP)
         .flat_map(list)
-        .any(|hop| hop == params.hop.as_bytes())
+        .any(|hop| params.hop == hop)
 }
 
 /// Puts a path and a query together.
@@ -263,7 +263,7 @@ fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) 
         return false;
     }
     match *name {
-        header::HOST | header::CONTENT_LENGTH | header::EXPECT => false,
+        header::CONTENT_LENGTH | header::EXPECT => false,
         header::AUTHORIZATION => match permit.kind() {
             // Observed: as if this program were not there.
             None => true,
@@ -273,7 +273,7 @@ fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) 
             Some(Kind::User) => false,
         },
         header::FORWARDED => origin.believes(ForwardedFamily::Forwarded),
-        header::CONTENT_TYPE | header::CONTENT_ENCODING | header::COOKIE => true,
+        header::CONTENT_TYPE | header::CONTENT_ENCODING | header::COOKIE | header::HOST => true,
         _ => match name.as_str() {
             "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto" => {
                 origin.believes(ForwardedFamily::XForwarded) && !params.forwarded

@@ -20,7 +20,7 @@ pub(super) fn params() -> Params {
         },
         forward_authorization: false,
         cookies: ["__Host-countersign", "__Host-countersign-login"],
-        hop: "this".into(),
+        hop: HeaderValue::from_static("this"),
         response_timeout: Duration::from_secs(1),
         tunnel_timeout: Duration::from_secs(1),
     }

@@ -33,7 +33,7 @@ pub(super) struct Record {
     worker: Rc<Worker>,
     current: Rc<Current>,
     method: Method,
-    target: Uri,
+    target: Option<Uri>,
     peer: Option<IpAddr>,
     /// How long its parts took.
     pub(super) laps: Laps,
@@ -61,7 +61,7 @@ impl Record {
             worker: Rc::clone(worker),
             current: Rc::clone(current),
             method: parts.method.clone(),
-            target: parts.uri.clone(),
+            target: current.live.access_log.then(|| parts.uri.clone()),
             peer,
             laps: Laps::begin(),
             verdict: Verdict::Aborted,
@@ -98,7 +98,7 @@ impl Drop for Record {
             target: ACCESS,
             method = self.method.as_str(),
             // The path alone: an absolute target may have a name and a password in it.
-            path = self.target.path(),
+            path = self.target.as_ref().map(Uri::path),
             status = self.status,
             verdict = self.verdict.as_str(),
             consumer = permit.and_then(Permit::consumer).map(tracing::field::display),
