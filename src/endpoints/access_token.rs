@@ -13,6 +13,7 @@ use crate::{
         record::Callback,
     },
     telemetry::{metrics::Verdict, redact::RedactedToken},
+    verify::{Credential, Purpose},
 };
 
 /// Answers the access token call.
@@ -26,15 +27,14 @@ pub(super) async fn answer(
 ) -> Result<Answer, Failure> {
     let collected = endpoints.collect(call, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
-    let credentials = endpoints.demand(&collected, &needed)?;
-    let request = endpoints.signed(call, &collected, credentials);
-    let verified = endpoints
-        .verifier
-        .access_token_call(&endpoints.verify, &request)
-        .await?;
+    let request = endpoints.signed(call, &collected, &needed)?;
+    let verified = endpoints.verify(Purpose::AccessToken, &request).await?;
+    let Credential::RequestToken(signer) = verified.credential() else {
+        return Err(Refusal::TokenUnknown.into());
+    };
 
     let verifier = request.credentials.verifier.unwrap_or_default();
-    let verifier = match verified.token.callback {
+    let verifier = match signer.token.callback {
         // Typed by a person, who may have kept the space it was shown with.
         Callback::Oob => random::typed(verifier),
         Callback::Uri(_) => Secret::from(verifier.to_vec()),
@@ -42,7 +42,7 @@ pub(super) async fn answer(
     let now = endpoints.clock.now();
     let exchange = Exchange {
         token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
-        consumer: verified.consumer.consumer.key.clone(),
+        consumer: signer.consumer.consumer.key.clone(),
         verifier,
         now,
         access_token: random::token()?,

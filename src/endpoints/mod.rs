@@ -12,7 +12,7 @@ use http_body::Body as _;
 
 use crate::{
     clock::Clock,
-    oauth::{Credentials, ProtocolParameter},
+    oauth::ProtocolParameter,
     pages::Pages,
     parse::{
         origin::{PublicUrl, Received},
@@ -23,7 +23,7 @@ use crate::{
     respond::Answer,
     route::Endpoint,
     server::{held::API_FORMS, request::RequestBody},
-    verify::{self, Verifier},
+    verify::{self, Purpose, Verified, Verifier},
 };
 
 /// Lifetimes of what is given out.
@@ -115,14 +115,15 @@ impl Endpoints {
         Ok(collected)
     }
 
-    /// The token call as something to verify.
+    /// The token call as a request to verify, with the protocol parameters that it needs besides the usual ones.
     fn signed<'r>(
         &'r self,
         call: &Call<'r>,
         collected: &'r Collected,
-        credentials: Credentials<'r>,
-    ) -> SignedRequest<'r> {
-        SignedRequest {
+        needed: &[ProtocolParameter],
+    ) -> Result<SignedRequest<'r>, Failure> {
+        let credentials = collected.protocol(self.verify.methods)?.demand(needed)?;
+        Ok(SignedRequest {
             method: call.parts.method.as_str().as_bytes(),
             url: &self.base,
             path: call.target.path,
@@ -131,15 +132,14 @@ impl Endpoints {
             credentials,
             body: collected.held.as_deref(),
             secure: call.received.secure,
-        }
+        })
     }
 
-    /// The protocol parameters with those that the call needs beside the usual ones.
-    fn demand<'r>(
+    async fn verify(
         &self,
-        collected: &'r Collected,
-        also: &[ProtocolParameter],
-    ) -> Result<Credentials<'r>, Failure> {
-        Ok(collected.protocol(self.verify.methods)?.demand(also)?)
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+    ) -> Result<Verified, Failure> {
+        self.verifier.verify(&self.verify, purpose, request).await
     }
 }

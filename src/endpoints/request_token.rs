@@ -3,12 +3,13 @@
 use super::{Call, Endpoints};
 use crate::{
     issue::{callback, permissions, random},
-    oauth::{Place, ProtocolParameter, Selection},
+    oauth::ProtocolParameter,
     refusal::{Failure, Refusal},
     respond::Answer,
     server::request::RequestBody,
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
+    verify::Purpose,
 };
 
 /// Answers the request token call.
@@ -21,13 +22,9 @@ pub(super) async fn answer(
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
     let collected = endpoints.collect(call, body).await?;
-    let credentials = endpoints.demand(&collected, &[ProtocolParameter::Callback])?;
-    let request = endpoints.signed(call, &collected, credentials);
-    let verified = endpoints
-        .verifier
-        .request_token_call(&endpoints.verify, &request)
-        .await?;
-    let consumer = &verified.consumer.consumer;
+    let request = endpoints.signed(call, &collected, &[ProtocolParameter::Callback])?;
+    let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
+    let consumer = &verified.credential().consumer().consumer;
 
     let requested = request.credentials.callback.unwrap_or_default();
     let callback = callback::accept(&consumer.callbacks, requested).map_err(|_| {
@@ -36,15 +33,10 @@ pub(super) async fn answer(
             "oauth_callback is not one that is registered for this consumer",
         )
     })?;
-    // What the signature does not cover is anybody's word.
-    let covered = |place| match verified.selection {
-        Selection::Rfc5849 => true,
-        Selection::Description => place == Place::Body,
-    };
     let mut scopes = request
         .parameters
         .find("scope")
-        .filter(|parameter| covered(parameter.place));
+        .filter(|parameter| verified.covers(parameter.place));
     let (scope, again) = (scopes.next(), scopes.next());
     let scope = scope.as_ref().map(|parameter| parameter.value.as_ref());
     let permissions = match (permissions::narrow(&consumer.permissions, scope), again) {

@@ -7,7 +7,7 @@ use crate::{
     respond::Answer,
     server::request::RequestBody,
     telemetry::{metrics::Verdict, redact::RedactedToken},
-    verify::Signer,
+    verify::{Credential, Purpose},
 };
 
 /// Revokes the access token that signed the call.
@@ -20,13 +20,9 @@ pub(super) async fn answer(
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
     let collected = endpoints.collect(call, body).await?;
-    let credentials = endpoints.demand(&collected, &[ProtocolParameter::Token])?;
-    let request = endpoints.signed(call, &collected, credentials);
-    let verified = endpoints
-        .verifier
-        .revocation(&endpoints.verify, &request)
-        .await?;
-    let Signer::Access(access) = verified.signer() else {
+    let request = endpoints.signed(call, &collected, &[ProtocolParameter::Token])?;
+    let verified = endpoints.verify(Purpose::Revocation, &request).await?;
+    let Credential::AccessToken(access) = verified.credential() else {
         return Err(Refusal::TokenUnknown.into());
     };
     let credentials = endpoints.verifier.credentials();

@@ -7,7 +7,7 @@ use crate::{
     names::{ConsumerKey, Permission, UserId},
     refusal::Refusal,
     store::cached::{AccessCredentials, ConsumerCredentials},
-    verify::{Signer, Verified},
+    verify::{Credential, Verified},
 };
 
 /// Lets one request pass. `forward` takes nothing else; only this file makes one.
@@ -34,9 +34,13 @@ impl Permit {
         operations: &Operations,
         found: &Found<'_>,
     ) -> Result<Self, Refusal> {
-        let bearer = match verified.into_signer() {
-            Signer::Access(access) => Bearer::Consumer(access),
-            Signer::Consumer(consumer) => Bearer::Application(consumer),
+        let bearer = match verified.into_credential() {
+            Credential::AccessToken(access) => Bearer::Consumer(access),
+            Credential::Application(consumer) => Bearer::Application(consumer),
+            // They sign token calls, which are not for the API.
+            Credential::Consumer(_) | Credential::RequestToken(_) => {
+                return Err(Refusal::TokenUnknown);
+            }
         };
         let kind = bearer.kind();
         if kind == Kind::Application && !found.access().admits(kind) {

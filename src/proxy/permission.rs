@@ -23,6 +23,7 @@ use crate::{
     respond::{self, Format},
     route::ApiCall,
     server::{caller::Caller, request::RequestBody},
+    verify::Purpose,
 };
 
 use super::{Live, Worker, laps::Laps, nanoseconds};
@@ -191,7 +192,8 @@ impl Worker {
                 // It was waited for.
                 way.laps.lap();
             }
-            let verified = self.shared.verifier.protected(params, &request).await;
+            let verifier = &self.shared.verifier;
+            let verified = verifier.verify(params, Purpose::Api, &request).await;
             self.metrics()
                 .verify_nanoseconds(nanoseconds(way.laps.lap()));
             let verified = verified?;
@@ -201,8 +203,11 @@ impl Worker {
             }
             // Also what is not permitted counts: it may be observed alone, and go on to the API.
             if let Some(rate) = &way.live.rate {
-                rate.count(verified.consumer(), self.shared.started.elapsed())
-                    .map_err(|retry_after| Refusal::TooManyRequests { retry_after })?;
+                rate.count(
+                    &verified.credential().consumer().consumer.key,
+                    self.shared.started.elapsed(),
+                )
+                .map_err(|retry_after| Refusal::TooManyRequests { retry_after })?;
             }
             return Ok(Permit::for_signed(verified, operations, &way.found)?);
         }

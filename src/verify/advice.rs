@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Params, base_string};
+use super::{Credential, Params, base_string};
 use crate::{
     clock::UnixTime,
     oauth::{
@@ -14,7 +14,6 @@ use crate::{
     },
     parse::signed::SignedRequest,
     secret::Secret,
-    store::cached::ConsumerCredentials,
 };
 
 /// What an answer to a wrong signature tells.
@@ -26,12 +25,6 @@ pub enum Advice {
     Hint,
     /// Also the base string as computed here.
     Full,
-}
-
-/// The credentials that the request names.
-pub(super) struct Known<'a> {
-    pub(super) consumer: &'a ConsumerCredentials,
-    pub(super) token_secret: Option<&'a Secret>,
 }
 
 /// So many requests are diagnosed in a second.
@@ -61,7 +54,7 @@ impl Adviser {
         &self,
         params: &Params,
         request: &SignedRequest<'_>,
-        known: Known<'_>,
+        credential: &Credential,
         now: UnixTime,
     ) -> Option<String> {
         if params.advice == Advice::Off {
@@ -69,7 +62,7 @@ impl Adviser {
         }
         let small = is_small(request);
         let mistake = if small && self.may_diagnose(now) {
-            diagnosed(request, &known)
+            diagnosed(request, credential)
         } else {
             None
         };
@@ -116,8 +109,9 @@ fn is_small(request: &SignedRequest<'_>) -> bool {
     count <= MAX_PARAMETERS && bytes <= MAX_BYTES
 }
 
-fn diagnosed(request: &SignedRequest<'_>, known: &Known<'_>) -> Option<&'static str> {
+fn diagnosed(request: &SignedRequest<'_>, credential: &Credential) -> Option<&'static str> {
     let none = Secret::from("");
+    let consumer = credential.consumer();
     let diagnosis = diagnose(&Attempt {
         method: request.method,
         scheme: if request.url.secure {
@@ -130,9 +124,9 @@ fn diagnosed(request: &SignedRequest<'_>, known: &Known<'_>) -> Option<&'static 
         query: request.query,
         parameters: request.parameters,
         other_body: request.body.unwrap_or_default(),
-        consumer_secret: &known.consumer.consumer.secret,
-        token_secret: known.token_secret.unwrap_or(&none),
-        rsa: known.consumer.rsa.as_ref(),
+        consumer_secret: &consumer.consumer.secret,
+        token_secret: credential.token_secret().unwrap_or(&none),
+        rsa: consumer.rsa.as_ref(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature,
     })?;

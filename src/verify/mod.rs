@@ -1,29 +1,35 @@
-//! From a signed request to the proof that it holds: timestamp, consumer, token, signature, nonce, states, in this order.
+//! From a signed request to the proof that its signature holds: timestamp, consumer, token, signature, body hash, nonce,
+//! states, in this order.
 //!
-//! Whatever is recorded or counted against somebody is recorded after the signature held; states are told only then.
+//! Nothing is recorded or counted against a consumer before the signature holds, and no state is reported before that.
 //! An unknown consumer or token costs the same work as a known one.
 
 pub mod advice;
+mod credential;
 pub mod nonces;
-pub mod states;
 
 use std::{sync::Arc, time::Duration};
 
-pub use self::advice::Advice;
+pub use self::{
+    advice::Advice,
+    credential::{Credential, Purpose, RequestTokenCredentials},
+};
 use self::{
-    advice::{Adviser, Known},
+    advice::Adviser,
+    credential::is_idle,
     nonces::{Nonces, Outage},
 };
 use crate::{
     clock::{Clock, UnixTime},
-    names::ConsumerKey,
-    oauth::{BaseString, BodyHash, MethodSet, Selection, SignatureMethod, SigningKey, signature},
+    oauth::{
+        BaseString, BodyHash, Credentials, MethodSet, Place, RsaPublicKey, Selection,
+        SignatureHolds, SignatureMethod, SigningKey, signature,
+    },
     parse::signed::SignedRequest,
     refusal::{Failure, Fault, Refusal},
-    secret::Secret,
     store::{
         cached::{AccessCredentials, Cached, ConsumerCredentials},
-        record::{Dialect, RequestToken},
+        record::Dialect,
     },
 };
 
@@ -51,42 +57,35 @@ pub struct Verifier {
     adviser: Adviser,
 }
 
-/// The proof that a request's signature held, its nonce was fresh and its credentials are in force.
+/// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
+/// [`Verifier::verify`] makes one.
 #[derive(Debug)]
 pub struct Verified {
-    signer: Signer,
+    credential: Credential,
+    signature: Proof,
     skew: Option<i64>,
 }
 
-/// Who signed.
-#[derive(Debug)]
-pub enum Signer {
-    /// A consumer with an access token.
-    Access(Arc<AccessCredentials>),
-    /// A consumer alone.
-    Consumer(Arc<ConsumerCredentials>),
-}
-
 impl Verified {
-    /// Who signed.
+    /// The credentials that signed.
     #[must_use]
-    pub const fn signer(&self) -> &Signer {
-        &self.signer
+    pub const fn credential(&self) -> &Credential {
+        &self.credential
     }
 
-    /// The consumer that signed, with a token or without one.
+    /// The credentials that signed, by value: the proof is used up.
     #[must_use]
-    pub fn consumer(&self) -> &ConsumerKey {
-        match &self.signer {
-            Signer::Access(access) => &access.consumer.consumer.key,
-            Signer::Consumer(consumer) => &consumer.consumer.key,
+    pub fn into_credential(self) -> Credential {
+        self.credential
+    }
+
+    /// Whether the signature covers the parameters that stand in `place`; what it does not cover, anyone may have added.
+    #[must_use]
+    pub fn covers(&self, place: Place) -> bool {
+        match self.signature.selection {
+            Selection::Rfc5849 => true,
+            Selection::Description => place == Place::Body,
         }
-    }
-
-    /// Who signed, by value: the proof is used up.
-    #[must_use]
-    pub fn into_signer(self) -> Signer {
-        self.signer
     }
 
     /// How far the consumer's clock is ahead of ours, in seconds.
@@ -96,39 +95,11 @@ impl Verified {
     }
 }
 
-/// The proof for a request token call (RFC 5849 §2.1).
+/// The proof that a signature holds, and which parameters it covers.
 #[derive(Debug)]
-pub struct VerifiedConsumer {
-    /// Who signed.
-    pub consumer: Arc<ConsumerCredentials>,
-    /// Which parameters the signature covers.
-    pub selection: Selection,
-}
-
-/// The proof for an access token call (RFC 5849 §2.3): signature and nonce. The states of the request token are checked
-/// where it is exchanged, in one step with that.
-#[derive(Debug)]
-pub struct VerifiedRequestToken {
-    /// Who signed.
-    pub consumer: Arc<ConsumerCredentials>,
-    /// The request token that signed with it.
-    pub token: RequestToken,
-}
-
-/// Which base strings a call takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Take {
-    Rfc5849,
-    Either,
-}
-
-impl Take {
-    const fn selections(self) -> &'static [Selection] {
-        match self {
-            Self::Rfc5849 => &[Selection::Rfc5849],
-            Self::Either => &[Selection::Rfc5849, Selection::Description],
-        }
-    }
+struct Proof {
+    _holds: SignatureHolds,
+    selection: Selection,
 }
 
 impl Verifier {
@@ -155,199 +126,88 @@ impl Verifier {
         self.nonces.outage(self.clock.now())
     }
 
-    /// Verifies a protected call, with a token or without.
+    /// Verifies a call, in the order of this module.
     ///
     /// # Errors
-    /// The first check that fails, in the order of this module; a fault of the store, and [`Fault::NonceWindowFull`] or
+    /// The first check that fails; a fault of the store, [`Fault::NonceWindowFull`], [`Fault::NonceMarkStale`] or
     /// [`Fault::NoncesLost`].
-    pub async fn protected(
+    pub async fn verify(
         &self,
         params: &Params,
+        purpose: Purpose,
         request: &SignedRequest<'_>,
-    ) -> Result<Verified, Failure> {
-        self.access(params, request, true).await
-    }
-
-    /// Verifies the call that revokes its own token: RFC 5849's base string alone, and never without a token.
-    ///
-    /// # Errors
-    /// As [`Verifier::protected`].
-    pub async fn revocation(
-        &self,
-        params: &Params,
-        request: &SignedRequest<'_>,
-    ) -> Result<Verified, Failure> {
-        self.access(params, request, false).await
-    }
-
-    async fn access(
-        &self,
-        params: &Params,
-        request: &SignedRequest<'_>,
-        dialects: bool,
     ) -> Result<Verified, Failure> {
         let now = self.clock.now();
         self.check_timestamp(request, now)?;
-        let key = request.credentials.consumer_key;
-        let usual = if dialects && params.default_dialect == Dialect::Legacy {
-            Take::Either
-        } else {
-            Take::Rfc5849
-        };
-        let take = |consumer: &ConsumerCredentials| {
-            let dialect = consumer.consumer.dialect.unwrap_or(params.default_dialect);
-            if dialects && dialect == Dialect::Legacy {
-                Take::Either
-            } else {
-                Take::Rfc5849
+        let mut credential = match self.find(purpose, &request.credentials, now).await {
+            Ok(credential) => credential,
+            Err(Failure::Refusal(unknown)) => {
+                self.spend_on_unknown(params, purpose, request);
+                return Err(unknown.into());
             }
+            Err(failure) => return Err(failure),
         };
-        let mut signer = match request.credentials.token {
-            Some(token) => {
-                let access = self.credentials.access(token).await?;
-                let access = access.filter(|access| is_of(&access.consumer, key));
-                let Some(access) = access else {
-                    let known = self.credentials.consumer(key).await?.is_some();
-                    let unknown = if known {
-                        Refusal::TokenUnknown
-                    } else {
-                        Refusal::ConsumerUnknown
-                    };
-                    return Err(self.refuse_unknown(request, unknown, usual, 1));
-                };
-                let take = take(&access.consumer);
-                self.prove(
-                    params,
-                    request,
-                    access.keys(now),
-                    &access.consumer,
-                    Some(&access.token.secret),
-                    take,
-                )?;
-                Signer::Access(access)
-            }
-            None => {
-                let Some(consumer) = self.credentials.consumer(key).await? else {
-                    return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, usual, 1));
-                };
-                self.prove(
-                    params,
-                    request,
-                    consumer.keys(now),
-                    &consumer,
-                    None,
-                    take(&consumer),
-                )?;
-                Signer::Consumer(consumer)
-            }
-        };
+        let signature = self.prove(params, purpose, request, &credential, now)?;
+        check_body_hash(request)?;
         self.record_nonce(request, now)?;
-        match &mut signer {
-            Signer::Access(access) => {
-                if states::is_idle(params, access, now) {
-                    *access = Box::pin(self.again(access)).await?;
-                }
-                states::check_consumer(&access.consumer)?;
-                states::check_access(params, access, now)?;
-                self.credentials.touch(access, now);
-            }
-            Signer::Consumer(consumer) => states::check_consumer(consumer)?,
+        if let Credential::AccessToken(access) = &mut credential
+            && is_idle(params, access, now)
+        {
+            *access = Box::pin(self.again(access)).await?;
+        }
+        credential.check_states(params, now)?;
+        if let Credential::AccessToken(access) = &credential {
+            self.credentials.touch(access, now);
         }
         Ok(Verified {
-            signer,
+            credential,
+            signature,
             skew: skew(request, now),
         })
     }
 
-    /// Verifies a request token call.
+    /// Finds the credentials that a call names.
     ///
     /// # Errors
-    /// As [`Verifier::protected`].
-    pub async fn request_token_call(
+    /// [`Refusal::ConsumerUnknown`], [`Refusal::TokenUnknown`], and a fault of the store.
+    async fn find(
         &self,
-        params: &Params,
-        request: &SignedRequest<'_>,
-    ) -> Result<VerifiedConsumer, Failure> {
-        let now = self.clock.now();
-        self.check_timestamp(request, now)?;
-        let Some(consumer) = self
-            .credentials
-            .consumer(request.credentials.consumer_key)
-            .await?
-        else {
-            let (take, keys) = if params.accept_description {
-                (Take::Either, 2)
-            } else {
-                (Take::Rfc5849, 1)
-            };
-            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, take, keys));
-        };
-        let selection = if params.accept_description {
-            let keys = consumer.keys(now).chain(consumer.keys_alone(now));
-            self.prove(params, request, keys, &consumer, None, Take::Either)?
-        } else {
-            self.prove(
-                params,
-                request,
-                consumer.keys(now),
-                &consumer,
-                None,
-                Take::Rfc5849,
-            )?
-        };
-        self.record_nonce(request, now)?;
-        states::check_consumer(&consumer)?;
-        Ok(VerifiedConsumer {
-            consumer,
-            selection,
-        })
+        purpose: Purpose,
+        named: &Credentials<'_>,
+        now: UnixTime,
+    ) -> Result<Credential, Failure> {
+        let key = named.consumer_key;
+        match (purpose, named.token) {
+            (Purpose::Api | Purpose::Revocation, Some(token)) => {
+                let access = self.credentials.access(token).await?;
+                if let Some(access) = access.filter(|access| is_of(&access.consumer, key)) {
+                    return Ok(Credential::AccessToken(access));
+                }
+                self.known_consumer(key).await?;
+                Err(Refusal::TokenUnknown.into())
+            }
+            (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
+            (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
+            (Purpose::AccessToken, token) => {
+                let consumer = self.credentials.consumer(key).await?;
+                // It is looked up for an unknown consumer too, which costs the same.
+                let token = match token.map(std::str::from_utf8) {
+                    Some(Ok(token)) => self.credentials.store().request_token(token).await?,
+                    _ => None,
+                };
+                let consumer = consumer.ok_or(Refusal::ConsumerUnknown)?;
+                let token = token.filter(|token| token.consumer == consumer.consumer.key);
+                let token = token.ok_or(Refusal::TokenUnknown)?;
+                let credentials = RequestTokenCredentials::new(token, consumer, now);
+                Ok(Credential::RequestToken(Box::new(credentials)))
+            }
+            (Purpose::Revocation, None) => Err(Refusal::TokenUnknown.into()),
+        }
     }
 
-    /// Verifies signature and nonce of an access token call.
-    ///
-    /// # Errors
-    /// As [`Verifier::protected`].
-    pub async fn access_token_call(
-        &self,
-        params: &Params,
-        request: &SignedRequest<'_>,
-    ) -> Result<VerifiedRequestToken, Failure> {
-        let now = self.clock.now();
-        self.check_timestamp(request, now)?;
-        let consumer = self
-            .credentials
-            .consumer(request.credentials.consumer_key)
-            .await?;
-        let token = match request.credentials.token.map(std::str::from_utf8) {
-            Some(Ok(token)) => self.credentials.store().request_token(token).await?,
-            _ => None,
-        };
-        let take = if params.accept_description {
-            Take::Either
-        } else {
-            Take::Rfc5849
-        };
-        let Some(consumer) = consumer else {
-            return Err(self.refuse_unknown(request, Refusal::ConsumerUnknown, take, 1));
-        };
-        let Some(token) = token.filter(|token| token.consumer == consumer.consumer.key) else {
-            return Err(self.refuse_unknown(request, Refusal::TokenUnknown, take, 1));
-        };
-        let secrets = states::secrets(&consumer.consumer, now);
-        let keys: Vec<SigningKey> = secrets
-            .map(|secret| SigningKey::new(secret, &token.secret))
-            .collect();
-        self.prove(
-            params,
-            request,
-            keys.iter(),
-            &consumer,
-            Some(&token.secret),
-            take,
-        )?;
-        self.record_nonce(request, now)?;
-        states::check_consumer(&consumer)?;
-        Ok(VerifiedRequestToken { consumer, token })
+    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Failure> {
+        let consumer = self.credentials.consumer(key).await?;
+        Ok(consumer.ok_or(Refusal::ConsumerUnknown)?)
     }
 
     /// A token as the store knows it now: it may have been used at another process.
@@ -362,57 +222,50 @@ impl Verifier {
             .ok_or_else(|| Refusal::TokenUnknown.into())
     }
 
-    /// Does for an unknown consumer or token what a wrong signature of a usual one costs: `keys` keys with each base string
-    /// that the call takes.
-    fn refuse_unknown(
-        &self,
-        request: &SignedRequest<'_>,
-        unknown: Refusal,
-        take: Take,
-        keys: usize,
-    ) -> Failure {
-        let dummy = self.credentials.dummy();
-        for _ in 0..keys {
-            for &selection in take.selections() {
-                std::hint::black_box(holds(request, dummy, None, selection));
-            }
-        }
-        unknown.into()
+    /// Does for an unknown consumer or token the work that a wrong signature of a usual consumer causes.
+    fn spend_on_unknown(&self, params: &Params, purpose: Purpose, request: &SignedRequest<'_>) {
+        let keys = match purpose {
+            Purpose::RequestToken if params.accept_description => 2,
+            _ => 1,
+        };
+        let dummies = std::iter::repeat_n(self.credentials.dummy(), keys);
+        let selections = purpose.selections(params, None);
+        std::hint::black_box(try_keys(request, dummies, None, selections).is_some());
     }
 
-    /// Proves signature and body hash with one of the keys.
-    fn prove<'k>(
+    /// Proves the signature with one of the credentials' keys.
+    fn prove(
         &self,
         params: &Params,
+        purpose: Purpose,
         request: &SignedRequest<'_>,
-        keys: impl Iterator<Item = &'k SigningKey>,
-        consumer: &ConsumerCredentials,
-        token_secret: Option<&Secret>,
-        take: Take,
-    ) -> Result<Selection, Refusal> {
+        credential: &Credential,
+        now: UnixTime,
+    ) -> Result<Proof, Refusal> {
         let method = request.credentials.signature_method;
         if method == SignatureMethod::Plaintext && !request.secure {
             return Err(Refusal::SignatureMethodRejected);
         }
+        let consumer = credential.consumer();
         let rsa = consumer.rsa.as_ref();
-        for key in keys {
-            for &selection in take.selections() {
-                if holds(request, key, rsa, selection) {
-                    check_body_hash(request)?;
-                    return Ok(selection);
-                }
+        let selections = purpose.selections(params, consumer.consumer.dialect);
+        let proof = match credential {
+            Credential::AccessToken(access) => try_keys(request, access.keys(now), rsa, selections),
+            Credential::Application(consumer) => {
+                try_keys(request, consumer.keys(now), rsa, selections)
             }
-        }
-        Err(Refusal::SignatureWrong {
-            advice: self.adviser.advise(
-                params,
-                request,
-                Known {
-                    consumer,
-                    token_secret,
-                },
-                self.clock.now(),
-            ),
+            Credential::Consumer(consumer) => {
+                let alone = consumer
+                    .keys_alone(now)
+                    .filter(|_| params.accept_description);
+                try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
+            }
+            Credential::RequestToken(token) => {
+                try_keys(request, token.keys.iter(), rsa, selections)
+            }
+        };
+        proof.ok_or_else(|| Refusal::SignatureWrong {
+            advice: self.adviser.advise(params, request, credential, now),
         })
     }
 
@@ -445,22 +298,27 @@ impl Verifier {
     }
 }
 
-fn holds(
+/// Tries the keys, each with every base string that the call may be signed with.
+fn try_keys<'k>(
     request: &SignedRequest<'_>,
-    key: &SigningKey,
-    rsa: Option<&crate::oauth::RsaPublicKey>,
-    selection: Selection,
-) -> bool {
-    let base = base_string(request, selection);
-    let credentials = &request.credentials;
-    signature::verify(
-        credentials.signature_method,
-        key,
-        rsa,
-        &base,
-        credentials.signature,
-    )
-    .is_ok()
+    keys: impl Iterator<Item = &'k SigningKey>,
+    rsa: Option<&RsaPublicKey>,
+    selections: &[Selection],
+) -> Option<Proof> {
+    let Credentials {
+        signature_method,
+        signature,
+        ..
+    } = request.credentials;
+    for key in keys {
+        for &selection in selections {
+            let base = base_string(request, selection);
+            if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature) {
+                return Some(Proof { _holds, selection });
+            }
+        }
+    }
+    None
 }
 
 fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseString<'r> {

@@ -6,6 +6,7 @@ use crate::{
     nonce::{self, Gap, LocalWindow},
     oauth::{BaseString, Parameters},
     parse::origin::PublicUrl,
+    secret::Secret,
     store::{
         cached,
         record::{AccessToken, Consumer},
@@ -151,7 +152,9 @@ impl Setup {
             body: None,
             secure: true,
         };
-        self.verifier.protected(&self.params, &request).await
+        self.verifier
+            .verify(&self.params, Purpose::Api, &request)
+            .await
     }
 
     fn change(&self, change: impl FnOnce(&mut AccessToken)) {

@@ -1,0 +1,148 @@
+//! The credentials that sign a call, and whether they are in force.
+
+use std::sync::Arc;
+
+use super::{Params, Selection};
+use crate::{
+    clock::UnixTime,
+    oauth::SigningKey,
+    refusal::Refusal,
+    secret::Secret,
+    store::{
+        cached::{AccessCredentials, ConsumerCredentials},
+        record::{Consumer, Dialect, RequestToken},
+    },
+};
+
+/// What a call is for: it decides which [`Credential`] has to sign it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A call to the API, with an access token or without a token.
+    Api,
+    /// The revocation of the access token that signs the call.
+    Revocation,
+    /// A request token call (RFC 5849 §2.1).
+    RequestToken,
+    /// An access token call (RFC 5849 §2.3).
+    AccessToken,
+}
+
+impl Purpose {
+    /// The base strings that such a call may be signed with, by a consumer of `dialect`.
+    pub(super) fn selections(
+        self,
+        params: &Params,
+        dialect: Option<Dialect>,
+    ) -> &'static [Selection] {
+        let either = match self {
+            Self::Api => dialect.unwrap_or(params.default_dialect) == Dialect::Legacy,
+            Self::Revocation => false,
+            Self::RequestToken | Self::AccessToken => params.accept_description,
+        };
+        if either {
+            &[Selection::Rfc5849, Selection::Description]
+        } else {
+            &[Selection::Rfc5849]
+        }
+    }
+}
+
+/// The credentials that sign a call.
+#[derive(Debug)]
+pub enum Credential {
+    /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::Revocation`].
+    AccessToken(Arc<AccessCredentials>),
+    /// A consumer alone, for [`Purpose::Api`].
+    Application(Arc<ConsumerCredentials>),
+    /// A consumer alone, for [`Purpose::RequestToken`].
+    Consumer(Arc<ConsumerCredentials>),
+    /// A consumer with a request token, for [`Purpose::AccessToken`].
+    RequestToken(Box<RequestTokenCredentials>),
+}
+
+/// A request token with its consumer, ready to verify. The states of the token are checked where it is exchanged, in one
+/// step with that.
+#[derive(Debug)]
+pub struct RequestTokenCredentials {
+    /// The record.
+    pub token: RequestToken,
+    /// The consumer that it belongs to.
+    pub consumer: Arc<ConsumerCredentials>,
+    pub(super) keys: Vec<SigningKey>,
+}
+
+impl RequestTokenCredentials {
+    pub(super) fn new(
+        token: RequestToken,
+        consumer: Arc<ConsumerCredentials>,
+        now: UnixTime,
+    ) -> Self {
+        let keys = secrets(&consumer.consumer, now)
+            .map(|secret| SigningKey::new(secret, &token.secret))
+            .collect();
+        Self {
+            token,
+            consumer,
+            keys,
+        }
+    }
+}
+
+impl Credential {
+    /// The consumer, alone or with its token.
+    #[must_use]
+    pub fn consumer(&self) -> &Arc<ConsumerCredentials> {
+        match self {
+            Self::AccessToken(access) => &access.consumer,
+            Self::Application(consumer) | Self::Consumer(consumer) => consumer,
+            Self::RequestToken(request) => &request.consumer,
+        }
+    }
+
+    pub(super) fn token_secret(&self) -> Option<&Secret> {
+        match self {
+            Self::AccessToken(access) => Some(&access.token.secret),
+            Self::Application(_) | Self::Consumer(_) => None,
+            Self::RequestToken(request) => Some(&request.token.secret),
+        }
+    }
+
+    /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
+    ///
+    /// # Errors
+    /// [`Refusal::ConsumerDisabled`], then [`Refusal::TokenExpired`], then [`Refusal::TokenRevoked`].
+    pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Refusal> {
+        if !self.consumer().consumer.enabled {
+            return Err(Refusal::ConsumerDisabled);
+        }
+        let Self::AccessToken(access) = self else {
+            return Ok(());
+        };
+        let expired = access.token.expires_at.is_some_and(|at| now >= at);
+        if expired || is_idle(params, access, now) {
+            return Err(Refusal::TokenExpired);
+        }
+        if access.token.revoked_at.is_some() {
+            return Err(Refusal::TokenRevoked);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
+pub(super) fn is_idle(params: &Params, access: &AccessCredentials, now: UnixTime) -> bool {
+    params.access_idle.is_some_and(|idle| {
+        let last_used = access.last_used().unwrap_or(access.token.issued_at);
+        now >= last_used.after(idle)
+    })
+}
+
+/// The secrets that verify now: the current one, and the one before while its grace lasts.
+fn secrets(consumer: &Consumer, now: UnixTime) -> impl Iterator<Item = &Secret> {
+    let previous = consumer
+        .previous_secret
+        .as_ref()
+        .filter(move |(_, until)| now < *until)
+        .map(|(secret, _)| secret);
+    std::iter::once(&consumer.secret).chain(previous)
+}
