@@ -11,27 +11,20 @@
 //! out: [`parse`] makes a `SignedRequest`, [`verify`] turns it into `Verified`, [`policy`] into a `Permit`, and
 //! [`forward`] takes nothing but a `Permit`.
 //!
-//! # Layers: a module uses only what stands below its line
+//! # Layers: a module uses only its own layer and those below
 //!
-//! | modules | what they are |
-//! |---|---|
-//! | `cli` | arguments in, exit code out |
-//! | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
-//! | `admin` | health and metrics |
-//! | `proxy` | the way of a request |
-//! | `endpoints` `forward` | what answers: the token calls, and the API behind |
-//! | `policy` | what may be done, decided beforehand |
-//! | `route` `verify` | who answers, and the proof of a signed request |
-//! | `parse` | from a request's bytes to what is to be proved |
-//! | `respond` | responses of our own |
-//! | `server` | the side that callers connect to |
-//! | `pages` `refusal` | what a browser sees, and why a request is not served |
-//! | `issue` | what may be registered and given out |
-//! | `config` `login` | what the operator wrote, and who is at the browser |
-//! | `store` | what is kept, and the cache in front of it |
-//! | `nonce` `oauth` `telemetry` | used nonces, RFC 5849 as pure functions, logs and metrics |
-//! | `clock` `fields` `names` `peer` `secret` | the ground |
-//! | `scan` | looking through bytes |
+//! | layer | modules | what they are |
+//! |---|---|---|
+//! | 6 | `main` `cli` | arguments in, exit code out |
+//! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
+//! | 4 | `config` | what the operator wrote |
+//! | 3 | `proxy` `endpoints` `pages` `admin` | what responds: the way of a request, the token calls, what a browser sees, health and metrics |
+//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `respond` | the steps, and the one `match` from their rejections and faults to responses |
+//! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
+//! | 0 | `oauth` `telemetry` `clock` `fields` `names` `peer` `scan` `secret` | RFC 5849 as pure functions, logs and metrics, the ground |
+//!
+//! Modules of one layer do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's
+//! act, a `Fault` ours or the API's.
 //!
 //! `tests/layers.rs` holds the sources to this table.
 
@@ -53,7 +46,6 @@ pub mod parse;
 pub mod peer;
 pub mod policy;
 pub mod proxy;
-pub mod refusal;
 pub mod respond;
 pub mod route;
 pub mod scan;

@@ -1,4 +1,5 @@
-//! Answers of this program itself: every refusal and fault becomes one here, in one `match` without a catch-all.
+//! Responses of this program itself: every rejection and fault of the steps becomes one here, in one `match` without a
+//! catch-all.
 //!
 //! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
 
@@ -6,14 +7,112 @@ use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Map, Value};
+use thiserror::Error;
 
 use crate::{
     fields::{all, list, trim},
-    oauth::{ShapeError, percent},
-    refusal::{Failure, Fault, Refusal},
-    server::response::ResponseBody,
+    forward,
+    issue::{self, random::NoRandomness},
+    oauth::{ParameterNames, ShapeError, percent},
+    parse::{self, origin::OriginError},
+    policy, route,
+    server::{caller::UploadError, rejection::BodyRejection, response::ResponseBody},
+    store::StoreError,
     telemetry::metrics::Verdict,
+    verify,
 };
+
+/// Why a request is not served: what each step has against it.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// A rejection: it breaks the rules of HTTP.
+    #[error(transparent)]
+    Parse(#[from] parse::Rejection),
+    /// A rejection: its body is not taken.
+    #[error(transparent)]
+    Body(#[from] BodyRejection),
+    /// A rejection: it goes nowhere.
+    #[error(transparent)]
+    Route(#[from] route::Rejection),
+    /// A rejection: the `oauth_` parameters are malformed, missing, repeated or of an unknown kind.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A rejection: its signature or its credentials are not accepted.
+    #[error(transparent)]
+    Verify(#[from] verify::Rejection),
+    /// A rejection: it is not permitted.
+    #[error(transparent)]
+    Policy(#[from] policy::Rejection),
+    /// A rejection: nothing is given out for it.
+    #[error(transparent)]
+    Issue(#[from] issue::Rejection),
+    /// A rejection: it cannot be forwarded.
+    #[error(transparent)]
+    Forward(#[from] forward::Rejection),
+    /// A rejection: as many requests as `limits.concurrent_requests` are being served.
+    #[error("too many requests at once")]
+    Busy,
+    /// A fault: it cannot be verified.
+    #[error(transparent)]
+    Unverifiable(#[from] verify::Fault),
+    /// A fault: it cannot be forwarded, or the API has no response.
+    #[error(transparent)]
+    Upstream(#[from] forward::Fault),
+    /// A fault: the store fails.
+    #[error("store unavailable")]
+    Store(#[from] StoreError),
+    /// A fault: nothing can be given out.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+impl Failure {
+    /// Whether it is a fault, ours or the API's, rather than a rejection.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        match self {
+            Self::Parse(_)
+            | Self::Body(_)
+            | Self::Route(_)
+            | Self::Shape(_)
+            | Self::Verify(_)
+            | Self::Policy(_)
+            | Self::Issue(_)
+            | Self::Forward(_)
+            | Self::Busy => false,
+            Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_) => {
+                true
+            }
+        }
+    }
+
+    /// Whether nobody is left who could take a response.
+    #[must_use]
+    pub const fn is_caller_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Body(BodyRejection::Upload(UploadError::Truncated))
+        )
+    }
+}
+
+impl From<verify::Error> for Failure {
+    fn from(error: verify::Error) -> Self {
+        match error {
+            verify::Error::Rejection(rejection) => Self::Verify(rejection),
+            verify::Error::Fault(fault) => Self::Unverifiable(fault),
+        }
+    }
+}
+
+impl From<forward::ExchangeError> for Failure {
+    fn from(error: forward::ExchangeError) -> Self {
+        match error {
+            forward::ExchangeError::Fault(fault) => Self::Upstream(fault),
+            forward::ExchangeError::Body(rejection) => Self::Body(rejection),
+        }
+    }
+}
 
 /// An answer of this program itself.
 #[derive(Debug, Clone)]
@@ -134,7 +233,7 @@ fn weight(parameter: &[u8]) -> Option<u32> {
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What an error answer tells beside its status.
+/// What a response to a failure has in it.
 struct Problem {
     status: u16,
     verdict: Verdict,
@@ -147,17 +246,7 @@ struct Problem {
 }
 
 impl Problem {
-    const fn coded(status: u16, verdict: Verdict, code: &'static str) -> Self {
-        Self {
-            status,
-            verdict,
-            code: Some(code),
-            advice: None,
-            detail: None,
-            field: None,
-        }
-    }
-
+    /// A problem without a code.
     const fn plain(status: u16, verdict: Verdict) -> Self {
         Self {
             status,
@@ -167,6 +256,35 @@ impl Problem {
             detail: None,
             field: None,
         }
+    }
+
+    /// A problem whose code is the word of its verdict.
+    const fn coded(status: u16, verdict: Verdict) -> Self {
+        let mut problem = Self::plain(status, verdict);
+        problem.code = Some(verdict.as_str());
+        problem
+    }
+
+    /// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
+    /// is closed.
+    fn malformed(what: impl ToString) -> Self {
+        let mut problem = Self::plain(400, Verdict::BadRequest).advise(what.to_string());
+        problem.code = Some(Verdict::ParameterRejected.as_str());
+        problem.field = Some(("Connection", "close".to_owned()));
+        problem
+    }
+
+    /// Parameters that are not acceptable, joined by `&`.
+    fn rejected(names: String, why: impl Into<Cow<'static, str>>) -> Self {
+        Self::coded(400, Verdict::ParameterRejected)
+            .advise(why)
+            .detail("oauth_parameters_rejected", names)
+    }
+
+    fn method_not_allowed(allow: &str) -> Self {
+        let mut problem = Self::plain(405, Verdict::MethodNotAllowed);
+        problem.field = Some(("Allow", allow.to_owned()));
+        problem
     }
 
     fn advise(mut self, advice: impl Into<Cow<'static, str>>) -> Self {
@@ -186,38 +304,79 @@ impl Problem {
     }
 }
 
-/// When to try again where others are being served.
+/// When to try again while other requests are being served.
 const SOON: Duration = Duration::from_secs(1);
 /// When to try again after a fault that passes by itself.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// The answer to a failure, but for a caller who has gone.
+/// The response to a failure.
 #[must_use]
 pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> Answer {
-    let problem = match failure {
-        Failure::Refusal(refusal) => of_refusal(refusal),
-        Failure::Fault(fault) => of_fault(fault),
-        Failure::CallerGone => Problem::plain(400, Verdict::Aborted),
-    };
-    render(problem, realm, format, request_id)
+    render(problem(failure), realm, format, request_id)
 }
 
-fn of_refusal(refusal: &Refusal) -> Problem {
-    match refusal {
-        Refusal::Malformed(what) => {
-            Problem::coded(400, Verdict::BadRequest, "parameter_rejected").advise(what.clone())
+fn problem(failure: &Failure) -> Problem {
+    use forward::Fault as Upstream;
+    use issue::Rejection as Issue;
+    use parse::Rejection as Parse;
+    use policy::Rejection as Policy;
+    use route::Rejection as Route;
+    use verify::{Fault as Unverifiable, Rejection as Verify};
+    match failure {
+        Failure::Parse(Parse::Malformed(what)) => Problem::malformed(what),
+        Failure::Parse(Parse::Target(error)) => Problem::malformed(error),
+        Failure::Parse(Parse::Connection(error)) => Problem::malformed(error),
+        Failure::Parse(Parse::Origin(error)) | Failure::Route(Route::Origin(error)) => {
+            match error {
+                OriginError::Misdirected => Problem::plain(421, Verdict::Misdirected)
+                    .advise("Host names no public URL of this service"),
+                OriginError::Host | OriginError::Disagree | OriginError::Forwarded => {
+                    Problem::malformed(error)
+                }
+            }
         }
-        Refusal::Shape(shape) => of_shape(shape),
-        Refusal::ParameterRejected(names, why) => {
-            Problem::coded(400, Verdict::ParameterRejected, "parameter_rejected")
-                .advise(*why)
-                .detail("oauth_parameters_rejected", names.join("&"))
+        Failure::Parse(Parse::MethodNotAllowed { allow })
+        | Failure::Route(Route::MethodNotAllowed { allow }) => Problem::method_not_allowed(allow),
+        Failure::Parse(Parse::TargetTooLong) => {
+            let mut problem = Problem::plain(414, Verdict::UriTooLong);
+            problem.field = Some(("Connection", "close".to_owned()));
+            problem
         }
-        Refusal::SignatureMethodRejected => method_rejected(),
-        Refusal::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent, "parameter_absent")
-            .advise("this needs a request signed with OAuth 1.0a"),
-        Refusal::TimestampOutsideWindow { earliest, latest } => {
-            Problem::coded(401, Verdict::TimestampRefused, "timestamp_refused")
+        Failure::Parse(Parse::HeadTooLarge) => Problem::plain(431, Verdict::HeadersTooLarge),
+        Failure::Parse(Parse::Body(body)) | Failure::Body(body) => match body {
+            BodyRejection::TooLarge => Problem::plain(413, Verdict::PayloadTooLarge),
+            BodyRejection::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
+            BodyRejection::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
+            BodyRejection::Upload(error @ UploadError::Malformed) => Problem::malformed(error),
+            BodyRejection::Upload(UploadError::Truncated) => Problem::plain(400, Verdict::Aborted),
+        },
+        Failure::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
+
+        Failure::Route(error @ Route::PathAbovePrefix) => Problem::malformed(error),
+        Failure::Route(error @ (Route::ModeNotOnce | Route::ModeUnknown)) => {
+            Problem::rejected("mode".to_owned(), error.to_string())
+        }
+
+        Failure::Shape(ShapeError::Malformed { place, fault }) => {
+            Problem::coded(400, Verdict::ParameterRejected)
+                .advise(format!("malformed {place}: {fault}"))
+        }
+        Failure::Shape(ShapeError::Absent(names)) => Problem::coded(400, Verdict::ParameterAbsent)
+            .detail("oauth_parameters_absent", joined(names)),
+        Failure::Shape(ShapeError::Rejected { names, reason }) => {
+            Problem::rejected(joined(names), reason.to_string())
+        }
+        Failure::Shape(ShapeError::MethodRejected)
+        | Failure::Verify(Verify::SignatureMethodRejected) => {
+            Problem::coded(400, Verdict::SignatureMethodRejected)
+        }
+        Failure::Shape(ShapeError::VersionRejected) => {
+            Problem::coded(400, Verdict::VersionRejected)
+                .detail("oauth_acceptable_versions", "1.0-1.0".to_owned())
+        }
+
+        Failure::Verify(Verify::TimestampOutsideWindow { earliest, latest }) => {
+            Problem::coded(401, Verdict::TimestampRefused)
                 .advise(
                     "the clock of the consumer or of this service is wrong, or the request is old",
                 )
@@ -226,108 +385,83 @@ fn of_refusal(refusal: &Refusal) -> Problem {
                     format!("{earliest}-{latest}"),
                 )
         }
-        Refusal::ConsumerUnknown => {
-            Problem::coded(401, Verdict::ConsumerKeyUnknown, "consumer_key_unknown")
+        Failure::Verify(Verify::ConsumerUnknown) => {
+            Problem::coded(401, Verdict::ConsumerKeyUnknown)
         }
-        Refusal::ConsumerDisabled => {
-            Problem::coded(401, Verdict::ConsumerKeyRefused, "consumer_key_refused")
+        Failure::Verify(Verify::ConsumerDisabled) => {
+            Problem::coded(401, Verdict::ConsumerKeyRefused)
         }
-        Refusal::TokenUnknown => Problem::coded(401, Verdict::TokenRejected, "token_rejected"),
-        Refusal::TokenExpired => Problem::coded(401, Verdict::TokenExpired, "token_expired"),
-        Refusal::TokenUsed => Problem::coded(401, Verdict::TokenUsed, "token_used"),
-        Refusal::TokenRevoked => Problem::coded(401, Verdict::TokenRevoked, "token_revoked"),
-        Refusal::TokenUndecided => {
-            Problem::coded(401, Verdict::PermissionUnknown, "permission_unknown")
-                .advise("the user has not decided yet")
+        Failure::Verify(Verify::TokenUnknown)
+        | Failure::Policy(Policy::TokenMissing)
+        | Failure::Issue(Issue::TokenUnknown) => Problem::coded(401, Verdict::TokenRejected),
+        Failure::Verify(Verify::TokenExpired) | Failure::Issue(Issue::TokenExpired) => {
+            Problem::coded(401, Verdict::TokenExpired)
         }
-        Refusal::TokenDenied => Problem::coded(401, Verdict::PermissionDenied, "permission_denied"),
-        Refusal::VerifierWrong => Problem::coded(401, Verdict::VerifierInvalid, "verifier_invalid"),
-        Refusal::SignatureWrong { advice } => {
-            let problem = Problem::coded(401, Verdict::SignatureInvalid, "signature_invalid");
-            match advice {
-                Some(advice) => problem.advise(advice.clone()),
-                None => problem,
-            }
-        }
-        Refusal::BodyHashWrong => {
-            Problem::coded(401, Verdict::SignatureInvalid, "signature_invalid")
-                .advise("oauth_body_hash is not the hash of the body that arrived")
-        }
-        Refusal::NonceUsed => Problem::coded(401, Verdict::NonceUsed, "nonce_used"),
-        Refusal::NotPermitted { hide: true } => {
-            Problem::coded(404, Verdict::PermissionDenied, "permission_denied")
-        }
-        Refusal::NotPermitted { hide: false } | Refusal::CrossSite => {
-            Problem::coded(403, Verdict::PermissionDenied, "permission_denied")
-        }
-        Refusal::MethodNotAllowed { allow } => {
-            let mut problem = Problem::plain(405, Verdict::MethodNotAllowed);
-            problem.field = Some(("Allow", allow.clone()));
+        Failure::Verify(Verify::TokenRevoked) => Problem::coded(401, Verdict::TokenRevoked),
+        Failure::Verify(Verify::SignatureWrong { advice }) => {
+            let mut problem = Problem::coded(401, Verdict::SignatureInvalid);
+            problem.advice = advice.clone().map(Cow::Owned);
             problem
         }
-        Refusal::BodyTooLarge => Problem::plain(413, Verdict::PayloadTooLarge),
-        Refusal::TargetTooLong => Problem::plain(414, Verdict::UriTooLong),
-        Refusal::HeadTooLarge => Problem::plain(431, Verdict::HeadersTooLarge),
-        Refusal::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
-        Refusal::Misdirected => Problem::plain(421, Verdict::Misdirected)
-            .advise("Host names no public URL of this service"),
-        Refusal::LoopDetected => Problem::plain(508, Verdict::LoopDetected)
-            .advise("this request has passed through this service before"),
-        Refusal::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
-        Refusal::TooManyRequests { retry_after } => {
+        Failure::Verify(Verify::BodyHashWrong) => Problem::coded(401, Verdict::SignatureInvalid)
+            .advise("oauth_body_hash is not the hash of the body that arrived"),
+        Failure::Verify(Verify::NonceUsed) => Problem::coded(401, Verdict::NonceUsed),
+
+        Failure::Policy(Policy::Path(what)) => Problem::malformed(what),
+        Failure::Policy(Policy::Convention(rule)) => Problem::rejected(String::new(), *rule),
+        Failure::Policy(Policy::NoCredentials) => Problem::coded(401, Verdict::ParameterAbsent)
+            .advise("this needs a request signed with OAuth 1.0a"),
+        Failure::Policy(Policy::NotPermitted { hide: true }) => {
+            Problem::coded(404, Verdict::PermissionDenied)
+        }
+        Failure::Policy(Policy::NotPermitted { hide: false } | Policy::CrossSite) => {
+            Problem::coded(403, Verdict::PermissionDenied)
+        }
+        Failure::Policy(Policy::MethodNotAllowed { allow }) => Problem::method_not_allowed(allow),
+        Failure::Policy(Policy::TooManyRequests { retry_after }) => {
             Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
         }
-    }
-}
 
-fn of_shape(shape: &ShapeError) -> Problem {
-    match shape {
-        ShapeError::Malformed { place, fault } => {
-            Problem::coded(400, Verdict::ParameterRejected, "parameter_rejected")
-                .advise(format!("malformed {place}: {fault}"))
+        Failure::Issue(Issue::Callback(_)) => Problem::rejected(
+            "oauth_callback".to_owned(),
+            "oauth_callback is not one that is registered for this consumer",
+        ),
+        Failure::Issue(Issue::Scope(_)) => Problem::rejected(
+            "scope".to_owned(),
+            "scope has a permission that is not registered for this consumer",
+        ),
+        Failure::Issue(Issue::TokenUsed) => Problem::coded(401, Verdict::TokenUsed),
+        Failure::Issue(Issue::TokenUndecided) => {
+            Problem::coded(401, Verdict::PermissionUnknown).advise("the user has not decided yet")
         }
-        ShapeError::Absent(names) => {
-            Problem::coded(400, Verdict::ParameterAbsent, "parameter_absent").detail(
-                "oauth_parameters_absent",
-                names.iter().collect::<Vec<_>>().join("&"),
-            )
-        }
-        ShapeError::Rejected { names, reason } => {
-            Problem::coded(400, Verdict::ParameterRejected, "parameter_rejected")
-                .advise(reason.to_string())
-                .detail(
-                    "oauth_parameters_rejected",
-                    names.iter().collect::<Vec<_>>().join("&"),
-                )
-        }
-        ShapeError::MethodRejected => method_rejected(),
-        ShapeError::VersionRejected => {
-            Problem::coded(400, Verdict::VersionRejected, "version_rejected")
-                .detail("oauth_acceptable_versions", "1.0-1.0".to_owned())
-        }
-    }
-}
+        Failure::Issue(Issue::TokenDenied) => Problem::coded(401, Verdict::PermissionDenied),
+        Failure::Issue(Issue::VerifierWrong) => Problem::coded(401, Verdict::VerifierInvalid),
 
-const fn method_rejected() -> Problem {
-    Problem::coded(
-        400,
-        Verdict::SignatureMethodRejected,
-        "signature_method_rejected",
-    )
-}
-
-fn of_fault(fault: &Fault) -> Problem {
-    match fault {
-        Fault::Store(_) | Fault::NonceWindowFull | Fault::NonceMarkStale => {
-            Problem::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER)
+        Failure::Forward(error @ forward::Rejection::Handshake(_)) => Problem::malformed(error),
+        Failure::Forward(forward::Rejection::LoopDetected) => {
+            Problem::plain(508, Verdict::LoopDetected)
+                .advise("this request has passed through this service before")
         }
-        Fault::NoncesLost { retry_after } => {
+
+        Failure::Store(_)
+        | Failure::Unverifiable(
+            Unverifiable::Store(_) | Unverifiable::NonceWindowFull | Unverifiable::NonceMarkStale,
+        ) => Problem::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
+        Failure::Unverifiable(Unverifiable::NoncesLost { retry_after }) => {
             Problem::plain(503, Verdict::Unavailable).retry_after(*retry_after)
         }
-        Fault::Unreachable(_) | Fault::BrokenAnswer(_) => Problem::plain(502, Verdict::BadGateway),
-        Fault::ApiTooSlow => Problem::plain(504, Verdict::GatewayTimeout),
-        Fault::Internal(_) => Problem::plain(500, Verdict::InternalError),
+        Failure::Upstream(Upstream::Unreachable(_) | Upstream::BrokenResponse(_)) => {
+            Problem::plain(502, Verdict::BadGateway)
+        }
+        Failure::Upstream(Upstream::ApiTooSlow) => Problem::plain(504, Verdict::GatewayTimeout),
+        Failure::Upstream(Upstream::Internal(_)) | Failure::NoRandomness(_) => {
+            Problem::plain(500, Verdict::InternalError)
+        }
     }
+}
+
+fn joined(names: &ParameterNames) -> String {
+    names.iter().collect::<Vec<_>>().join("&")
 }
 
 fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Answer {

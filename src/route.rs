@@ -1,12 +1,36 @@
 //! Which part of the program answers: a token endpoint, a page, or the API behind.
 
-use crate::{
-    parse::{
-        origin::{OriginError, Origins, PrefixMode, PublicUrl, Received},
-        target::{self, Target},
-    },
-    refusal::Refusal,
+use thiserror::Error;
+
+use crate::parse::{
+    origin::{OriginError, Origins, PrefixMode, PublicUrl, Received},
+    target::{self, Target},
 };
+
+/// Why a request goes nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// No public URL matches.
+    #[error(transparent)]
+    Origin(#[from] OriginError),
+    /// The API could read the path as one above the published prefix.
+    #[error("the path leads out of what is public")]
+    PathAbovePrefix,
+    /// `mode` is missing or repeated.
+    #[error("mode is needed once in the query")]
+    ModeNotOnce,
+    /// `mode` is none of ours.
+    #[error(
+        "mode is one of req_req_token, auth_req_token, req_acc_token, revoke_token, applications, login, logout"
+    )]
+    ModeUnknown,
+    /// The endpoint does not have the method.
+    #[error("method not allowed")]
+    MethodNotAllowed {
+        /// The value of `Allow`.
+        allow: &'static str,
+    },
+}
 
 /// What the service itself answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +58,15 @@ impl Endpoint {
         match self {
             Self::RequestToken | Self::AccessToken | Self::RevokeToken => false,
             Self::Authorize | Self::Applications | Self::Login | Self::Logout => true,
+        }
+    }
+
+    /// Its methods, as the value of `Allow`.
+    const fn methods(self) -> &'static str {
+        match self {
+            Self::RequestToken | Self::AccessToken => "GET, POST",
+            Self::RevokeToken | Self::Logout => "POST",
+            Self::Authorize | Self::Login | Self::Applications => "GET, HEAD, POST",
         }
     }
 }
@@ -70,33 +103,29 @@ pub struct Params {
 /// Finds out where a request goes.
 ///
 /// # Errors
-/// A `mode` that is missing, unknown or given twice, and [`OriginError::Misdirected`].
+/// [`Rejection`]
 pub fn route<'o, 'r>(
     params: &Params,
     origins: &'o Origins,
     received: &Received<'_>,
     target: &Target<'r>,
-) -> Result<Route<'o, 'r>, Refusal> {
-    if origins.is_base(received) {
-        if target.path == params.path.as_bytes() {
-            return Ok(Route::Endpoint(by_mode(target.query.unwrap_or_default())?));
-        }
-        if params.aliases {
-            match target.path {
-                b"/oauth/request_token" => return Ok(Route::Endpoint(Endpoint::RequestToken)),
-                b"/oauth/authorize" => return Ok(Route::Endpoint(Endpoint::Authorize)),
-                b"/oauth/access_token" => return Ok(Route::Endpoint(Endpoint::AccessToken)),
-                _ => {}
-            }
-        }
+    method: &str,
+) -> Result<Route<'o, 'r>, Rejection> {
+    if origins.is_base(received)
+        && let Some(endpoint) = endpoint(params, target)?
+    {
+        let allow = endpoint.methods();
+        return if allow.split(", ").any(|known| known == method) {
+            Ok(Route::Endpoint(endpoint))
+        } else {
+            Err(Rejection::MethodNotAllowed { allow })
+        };
     }
     let url = origins.choose(received, target.path)?;
     let (path, restored_prefix) = match origins.prefix_mode {
         PrefixMode::Keep => {
             if !url.prefix.is_empty() && target::climbs(&target.path[url.prefix.len()..]) {
-                return Err(Refusal::Malformed(
-                    "the path leads out of what is public".into(),
-                ));
+                return Err(Rejection::PathAbovePrefix);
             }
             (target.path, "")
         }
@@ -113,24 +142,22 @@ pub fn route<'o, 'r>(
     }))
 }
 
-impl From<OriginError> for Refusal {
-    fn from(error: OriginError) -> Self {
-        match error {
-            OriginError::Misdirected => Self::Misdirected,
-            OriginError::Host | OriginError::Disagree | OriginError::Forwarded => {
-                Self::Malformed(error.to_string().into())
-            }
-        }
+fn endpoint(params: &Params, target: &Target<'_>) -> Result<Option<Endpoint>, Rejection> {
+    if target.path == params.path.as_bytes() {
+        return by_mode(target.query.unwrap_or_default()).map(Some);
     }
+    Ok(match target.path {
+        b"/oauth/request_token" if params.aliases => Some(Endpoint::RequestToken),
+        b"/oauth/authorize" if params.aliases => Some(Endpoint::Authorize),
+        b"/oauth/access_token" if params.aliases => Some(Endpoint::AccessToken),
+        _ => None,
+    })
 }
 
-fn by_mode(query: &[u8]) -> Result<Endpoint, Refusal> {
+fn by_mode(query: &[u8]) -> Result<Endpoint, Rejection> {
     let mut modes = url::form_urlencoded::parse(query).filter(|(name, _)| name == "mode");
     let (Some((_, mode)), None) = (modes.next(), modes.next()) else {
-        return Err(Refusal::ParameterRejected(
-            vec!["mode".to_owned()],
-            "mode is needed once in the query",
-        ));
+        return Err(Rejection::ModeNotOnce);
     };
     match &*mode {
         "req_req_token" => Ok(Endpoint::RequestToken),
@@ -140,9 +167,6 @@ fn by_mode(query: &[u8]) -> Result<Endpoint, Refusal> {
         "applications" => Ok(Endpoint::Applications),
         "login" => Ok(Endpoint::Login),
         "logout" => Ok(Endpoint::Logout),
-        _ => Err(Refusal::ParameterRejected(
-            vec!["mode".to_owned()],
-            "mode is one of req_req_token, auth_req_token, req_acc_token, revoke_token, applications, login, logout",
-        )),
+        _ => Err(Rejection::ModeUnknown),
     }
 }

@@ -1,15 +1,15 @@
-//! The sources keep to the layers that `src/lib.rs` tells of.
+//! The sources keep to the layers in the table of `src/lib.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 #[test]
-fn a_module_uses_only_what_stands_below_its_line() {
+fn no_module_names_anything_of_a_higher_layer_and_no_layer_has_a_cycle() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let lib = fs::read_to_string(root.join("lib.rs")).unwrap();
     let layers = layers(&lib);
@@ -21,53 +21,112 @@ fn a_module_uses_only_what_stands_below_its_line() {
     for module in &declared {
         assert!(
             layers.contains_key(*module),
-            "{module} has no line in the table of src/lib.rs"
+            "{module} is not in the table of src/lib.rs"
         );
     }
     let mut uses = 0;
+    let mut beside: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in sources(&root) {
-        let relative = file.strip_prefix(&root).unwrap();
-        let module = relative
-            .iter()
-            .next()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .trim_end_matches(".rs")
-            .to_owned();
-        if matches!(module.as_str(), "lib" | "main") {
+        let path = module_path(file.strip_prefix(&root).unwrap());
+        let Some(module) = path.first() else {
             continue;
-        }
-        // What only tests use does not count: they may look down from anywhere.
-        let text = fs::read_to_string(&file).unwrap();
-        let text = text.split("#[cfg(test)]").next().unwrap();
-        for used in used_modules(text) {
-            if used == module {
+        };
+        let own = layers[module];
+        let text = without_tests(&fs::read_to_string(&file).unwrap());
+        for used in used_modules(&text, path.len()) {
+            if used == *module {
                 continue;
             }
             uses += 1;
-            let (own, other) = (layers[&module], layers.get(&used).copied());
+            let other = layers.get(&used).copied();
             let other = other.unwrap_or_else(|| panic!("{}: {used} is no module", file.display()));
             assert!(
-                other > own,
-                "{}: {module} uses {used}, which does not stand below it",
+                other <= own,
+                "{}: {module} (layer {own}) names {used} (layer {other})",
                 file.display()
             );
+            if other == own {
+                beside.entry(module.clone()).or_default().insert(used);
+            }
         }
     }
-    assert!(uses > 300, "the reading of `use` lines works: {uses}");
+    assert!(uses > 300, "the reading of the sources works: {uses}");
+    assert_eq!(cycle(&beside), None, "modules of one layer use each other");
 }
 
-/// The number of the table's line in which each module stands, from the top.
+#[test]
+fn finds_every_way_to_name_a_module() {
+    let text = "\
+use crate::{
+    a::{X, y::Z},
+    b::W, c,
+};
+use super::{d, super::e::V};
+#[cfg(test)]
+use crate::only_tests::X;
+#[cfg(test)]
+mod tests;
+/// As [`crate::f::U`].
+fn g() -> crate::h::T { super::super::i::new(super::j()) }
+    #[cfg(test)]
+    fn k() {
+        crate::only_tests::l();
+    }
+fn m() { crate::n::o() }
+#[cfg(test)]
+mod more {
+    use crate::only_tests::X;
+}
+type P = crate::q::R;
+";
+    let found = used_modules(&without_tests(text), 2);
+    let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+    let expected = ["a", "b", "c", "e", "f", "h", "i", "n", "q"];
+    assert_eq!(found, BTreeSet::from(expected));
+    // In a file of the module itself, `super` is the crate.
+    let found = used_modules("use super::{a, b::C}; super::d::E", 1);
+    assert_eq!(found, ["a", "b", "d"]);
+}
+
+#[test]
+fn finds_a_cycle() {
+    let graph = |edges: &[(&str, &str)]| {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (from, to) in edges {
+            graph
+                .entry((*from).to_owned())
+                .or_default()
+                .insert((*to).to_owned());
+        }
+        graph
+    };
+    assert_eq!(cycle(&graph(&[("a", "b"), ("a", "c"), ("b", "c")])), None);
+    let found = cycle(&graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
+    assert_eq!(
+        found,
+        Some(["a", "b", "c", "d"].map(str::to_owned).to_vec())
+    );
+}
+
+/// The layer of each module, from the table.
 fn layers(lib: &str) -> BTreeMap<String, usize> {
-    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let mut layers = BTreeMap::new();
-    for (number, row) in rows.enumerate() {
-        let modules = row.split('|').next().unwrap();
-        for module in modules.split(['`', ' ']).filter(|word| !word.is_empty()) {
-            layers.insert(module.to_owned(), number);
+    for row in lib.lines().filter_map(|line| line.strip_prefix("//! | ")) {
+        let mut cells = row.split('|').map(str::trim);
+        let Some(layer) = cells.next().and_then(|cell| cell.parse().ok()) else {
+            continue;
+        };
+        for module in cells.next().unwrap().split(['`', ' ']) {
+            if !module.is_empty() {
+                let before = layers.insert(module.to_owned(), layer);
+                assert_eq!(before, None, "{module} is in two layers");
+            }
         }
     }
+    assert_eq!(
+        layers.values().copied().collect::<BTreeSet<_>>(),
+        (0..7).collect()
+    );
     layers
 }
 
@@ -88,36 +147,111 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The modules named behind `crate::`, alone or in braces.
-fn used_modules(text: &str) -> Vec<String> {
+/// The modules that lead to the one in a file, from the crate's root: none for the root itself.
+fn module_path(file: &Path) -> Vec<String> {
+    let path = file.with_extension("");
+    let names = path.iter().map(|name| name.to_str().unwrap().to_owned());
+    names
+        .filter(|name| !matches!(name.as_str(), "lib" | "main" | "mod"))
+        .collect()
+}
+
+/// The text without the items that only tests compile: they may use every layer.
+fn without_tests(text: &str) -> String {
+    let mut kept = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        }
+        let end = line.replace("#[cfg(test)]", "}");
+        let mut is_block = false;
+        for line in lines.by_ref() {
+            is_block |= line.ends_with('{');
+            if line == end || !is_block && line.ends_with(';') {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+/// The modules of the crate's root that a text names, in `use` lines, bodies and docs: behind `crate::`, and behind so
+/// many `super::` as lead from a module at `depth` to the root.
+fn used_modules(text: &str, depth: usize) -> Vec<String> {
     let mut modules = Vec::new();
     for (start, _) in text.match_indices("crate::") {
-        let rest = &text[start + "crate::".len()..];
-        if let Some(list) = rest.strip_prefix('{') {
-            let mut depth = 0;
-            let mut item = String::new();
-            for character in list.chars() {
-                match character {
-                    '{' => depth += 1,
-                    '}' if depth == 0 => break,
-                    '}' => depth -= 1,
-                    ',' if depth == 0 => modules.extend(first_word(&std::mem::take(&mut item))),
-                    other => item.push(other),
-                }
-            }
-            modules.extend(first_word(&item));
-        } else {
-            modules.extend(first_word(rest));
+        named(&text[start + "crate::".len()..], 0, &mut modules);
+    }
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    for (start, _) in text.match_indices("super::") {
+        // The beginning of a chain.
+        if start == 0 || !is_word(text.as_bytes()[start - 1]) {
+            let rest = &text[start + "super::".len()..];
+            named(rest, depth - 1, &mut modules);
         }
     }
     modules
 }
 
-fn first_word(text: &str) -> Option<String> {
-    let word: String = text
-        .trim_start()
-        .chars()
-        .take_while(|character| character.is_alphanumeric() || *character == '_')
-        .collect();
-    (!word.is_empty()).then_some(word)
+/// The names at the beginning of a path, or of each path in braces, behind `above` more `super::`.
+fn named(path: &str, above: usize, modules: &mut Vec<String>) {
+    let path = path.trim_start();
+    if let Some(list) = path.strip_prefix('{') {
+        for item in items(list) {
+            named(item, above, modules);
+        }
+    } else if let Some(rest) = path.strip_prefix("super::") {
+        if above > 0 {
+            named(rest, above - 1, modules);
+        }
+    } else if above == 0 {
+        let is_word = |character: char| character.is_alphanumeric() || character == '_';
+        let word = path.split(|character| !is_word(character)).next().unwrap();
+        // A name in upper case is one of the root's own, and a `*` is none.
+        if word.starts_with(|first: char| first.is_lowercase()) && word != "self" {
+            modules.push(word.to_owned());
+        }
+    }
+}
+
+/// The items of a list in braces, up to its end.
+fn items(list: &str) -> Vec<&str> {
+    let (mut items, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                items.push(&list[start..at]);
+                start = at + 1;
+                if character == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+/// The modules that are left when those that use no module that is left are taken away again and again.
+fn cycle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    let mut left: BTreeSet<&String> = graph.keys().collect();
+    loop {
+        let before = left.len();
+        left = left
+            .iter()
+            .copied()
+            .filter(|module| graph[*module].iter().any(|used| left.contains(used)))
+            .collect();
+        if left.is_empty() {
+            return None;
+        }
+        if left.len() == before {
+            return Some(left.into_iter().cloned().collect());
+        }
+    }
 }

@@ -12,10 +12,12 @@ use tokio::time::timeout;
 
 use crate::{
     fields::single,
-    parse::origin::Authority,
+    parse::{
+        Rejection,
+        origin::{Authority, OriginError},
+    },
     peer::Peer,
     proxy::Shared,
-    refusal::{Failure, Refusal},
     respond::{self, Answer, Format},
     server::{
         caller::Limits,
@@ -48,7 +50,7 @@ impl Admin {
         }
     }
 
-    async fn page(&self, request: &Request<RequestBody>) -> Result<Answer, Refusal> {
+    async fn page(&self, request: &Request<RequestBody>) -> Result<Answer, Rejection> {
         if !self.probe && request.body().caller().peer.address.is_some() {
             check_host(request.headers())?;
         }
@@ -58,9 +60,7 @@ impl Admin {
             return Ok(text(404, "there is no such page here"));
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Err(Refusal::MethodNotAllowed {
-                allow: "GET, HEAD".to_owned(),
-            });
+            return Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" });
         }
         Ok(match path {
             "/healthz" => text(200, "ok"),
@@ -102,14 +102,12 @@ fn text(status: u16, line: &str) -> Answer {
 
 /// A page in the operator's browser could reach a loopback address under a name of its own; it cannot choose an address
 /// as Host.
-fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_host(headers: &HeaderMap) -> Result<(), OriginError> {
     let host = single(headers, &header::HOST)
         .ok()
         .flatten()
         .and_then(Authority::parse);
-    let host = host.ok_or(Refusal::Malformed(
-        "Host is missing, repeated or malformed".into(),
-    ))?;
+    let host = host.ok_or(OriginError::Host)?;
     let text = std::str::from_utf8(host.host).unwrap_or_default();
     let address = text
         .trim_start_matches('[')
@@ -119,7 +117,7 @@ fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
     if address || text.eq_ignore_ascii_case("localhost") {
         Ok(())
     } else {
-        Err(Refusal::Misdirected)
+        Err(OriginError::Misdirected)
     }
 }
 
@@ -156,9 +154,9 @@ impl Handler for Admin {
         self: Rc<Self>,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
-        let answer = self.page(&request).await.unwrap_or_else(|refusal| {
+        let answer = self.page(&request).await.unwrap_or_else(|rejection| {
             let format = Format::preferred_by(request.headers());
-            respond::failure(&Failure::Refusal(refusal), "", format, "")
+            respond::failure(&rejection.into(), "", format, "")
         });
         Ok(answer.into_response(request.method()))
     }

@@ -12,9 +12,8 @@ use crate::{
     },
     clock::Clock,
     config::{self, Config},
-    forward::pool::Pool,
+    forward::{Fault, pool::Pool},
     nonce::LocalWindow,
-    refusal::Fault,
     server::tls,
     store::Store as _,
 };

@@ -2,10 +2,9 @@
 
 use super::{Call, Endpoints};
 use crate::{
-    issue::random,
+    issue::{Rejection, random},
     oauth::ProtocolParameter,
-    refusal::{Failure, Refusal},
-    respond::Answer,
+    respond::{Answer, Failure},
     secret::Secret,
     server::request::RequestBody,
     store::{
@@ -19,7 +18,7 @@ use crate::{
 /// Answers the access token call.
 ///
 /// # Errors
-/// What verification refuses, and the state of the request token.
+/// The errors of verification, and the state of the request token.
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
@@ -30,7 +29,7 @@ pub(super) async fn answer(
     let request = endpoints.signed(call, &collected, &needed)?;
     let verified = endpoints.verify(Purpose::AccessToken, &request).await?;
     let Credential::RequestToken(signer) = verified.credential() else {
-        return Err(Refusal::TokenUnknown.into());
+        return Err(Rejection::TokenUnknown.into());
     };
 
     let verifier = request.credentials.verifier.unwrap_or_default();
@@ -53,7 +52,7 @@ pub(super) async fn answer(
             .map(|lifetime| now.after(lifetime)),
     };
     let store = endpoints.verifier.credentials().store();
-    let refusal = match store.exchange(exchange).await? {
+    let rejection = match store.exchange(exchange).await? {
         Exchanged::Exchanged {
             access_token,
             user_name,
@@ -72,12 +71,12 @@ pub(super) async fn answer(
                 Verdict::AccessTokenIssued,
             ));
         }
-        Exchanged::Unknown => Refusal::TokenUnknown,
-        Exchanged::Expired => Refusal::TokenExpired,
-        Exchanged::Used => Refusal::TokenUsed,
-        Exchanged::Undecided => Refusal::TokenUndecided,
-        Exchanged::Denied => Refusal::TokenDenied,
-        Exchanged::WrongVerifier => Refusal::VerifierWrong,
+        Exchanged::Unknown => Rejection::TokenUnknown,
+        Exchanged::Expired => Rejection::TokenExpired,
+        Exchanged::Used => Rejection::TokenUsed,
+        Exchanged::Undecided => Rejection::TokenUndecided,
+        Exchanged::Denied => Rejection::TokenDenied,
+        Exchanged::WrongVerifier => Rejection::VerifierWrong,
     };
-    Err(refusal.into())
+    Err(rejection.into())
 }

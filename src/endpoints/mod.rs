@@ -7,7 +7,7 @@ pub mod revoke_token;
 
 use std::{sync::Arc, time::Duration};
 
-use http::{Method, request::Parts};
+use http::request::Parts;
 use http_body::Body as _;
 
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
         signed::{Collected, SignedRequest, is_form},
         target::Target,
     },
-    refusal::{Failure, Refusal},
-    respond::Answer,
+    policy,
+    respond::{Answer, Failure},
     route::Endpoint,
     server::{held::API_FORMS, request::RequestBody},
     verify::{self, Purpose, Verified, Verifier},
@@ -66,27 +66,13 @@ impl Endpoints {
     /// Answers a call.
     ///
     /// # Errors
-    /// Every refusal of a token call; pages answer theirs as pages.
+    /// Every [`Failure`] of a token call; the rejections of pages are pages.
     pub async fn answer(
         &self,
         endpoint: Endpoint,
         call: &Call<'_>,
         body: &mut RequestBody,
     ) -> Result<Answer, Failure> {
-        let methods: &[Method] = match endpoint {
-            Endpoint::RequestToken | Endpoint::AccessToken => &[Method::GET, Method::POST],
-            Endpoint::RevokeToken | Endpoint::Logout => &[Method::POST],
-            Endpoint::Authorize | Endpoint::Login | Endpoint::Applications => {
-                &[Method::GET, Method::HEAD, Method::POST]
-            }
-        };
-        if !methods.contains(&call.parts.method) {
-            let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-            return Err(Refusal::MethodNotAllowed {
-                allow: names.join(", "),
-            }
-            .into());
-        }
         match endpoint {
             Endpoint::RequestToken => request_token::answer(self, call, body).await,
             Endpoint::AccessToken => access_token::answer(self, call, body).await,
@@ -107,7 +93,7 @@ impl Endpoints {
             collected.hold_form(body.read_whole().await?, &limits)?;
         }
         if !collected.signed {
-            return Err(Refusal::NoCredentials.into());
+            return Err(policy::Rejection::NoCredentials.into());
         }
         if collected.needs_body(self.verify.methods)? {
             collected.held = Some(body.read_whole().await?);
@@ -140,6 +126,6 @@ impl Endpoints {
         purpose: Purpose,
         request: &SignedRequest<'_>,
     ) -> Result<Verified, Failure> {
-        self.verifier.verify(&self.verify, purpose, request).await
+        Ok(self.verifier.verify(&self.verify, purpose, request).await?)
     }
 }

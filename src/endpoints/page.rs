@@ -7,9 +7,8 @@ use super::{Call, Endpoints};
 use crate::{
     fields::{all, single},
     pages::{Page, PageRequest},
-    parse::signed::is_form,
-    refusal::{Failure, Refusal},
-    respond::Answer,
+    parse::{Rejection, signed::is_form},
+    respond::{Answer, Failure},
     route::Endpoint,
     server::{held::HeldBody, request::RequestBody},
     telemetry::metrics::Verdict,
@@ -35,9 +34,8 @@ pub(super) async fn answer(
         HeldBody::default()
     };
     let single = |name| {
-        let repeated =
-            || Refusal::Malformed("Origin or Sec-Fetch-Site is given more than once".into());
-        single(&parts.headers, name).map_err(|_| repeated())
+        let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+        single(&parts.headers, name).map_err(|_| repeated)
     };
     let request = PageRequest {
         method: parts.method.as_str(),

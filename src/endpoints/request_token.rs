@@ -2,10 +2,13 @@
 
 use super::{Call, Endpoints};
 use crate::{
-    issue::{callback, permissions, random},
+    issue::{
+        Rejection, callback,
+        permissions::{self, ScopeError},
+        random,
+    },
     oauth::ProtocolParameter,
-    refusal::{Failure, Refusal},
-    respond::Answer,
+    respond::{Answer, Failure},
     server::request::RequestBody,
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
@@ -15,7 +18,7 @@ use crate::{
 /// Answers the request token call.
 ///
 /// # Errors
-/// What verification refuses, a callback that is not registered, and permissions that the consumer does not have.
+/// The errors of verification, a callback that is not registered, and permissions that the consumer does not have.
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
@@ -27,28 +30,18 @@ pub(super) async fn answer(
     let consumer = &verified.credential().consumer().consumer;
 
     let requested = request.credentials.callback.unwrap_or_default();
-    let callback = callback::accept(&consumer.callbacks, requested).map_err(|_| {
-        Refusal::ParameterRejected(
-            vec!["oauth_callback".to_owned()],
-            "oauth_callback is not one that is registered for this consumer",
-        )
-    })?;
+    let callback = callback::accept(&consumer.callbacks, requested).map_err(Rejection::Callback)?;
     let mut scopes = request
         .parameters
         .find("scope")
         .filter(|parameter| verified.covers(parameter.place));
     let (scope, again) = (scopes.next(), scopes.next());
+    if again.is_some() {
+        return Err(Rejection::Scope(ScopeError::Repeated).into());
+    }
     let scope = scope.as_ref().map(|parameter| parameter.value.as_ref());
-    let permissions = match (permissions::narrow(&consumer.permissions, scope), again) {
-        (Ok(permissions), None) => permissions,
-        _ => {
-            return Err(Refusal::ParameterRejected(
-                vec!["scope".to_owned()],
-                "scope has a permission that is not registered for this consumer",
-            )
-            .into());
-        }
-    };
+    let permissions =
+        permissions::narrow(&consumer.permissions, scope).map_err(Rejection::Scope)?;
 
     let now = endpoints.clock.now();
     let token = RequestToken {

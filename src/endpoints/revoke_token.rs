@@ -3,17 +3,16 @@
 use super::{Call, Endpoints};
 use crate::{
     oauth::ProtocolParameter,
-    refusal::{Failure, Refusal},
-    respond::Answer,
+    respond::{Answer, Failure},
     server::request::RequestBody,
     telemetry::{metrics::Verdict, redact::RedactedToken},
-    verify::{Credential, Purpose},
+    verify::{Credential, Purpose, Rejection},
 };
 
 /// Revokes the access token that signed the call.
 ///
 /// # Errors
-/// What verification refuses.
+/// The errors of verification.
 pub(super) async fn answer(
     endpoints: &Endpoints,
     call: &Call<'_>,
@@ -23,7 +22,7 @@ pub(super) async fn answer(
     let request = endpoints.signed(call, &collected, &[ProtocolParameter::Token])?;
     let verified = endpoints.verify(Purpose::Revocation, &request).await?;
     let Credential::AccessToken(access) = verified.credential() else {
-        return Err(Refusal::TokenUnknown.into());
+        return Err(Rejection::TokenUnknown.into());
     };
     let credentials = endpoints.verifier.credentials();
     let token = &access.token;

@@ -15,17 +15,16 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
+    ExchangeError, Fault,
     body::UpstreamBody,
     pool::{Lease, Pool},
     request::{into_http1, into_http2},
 };
-use crate::{
-    refusal::{Failure, Fault, Refusal},
-    server::{
-        caller::{Caller, Upload},
-        deadline::Elapsed,
-        wire::Watch,
-    },
+use crate::server::{
+    caller::{Caller, Upload},
+    deadline::Elapsed,
+    rejection::BodyRejection,
+    wire::Watch,
 };
 
 /// So many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
@@ -36,21 +35,21 @@ const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 enum NoResponse {
     /// The API cannot have seen the request, which is given back if it has not been used up.
     Unseen(Option<Box<Request<UpstreamBody>>>),
-    Failed(Failure),
+    Failed(ExchangeError),
 }
 
 /// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the response
 /// and a second sending can do no harm (RFC 9110 §9.2.2).
 ///
 /// # Errors
-/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenAnswer`]; what the caller did wrong with its body; and
-/// [`Refusal::TooSlow`] where it is the caller who stopped.
+/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`]; what the caller did wrong with its body; and
+/// [`BodyRejection::TooSlow`] where it is the caller who stopped.
 pub async fn send(
     pool: &Rc<Pool>,
     caller: &Caller,
     response_timeout: Duration,
     request: Request<UpstreamBody>,
-) -> Result<(Response<Incoming>, Lease), Failure> {
+) -> Result<(Response<Incoming>, Lease), ExchangeError> {
     let mut request = request;
     let mut kept = None;
     let upgrade = request.headers().contains_key(header::UPGRADE);
@@ -80,11 +79,11 @@ pub async fn send(
 }
 
 fn unanswered() -> Fault {
-    Fault::BrokenAnswer("the connection ended before a response".into())
+    Fault::BrokenResponse("the connection ended before a response".into())
 }
 
 fn flooded() -> Fault {
-    Fault::BrokenAnswer("too many interim responses".into())
+    Fault::BrokenResponse("too many interim responses".into())
 }
 
 /// What it takes to send a request twice.
@@ -214,7 +213,7 @@ impl<'c> Wait<'c> {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<Failure> {
+    fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<ExchangeError> {
         if self.is_flooded(lease) {
             return Poll::Ready(flooded().into());
         }
@@ -223,9 +222,12 @@ impl<'c> Wait<'c> {
             Lease::Http1(http1) => http1.watch.blocked_since(),
             Lease::Http2(_) => None,
         };
-        let (at, failure): (_, fn() -> Failure) = match (blocked_since, self.caller.upload()) {
+        let (at, failure): (_, fn() -> ExchangeError) = match (blocked_since, self.caller.upload())
+        {
             (Some(since), _) => (since + body_timeout, || Fault::ApiTooSlow.into()),
-            (None, Upload::Awaited(since)) => (since + body_timeout, || Refusal::TooSlow.into()),
+            (None, Upload::Awaited(since)) => {
+                (since + body_timeout, || BodyRejection::TooSlow.into())
+            }
             (None, Upload::Taken(since)) => (since + body_timeout, || Fault::ApiTooSlow.into()),
             (None, Upload::Done | Upload::Failed(_)) => {
                 let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
@@ -267,7 +269,7 @@ impl<'c> Wait<'c> {
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
             unanswered().into()
         } else {
-            Fault::BrokenAnswer(chain(&error).into()).into()
+            Fault::BrokenResponse(chain(&error).into()).into()
         })
     }
 }

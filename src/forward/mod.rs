@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod credentials;
+mod error;
 pub mod exchange;
 pub mod folded;
 pub mod location;
@@ -16,7 +17,10 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-pub use self::folded::FoldedNames;
+pub use self::{
+    error::{ExchangeError, Fault, Rejection},
+    folded::FoldedNames,
+};
 
 /// What becomes of the heads on their way.
 #[derive(Debug)]

@@ -29,14 +29,11 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::body::UpstreamBody;
-use crate::{
-    refusal::Fault,
-    server::{
-        quiet::Quiet,
-        tls::HTTP2,
-        wire::{Stream, Watch, Wire},
-    },
+use super::{Fault, body::UpstreamBody};
+use crate::server::{
+    quiet::Quiet,
+    tls::HTTP2,
+    wire::{Stream, Watch, Wire},
 };
 
 /// Where the API is.

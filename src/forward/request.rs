@@ -10,14 +10,13 @@ use http::{
 };
 use http_body::Body as _;
 
-use super::{HostMode, Params, body::UpstreamBody};
+use super::{Fault, HostMode, Params, body::UpstreamBody};
 use crate::{
     fields::{all, is_hop_by_hop, list, trim},
     parse::origin::{
         Authority, ForwardedFamily, Received, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
     },
     policy::{operations::Kind, permit::Permit},
-    refusal::Fault,
     server::caller::Caller,
 };
 

@@ -9,7 +9,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 
 use super::{
-    Params,
+    Fault, Params,
     body::Download,
     location,
     pool::{Lease, Pool},
@@ -17,7 +17,6 @@ use super::{
 use crate::{
     fields::{is_hop_by_hop, named_by_connection, trim},
     parse::origin::PublicUrl,
-    refusal::Fault,
     server::{caller::Caller, response::ResponseBody},
 };
 
@@ -36,13 +35,13 @@ pub struct Outline<'r> {
 /// a response to somebody else.
 ///
 /// # Errors
-/// [`Fault::BrokenAnswer`]
+/// [`Fault::BrokenResponse`]
 pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         // Whatever its fields say, it ends with its head.
         return Ok(());
     }
-    let broken = |reason: &'static str| Err(Fault::BrokenAnswer(reason.into()));
+    let broken = |reason: &'static str| Err(Fault::BrokenResponse(reason.into()));
     let mut lengths = parts.headers.get_all(header::CONTENT_LENGTH).iter();
     let mut encodings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
     let (length, encoding) = (lengths.next(), encodings.next());

@@ -6,10 +6,8 @@ use sha1::{Digest as _, Sha1};
 
 use http::{HeaderMap, HeaderName, Method, Version, header, request, response};
 
-use crate::{
-    fields::{lists, single},
-    refusal::{Fault, Refusal},
-};
+use super::{Fault, Rejection};
+use crate::fields::{lists, single};
 
 /// RFC 6455 §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -25,15 +23,15 @@ impl Handshake {
     /// The handshake that a request begins, if it begins one. Offers of other protocols are passed over (RFC 9110 §7.8).
     ///
     /// # Errors
-    /// [`Refusal::Malformed`] if it begins one that no server could accept.
-    pub fn begun_by(request: &request::Parts, has_body: bool) -> Result<Option<Self>, Refusal> {
+    /// [`Rejection::Handshake`] if it begins one that no server could accept.
+    pub fn begun_by(request: &request::Parts, has_body: bool) -> Result<Option<Self>, Rejection> {
         if request.version != Version::HTTP_11
             || request.method != Method::GET
             || !switches_to_websocket(&request.headers)
         {
             return Ok(None);
         }
-        let malformed = |reason: &'static str| Refusal::Malformed(reason.into());
+        let malformed = Rejection::Handshake;
         if has_body {
             return Err(malformed("a WebSocket handshake with a body"));
         }
@@ -50,7 +48,7 @@ impl Handshake {
     /// not speak the same protocol on one connection, and what one means as data the other may take for a request.
     ///
     /// # Errors
-    /// [`Fault::BrokenAnswer`]
+    /// [`Fault::BrokenResponse`]
     pub fn check(&self, response: &response::Parts) -> Result<(), Fault> {
         let answers = response.version == Version::HTTP_11
             && switches_to_websocket(&response.headers)
@@ -60,7 +58,7 @@ impl Handshake {
             Ok(())
         } else {
             let reason = "101 (Switching Protocols) that does not answer the handshake".into();
-            Err(Fault::BrokenAnswer(reason))
+            Err(Fault::BrokenResponse(reason))
         }
     }
 }
@@ -87,7 +85,7 @@ mod tests {
         text.lines().filter_map(|line| line.split_once(": "))
     }
 
-    fn begun(method: &str, version: Version, text: &str) -> Result<Option<Handshake>, Refusal> {
+    fn begun(method: &str, version: Version, text: &str) -> Result<Option<Handshake>, Rejection> {
         let mut request = Request::builder().method(method).version(version);
         for (name, value) in fields(text) {
             request = request.header(name, value);

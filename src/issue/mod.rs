@@ -4,4 +4,7 @@ pub mod callback;
 pub mod permissions;
 pub mod random;
 pub mod registration;
+mod rejection;
 mod uri;
+
+pub use self::rejection::Rejection;

@@ -13,6 +13,9 @@ pub enum ScopeError {
     /// It names a permission that the consumer is not registered for, or that does not exist.
     #[error("scope names a permission that the consumer is not registered for")]
     NotRegistered,
+    /// It is given more than once.
+    #[error("scope is given more than once")]
+    Repeated,
 }
 
 /// Narrows a consumer's registered permissions to those that `scope` names, in the order of registration.
@@ -22,7 +25,7 @@ pub enum ScopeError {
 ///
 /// # Errors
 ///
-/// [`ScopeError`]: `400 parameter_rejected` on the request token call.
+/// [`ScopeError::Empty`] and [`ScopeError::NotRegistered`]: `400 parameter_rejected` on the request token call.
 pub fn narrow(
     registered: &[Permission],
     scope: Option<&[u8]>,

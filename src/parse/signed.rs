@@ -10,17 +10,17 @@ use std::{
 
 use http::{HeaderMap, header};
 
-use super::{origin::PublicUrl, target::Target};
+use super::{Rejection, origin::PublicUrl, target::Target};
 use crate::{
     fields::{all, list, single},
     oauth::{
-        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, has_more_fields,
-        is_form_content_type, is_oauth_scheme,
+        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, ShapeError,
+        has_more_fields, is_form_content_type, is_oauth_scheme,
     },
-    refusal::{Failure, Refusal},
     server::{
         caller::Limits,
         held::{HeldBody, Reservation},
+        rejection::BodyRejection,
     },
 };
 
@@ -62,16 +62,16 @@ impl Collected {
     /// Collects the parameters of header and query; those of a form follow with [`Collected::hold_form`].
     ///
     /// # Errors
-    /// Two Authorization lines (either could be the one that counts), and [`Refusal::Busy`] where `memory` has no room left
+    /// Two Authorization lines (either could be the one that counts), and [`BodyRejection`] where `memory` has no room left
     /// for the parameters.
     pub fn of(
         headers: &HeaderMap,
         target: &Target<'_>,
         memory: Reservation,
         limits: &Limits,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Rejection> {
         let authorization = single(headers, &header::AUTHORIZATION)
-            .map_err(|_| Refusal::Malformed("Authorization is given more than once".into()))?;
+            .map_err(|_| Rejection::Malformed("Authorization is given more than once"))?;
         let mut parameters = Pooled::take(memory);
         let mut signed = false;
         // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
@@ -95,10 +95,11 @@ impl Collected {
     /// Collects the parameters of a form.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] past `form_fields`, and [`Refusal::Busy`] where there is no memory left for the parameters.
-    pub fn hold_form(&mut self, body: HeldBody, limits: &Limits) -> Result<(), Refusal> {
+    /// [`BodyRejection::TooLarge`] past `form_fields`, and [`BodyRejection::Busy`] where there is no memory left for the
+    /// parameters.
+    pub fn hold_form(&mut self, body: HeldBody, limits: &Limits) -> Result<(), BodyRejection> {
         if has_more_fields(&body, limits.form_fields) {
-            return Err(Refusal::BodyTooLarge);
+            return Err(BodyRejection::TooLarge);
         }
         let _ = self.parameters.read_body(&body);
         self.parameters.count(body.len(), limits.form_memory)?;
@@ -111,8 +112,8 @@ impl Collected {
     /// Whether the body has to be read before the call can be verified: the parameters have a hash of it.
     ///
     /// # Errors
-    /// [`Refusal::Shape`]: what is not in shape is refused before its body is waited for.
-    pub fn needs_body(&self, methods: MethodSet) -> Result<bool, Failure> {
+    /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
+    pub fn needs_body(&self, methods: MethodSet) -> Result<bool, ShapeError> {
         if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
@@ -123,9 +124,9 @@ impl Collected {
     /// The protocol parameters, in shape.
     ///
     /// # Errors
-    /// [`Refusal::Shape`]
-    pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, Failure> {
-        Ok(self.parameters.protocol(methods)?)
+    /// [`ShapeError`]
+    pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, ShapeError> {
+        self.parameters.protocol(methods)
     }
 }
 
@@ -134,23 +135,21 @@ impl Collected {
 ///
 /// # Errors
 /// A second Content-Type line, and a form with a Content-Encoding.
-pub fn is_form(headers: &HeaderMap) -> Result<bool, Refusal> {
+pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
     let types = || all(headers, &header::CONTENT_TYPE);
     if !types().any(is_form_content_type) {
         return Ok(false);
     }
     if types().nth(1).is_some() {
-        return Err(Refusal::Malformed(
-            "Content-Type is given more than once".into(),
-        ));
+        return Err(Rejection::Malformed("Content-Type is given more than once"));
     }
     let encoded = all(headers, &header::CONTENT_ENCODING)
         .flat_map(list)
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
     if encoded {
         // What the API would decode is not what can be read and signed here.
-        return Err(Refusal::Malformed(
-            "a form with a Content-Encoding cannot be verified".into(),
+        return Err(Rejection::Malformed(
+            "a form with a Content-Encoding cannot be verified",
         ));
     }
     Ok(true)
@@ -184,12 +183,12 @@ impl Pooled {
     /// Counts what the parameters take, `beside` a body of so many bytes, as part of `limit` bytes.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] if one caller may never have so much, [`Refusal::Busy`] if too much is taken now.
-    fn count(&mut self, beside: usize, limit: usize) -> Result<(), Refusal> {
+    /// [`BodyRejection::TooLarge`] if one caller may never have so much, [`BodyRejection::Busy`] if too much is taken now.
+    fn count(&mut self, beside: usize, limit: usize) -> Result<(), BodyRejection> {
         let bytes = self.extra_bytes();
         match self.reservation.resize(bytes, limit) {
-            Err(Refusal::Busy) if !Reservation::fits(bytes + beside, limit) => {
-                Err(Refusal::BodyTooLarge)
+            Err(BodyRejection::Busy) if !Reservation::fits(bytes + beside, limit) => {
+                Err(BodyRejection::TooLarge)
             }
             counted => counted,
         }

@@ -4,3 +4,6 @@ pub mod conventions;
 pub mod operations;
 pub mod permit;
 pub mod rate;
+mod rejection;
+
+pub use self::rejection::Rejection;

@@ -4,7 +4,8 @@ use std::{borrow::Cow, collections::HashMap};
 
 use thiserror::Error;
 
-use crate::{names::Permission, refusal::Refusal};
+use super::Rejection;
+use crate::names::Permission;
 
 /// A kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,10 +218,10 @@ impl Operations {
         })
     }
 
-    /// The refusal of an operation that is not permitted.
+    /// The rejection of an operation that is not permitted.
     #[must_use]
-    pub const fn forbidden(&self) -> Refusal {
-        Refusal::NotPermitted { hide: self.hide }
+    pub const fn forbidden(&self) -> Rejection {
+        Rejection::NotPermitted { hide: self.hide }
     }
 
     /// Finds what a request means. Patterns and paths are compared with every escape decoded, since an API decodes before
@@ -228,11 +229,11 @@ impl Operations {
     ///
     /// # Errors
     /// Where operations exist, a path that the API could read as another one.
-    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Refusal> {
+    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Rejection> {
         if !self.any {
             return Ok(Found::Unlisted(self.unlisted));
         }
-        let path = matchable(path).map_err(|reason| Refusal::Malformed(reason.into()))?;
+        let path = matchable(path).map_err(Rejection::Path)?;
         let Some(group) = self.root.find(path.strip_prefix(b"/")) else {
             return Ok(Found::Unlisted(self.unlisted));
         };

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::operations::{Found, Kind, Operations};
+use super::{
+    Rejection,
+    operations::{Found, Kind, Operations},
+};
 use crate::{
     names::{ConsumerKey, Permission, UserId},
-    refusal::Refusal,
     store::cached::{AccessCredentials, ConsumerCredentials},
     verify::{Credential, Verified},
 };
@@ -27,28 +29,28 @@ impl Permit {
     /// Permits a verified signed call, if the operation is open to it.
     ///
     /// # Errors
-    /// [`Refusal::NotPermitted`], [`Refusal::MethodNotAllowed`], or [`Refusal::TokenUnknown`] for a call without a
+    /// [`Rejection::NotPermitted`], [`Rejection::MethodNotAllowed`], or [`Rejection::TokenMissing`] for a call without a
     /// token wherever `application` is not admitted, listed or not: what is there is nothing to tell it.
     pub fn for_signed(
         verified: Verified,
         operations: &Operations,
         found: &Found<'_>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Rejection> {
         let bearer = match verified.into_credential() {
             Credential::AccessToken(access) => Bearer::Consumer(access),
             Credential::Application(consumer) => Bearer::Application(consumer),
             // They sign token calls, which are not for the API.
             Credential::Consumer(_) | Credential::RequestToken(_) => {
-                return Err(Refusal::TokenUnknown);
+                return Err(Rejection::TokenMissing);
             }
         };
         let kind = bearer.kind();
         if kind == Kind::Application && !found.access().admits(kind) {
-            return Err(Refusal::TokenUnknown);
+            return Err(Rejection::TokenMissing);
         }
         match found {
             Found::OtherMethod { allow, .. } => {
-                return Err(Refusal::MethodNotAllowed {
+                return Err(Rejection::MethodNotAllowed {
                     allow: allow.clone(),
                 });
             }
@@ -68,14 +70,14 @@ impl Permit {
     /// Permits a request of a directly logged-in user; that it is no other site's doing has been checked.
     ///
     /// # Errors
-    /// [`Refusal::NotPermitted`] or [`Refusal::MethodNotAllowed`].
+    /// [`Rejection::NotPermitted`] or [`Rejection::MethodNotAllowed`].
     pub fn for_session(
         user: UserId,
         operations: &Operations,
         found: &Found<'_>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Rejection> {
         match found {
-            Found::OtherMethod { allow, .. } => Err(Refusal::MethodNotAllowed {
+            Found::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
                 allow: allow.clone(),
             }),
             _ if found.access().admits(Kind::User) => Ok(Self(Bearer::User(user))),
@@ -86,14 +88,14 @@ impl Permit {
     /// Permits a request without any credentials, where that is open to anybody.
     ///
     /// # Errors
-    /// [`Refusal::NoCredentials`] wherever it is not: what is there, and with which methods, is nothing to tell a stranger.
-    /// [`Refusal::MethodNotAllowed`] only where one of the listed methods is open to anybody.
-    pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Refusal> {
+    /// [`Rejection::NoCredentials`] wherever it is not: what is there, and with which methods, is nothing to tell a stranger.
+    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to anybody.
+    pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Rejection> {
         if !found.access().admits(Kind::Anonymous) {
-            return Err(Refusal::NoCredentials);
+            return Err(Rejection::NoCredentials);
         }
         match found {
-            Found::OtherMethod { allow, .. } => Err(Refusal::MethodNotAllowed {
+            Found::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
                 allow: allow.clone(),
             }),
             Found::Operation(_) | Found::Unlisted(_) => Ok(Self(Bearer::Anonymous)),

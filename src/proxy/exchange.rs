@@ -6,10 +6,10 @@ use http::{Request, Response, StatusCode, request::Parts};
 
 use super::{Current, Worker, nanoseconds, permission::Outgoing, record::Record};
 use crate::{
-    forward::{exchange, pool::Lease, request, response, tunnel},
+    forward::{Fault, exchange, pool::Lease, request, response, tunnel},
     parse::origin::PrefixMode,
     policy::operations::Kind,
-    refusal::{Failure, Fault},
+    respond::Failure,
     server::{caller::Caller, response::ResponseBody},
     telemetry::metrics::Verdict,
 };
@@ -74,11 +74,11 @@ impl Worker {
         }
         let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
             let reason = "101 (Switching Protocols) that nobody asked for".into();
-            return Err(Fault::BrokenAnswer(reason).into());
+            return Err(Fault::BrokenResponse(reason).into());
         };
         handshake.check(&parts)?;
         let upstream = http1.into_wire().await;
-        let upstream = upstream.map_err(|error| Fault::BrokenAnswer(error.to_string().into()))?;
+        let upstream = upstream.map_err(|error| Fault::BrokenResponse(error.to_string().into()))?;
         let idle = params.tunnel_timeout;
         let under_way = record.under_way.take();
         caller.switch(Box::new(move |wire, stalled| {

@@ -23,16 +23,15 @@ use tokio::sync::Notify;
 
 use crate::{
     endpoints::Call,
-    fields::{Repeated, all, named_by_connection, single},
-    forward::{pool::Pool, request},
+    forward::{self, pool::Pool, request},
     parse::{
+        self, head,
         signed::{Collected, is_form},
         target::{self, Target},
     },
     peer::Peer,
-    policy::conventions,
-    refusal::{Failure, Refusal},
-    respond::{self, Format},
+    policy::{self, conventions},
+    respond::{self, Failure, Format},
     route::{self, Route},
     server::{
         caller::Limits,
@@ -136,16 +135,17 @@ impl Worker {
         let caller = Rc::clone(body.caller());
         let limits = caller.limits();
         if request::is_back(&parts.headers, &live.forward) {
-            return Err(Refusal::LoopDetected.into());
+            return Err(forward::Rejection::LoopDetected.into());
         }
-        let named = check_shape(&parts, &body, &limits)?;
-        let target = Target::of(&parts.uri).map_err(malformed)?;
+        let named = head::check(&parts, body.size_hint().lower(), &limits)?;
+        let target = Target::of(&parts.uri).map_err(parse::Rejection::from)?;
         let received = live
             .origins
             .receive(&parts, &target, caller.peer)
-            .map_err(Refusal::from)?;
+            .map_err(parse::Rejection::from)?;
         caller.count_as(received.address);
-        match route::route(&live.route, &live.origins, &received, &target)? {
+        let method = parts.method.as_str();
+        match route::route(&live.route, &live.origins, &received, &target, method)? {
             Route::Endpoint(endpoint) => {
                 let call = Call {
                     parts: &parts,
@@ -164,13 +164,10 @@ impl Worker {
             }
             Route::Api(call) => {
                 if !live.forward.api_path.is_empty() && target::climbs(call.path) {
-                    return Err(
-                        Refusal::Malformed("the path leads out of what is public".into()).into(),
-                    );
+                    return Err(route::Rejection::PathAbovePrefix.into());
                 }
                 check_conventions(live, call.path)?;
-                let method = parts.method.as_str().as_bytes();
-                let found = live.operations.find(call.path, method)?;
+                let found = live.operations.find(call.path, method.as_bytes())?;
                 let memory = caller.reserve(&API_FORMS);
                 let mut collected = Collected::of(&parts.headers, &target, memory, &limits)?;
                 if !body.is_end_stream() && is_form(&parts.headers)? {
@@ -199,71 +196,19 @@ impl Worker {
     }
 }
 
-/// Checks what HTTP has to say of any request; the fields that `Connection` names.
-fn check_shape(
-    parts: &Parts,
-    body: &RequestBody,
-    limits: &Limits,
-) -> Result<Vec<http::HeaderName>, Refusal> {
-    // hyper bounds the bytes of a head over HTTP/2, but not its fields.
-    if parts.headers.len() > limits.head_fields {
-        return Err(Refusal::HeadTooLarge);
-    }
-    // In small letters they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
-    let method = parts.method.as_str();
-    if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
-        return Err(Refusal::MethodNotAllowed {
-            allow: KNOWN_METHODS.to_owned(),
-        });
-    }
-    let target = parts.uri.path_and_query();
-    if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
-        return Err(Refusal::TargetTooLong);
-    }
-    if all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
-        return Err(Refusal::Malformed(
-            "an expectation other than 100-continue".into(),
-        ));
-    }
-    // hyper sees to it that chunked is the last coding. Of others the API would not know, since the body is framed anew
-    // (RFC 9112 §6.1).
-    match single(&parts.headers, &header::TRANSFER_ENCODING) {
-        Ok(None) => {}
-        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {}
-        Ok(Some(_)) | Err(Repeated) => {
-            let reason = "Transfer-Encoding is not a single chunked";
-            return Err(Refusal::Malformed(reason.into()));
-        }
-    }
-    if body.size_hint().lower() > MAX_LENGTH {
-        return Err(Refusal::Malformed("Content-Length is too large".into()));
-    }
-    named_by_connection(&parts.headers).map_err(malformed)
-}
-
-/// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
-const MAX_LENGTH: u64 = 999_999_999_999_999_999;
-
-fn malformed(error: impl std::error::Error) -> Refusal {
-    Refusal::Malformed(error.to_string().into())
-}
-
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// What the allowed methods are where no operation lists any.
-const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
-
-fn check_conventions(live: &Live, path: &[u8]) -> Result<(), Refusal> {
+fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
     if live.conventions == Conventions::Off {
         return Ok(());
     }
     match conventions::broken_rule(path) {
         Some(rule) if live.conventions == Conventions::Enforce => {
-            Err(Refusal::ParameterRejected(Vec::new(), rule))
+            Err(policy::Rejection::Convention(rule))
         }
         Some(rule) => {
             tracing::info!(path = %String::from_utf8_lossy(path), rule, "path convention broken");
@@ -306,27 +251,18 @@ impl Handler for Worker {
         let format = Format::preferred_by(&parts.headers);
         let method = parts.method.clone();
         let answered = if count > current.live.concurrent_requests {
-            Err(Refusal::Busy.into())
+            Err(Failure::Busy)
         } else {
             self.pass(&current, parts, body, &mut record).await
         };
         let response = match answered {
             Ok(response) => response,
-            Err(Failure::CallerGone) => return Err(Gone),
+            Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => {
                 let request_id = log_failure(&failure);
                 let answer = respond::failure(&failure, &current.live.realm, format, &request_id);
                 (record.verdict, record.status) = (answer.verdict, answer.status);
-                let mut response = answer.into_response(&method);
-                // Whoever sends what two recipients could read differently may have sent more of it.
-                let closes = matches!(
-                    failure,
-                    Failure::Refusal(Refusal::Malformed(_) | Refusal::TargetTooLong)
-                );
-                if closes {
-                    response.headers_mut().insert(header::CONNECTION, CLOSE);
-                }
-                response
+                answer.into_response(&method)
             }
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
@@ -348,13 +284,13 @@ impl Handler for Worker {
     }
 }
 
-/// Logs what is not the caller's doing, whole; returns the id by which an operator finds it.
+/// Logs a fault with its causes; returns the id by which an operator finds it, or nothing for a rejection.
 fn log_failure(failure: &Failure) -> String {
-    let Failure::Fault(fault) = failure else {
+    if !failure.is_fault() {
         return String::new();
-    };
+    }
     let id = crate::issue::random::identifier().unwrap_or_default();
-    let error: &dyn std::error::Error = fault;
+    let error: &dyn std::error::Error = failure;
     tracing::error!(request_id = %id, error, "request failed");
     id
 }

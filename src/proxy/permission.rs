@@ -18,9 +18,8 @@ use crate::{
         signed::{Collected, SignedRequest},
         target::Target,
     },
-    policy::{operations::Found, permit::Permit},
-    refusal::{Failure, Refusal},
-    respond::{self, Format},
+    policy::{Rejection, operations::Found, permit::Permit},
+    respond::{self, Failure, Format},
     route::ApiCall,
     server::{caller::Caller, request::RequestBody},
     verify::Purpose,
@@ -139,15 +138,12 @@ impl Worker {
             return outcome;
         }
         match outcome {
-            Err(Failure::CallerGone) => Err(Failure::CallerGone),
             // The rules of HTTP and the limits hold whether or not signatures are enforced.
-            Err(Failure::Refusal(
-                refusal @ (Refusal::Malformed(_)
-                | Refusal::BodyTooLarge
-                | Refusal::TooSlow
-                | Refusal::Busy
-                | Refusal::TooManyRequests { .. }),
-            )) => Err(refusal.into()),
+            Err(
+                failure @ (Failure::Parse(_)
+                | Failure::Body(_)
+                | Failure::Policy(Rejection::TooManyRequests { .. })),
+            ) => Err(failure),
             Err(failure) if self.is_always_enforced(collected).await => Err(failure),
             outcome => {
                 if let Err(failure) = outcome {
@@ -207,7 +203,7 @@ impl Worker {
                     &verified.credential().consumer().consumer.key,
                     self.shared.started.elapsed(),
                 )
-                .map_err(|retry_after| Refusal::TooManyRequests { retry_after })?;
+                .map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
             }
             return Ok(Permit::for_signed(verified, operations, &way.found)?);
         }
@@ -220,7 +216,7 @@ impl Worker {
         let session = pages
             .session(&cookies, way.live.endpoints.clock.now())
             .await?;
-        let (_, user) = session.ok_or(Refusal::NoCredentials)?;
+        let (_, user) = session.ok_or(Rejection::NoCredentials)?;
         Ok(Permit::for_session(user.id, operations, &way.found)?)
     }
 
@@ -245,15 +241,15 @@ impl Worker {
 }
 
 /// A session opens an operation only to the service's own pages.
-fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Refusal> {
+fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Rejection> {
     let headers = &way.parts.headers;
-    let single = |name| single(headers, name).map_err(|_| Refusal::CrossSite);
+    let single = |name| single(headers, name).map_err(|_| Rejection::CrossSite);
     if !way.live.origins.is_base(way.received) {
-        return Err(Refusal::CrossSite);
+        return Err(Rejection::CrossSite);
     }
     match single(&SEC_FETCH_SITE)? {
         Some(b"same-origin" | b"none") => Ok(()),
-        Some(_) => Err(Refusal::CrossSite),
+        Some(_) => Err(Rejection::CrossSite),
         None if matches!(way.parts.method, Method::GET | Method::HEAD)
             && !headers.contains_key(header::UPGRADE) =>
         {
@@ -261,7 +257,7 @@ fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Refusal> {
         }
         None => match single(&header::ORIGIN)? {
             Some(origin) if origin == way.live.origins.base.origin().as_bytes() => Ok(()),
-            _ => Err(Refusal::CrossSite),
+            _ => Err(Rejection::CrossSite),
         },
     }
 }

@@ -14,7 +14,8 @@ use std::{
 
 use zeroize::Zeroize;
 
-use crate::{peer, refusal::Refusal};
+use super::rejection::BodyRejection;
+use crate::peer;
 
 /// The memory of forms and hashed bodies, and of all parameters; `limits.form_memory` bounds it.
 pub static API_FORMS: FormMemory = FormMemory::new();
@@ -89,11 +90,11 @@ impl Reservation {
     /// have at most `limit` bytes, and those of one caller a quarter of it.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] if `bytes` alone are more than one caller may have, and [`Refusal::Busy`] if they are
+    /// [`BodyRejection::TooLarge`] if `bytes` alone are more than one caller may have, and [`BodyRejection::Busy`] if they are
     /// only too much beside what is taken. The reservation then stays as it was.
-    pub fn resize(&mut self, bytes: usize, limit: usize) -> Result<(), Refusal> {
+    pub fn resize(&mut self, bytes: usize, limit: usize) -> Result<(), BodyRejection> {
         if bytes > self.bytes && !Self::fits(bytes, limit) {
-            return Err(Refusal::BodyTooLarge);
+            return Err(BodyRejection::TooLarge);
         }
         self.set(bytes, limit)
     }
@@ -104,7 +105,7 @@ impl Reservation {
         bytes <= limit / PARTS
     }
 
-    fn set(&mut self, bytes: usize, limit: usize) -> Result<(), Refusal> {
+    fn set(&mut self, bytes: usize, limit: usize) -> Result<(), BodyRejection> {
         if bytes == self.bytes {
             return Ok(());
         }
@@ -113,7 +114,7 @@ impl Reservation {
         let own = taken.by_caller.get(&self.caller).unwrap_or(&0) - self.bytes + bytes;
         // What grows smaller is always allowed: a reload may have lowered the limit.
         if bytes > self.bytes && (others + bytes > limit || !Self::fits(own, limit)) {
-            return Err(Refusal::Busy);
+            return Err(BodyRejection::Busy);
         }
         taken.bytes = others + bytes;
         if own == 0 {
@@ -158,7 +159,7 @@ impl HeldBody {
     ///
     /// # Errors
     /// As [`Reservation::resize`].
-    pub(super) fn count(&mut self, limit: usize) -> Result<(), Refusal> {
+    pub(super) fn count(&mut self, limit: usize) -> Result<(), BodyRejection> {
         let bytes = self.bytes.len();
         self.reservation
             .as_mut()

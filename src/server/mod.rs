@@ -10,6 +10,7 @@ pub mod held;
 pub mod http2;
 pub mod listener;
 pub mod quiet;
+pub mod rejection;
 pub mod request;
 pub mod response;
 pub mod tls;

@@ -17,8 +17,8 @@ use super::{
     caller::{Caller, Upload, UploadError},
     deadline::Elapsed,
     held::{API_FORMS, FormMemory, HeldBody, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY},
+    rejection::BodyRejection,
 };
-use crate::refusal::{Failure, Refusal};
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
 pub struct RequestBody {
@@ -40,10 +40,10 @@ impl RequestBody {
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors
-    /// [`Refusal::BodyTooLarge`] past `form_bytes`, [`Refusal::Busy`] where the caller or all callers together are past
-    /// their part of `form_memory`, [`Refusal::TooSlow`] past `form_timeout`, and [`Refusal::Malformed`] for a broken
-    /// chunked coding. A caller who left is [`Failure::CallerGone`].
-    pub async fn read_whole(&mut self) -> Result<HeldBody, Failure> {
+    /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where the caller or all callers together are
+    /// past their part of `form_memory`, [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for
+    /// a broken chunked coding and a caller who left.
+    pub async fn read_whole(&mut self) -> Result<HeldBody, BodyRejection> {
         let limits = self.caller.limits();
         self.hold(&API_FORMS, limits.form_bytes, limits.form_memory)
             .await
@@ -53,7 +53,7 @@ impl RequestBody {
     ///
     /// # Errors
     /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
-    pub async fn read_page_form(&mut self) -> Result<HeldBody, Failure> {
+    pub async fn read_page_form(&mut self) -> Result<HeldBody, BodyRejection> {
         self.caller.expect_password();
         self.hold(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
     }
@@ -64,10 +64,10 @@ impl RequestBody {
         memory: &'static FormMemory,
         limit: usize,
         all: usize,
-    ) -> Result<HeldBody, Failure> {
+    ) -> Result<HeldBody, BodyRejection> {
         let expected = self.incoming.size_hint();
         if expected.lower() > limit as u64 {
-            return Err(Refusal::BodyTooLarge.into());
+            return Err(BodyRejection::TooLarge);
         }
         // A buffer that grows would leave copies of what it held, perhaps a password, behind.
         let room = expected
@@ -81,7 +81,7 @@ impl RequestBody {
                     return Poll::Ready(Ok(frame));
                 }
                 let elapsed = self.caller.poll_deadline(context, until);
-                elapsed.map(|Elapsed| Err(Failure::from(Refusal::TooSlow)))
+                elapsed.map(|Elapsed| Err(BodyRejection::TooSlow))
             })
             .await?;
             match frame {
@@ -89,22 +89,13 @@ impl RequestBody {
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
                     if whole.len() + data.len() > limit {
-                        return Err(Refusal::BodyTooLarge.into());
+                        return Err(BodyRejection::TooLarge);
                     }
                     whole.buffer().extend_from_slice(&data);
                     whole.count(all)?;
                 }
                 Some(Err(error)) => return Err(error.into()),
             }
-        }
-    }
-}
-
-impl From<UploadError> for Failure {
-    fn from(error: UploadError) -> Self {
-        match error {
-            UploadError::Malformed => Refusal::Malformed(error.to_string().into()).into(),
-            UploadError::Truncated => Self::CallerGone,
         }
     }
 }

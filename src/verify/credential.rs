@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Params, Selection};
+use super::{Params, Rejection, Selection};
 use crate::{
     clock::UnixTime,
     oauth::SigningKey,
-    refusal::Refusal,
     secret::Secret,
     store::{
         cached::{AccessCredentials, ConsumerCredentials},
@@ -110,20 +109,20 @@ impl Credential {
     /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
     ///
     /// # Errors
-    /// [`Refusal::ConsumerDisabled`], then [`Refusal::TokenExpired`], then [`Refusal::TokenRevoked`].
-    pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Refusal> {
+    /// [`Rejection::ConsumerDisabled`], then [`Rejection::TokenExpired`], then [`Rejection::TokenRevoked`].
+    pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Rejection> {
         if !self.consumer().consumer.enabled {
-            return Err(Refusal::ConsumerDisabled);
+            return Err(Rejection::ConsumerDisabled);
         }
         let Self::AccessToken(access) = self else {
             return Ok(());
         };
         let expired = access.token.expires_at.is_some_and(|at| now >= at);
         if expired || is_idle(params, access, now) {
-            return Err(Refusal::TokenExpired);
+            return Err(Rejection::TokenExpired);
         }
         if access.token.revoked_at.is_some() {
-            return Err(Refusal::TokenRevoked);
+            return Err(Rejection::TokenRevoked);
         }
         Ok(())
     }

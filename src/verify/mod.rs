@@ -6,6 +6,7 @@
 
 pub mod advice;
 mod credential;
+mod error;
 pub mod nonces;
 
 use std::{sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 pub use self::{
     advice::Advice,
     credential::{Credential, Purpose, RequestTokenCredentials},
+    error::{Error, Fault, Rejection},
 };
 use self::{
     advice::Adviser,
@@ -26,7 +28,6 @@ use crate::{
         SignatureHolds, SignatureMethod, SigningKey, signature,
     },
     parse::signed::SignedRequest,
-    refusal::{Failure, Fault, Refusal},
     store::{
         cached::{AccessCredentials, Cached, ConsumerCredentials},
         record::Dialect,
@@ -136,16 +137,16 @@ impl Verifier {
         params: &Params,
         purpose: Purpose,
         request: &SignedRequest<'_>,
-    ) -> Result<Verified, Failure> {
+    ) -> Result<Verified, Error> {
         let now = self.clock.now();
         self.check_timestamp(request, now)?;
         let mut credential = match self.find(purpose, &request.credentials, now).await {
             Ok(credential) => credential,
-            Err(Failure::Refusal(unknown)) => {
+            Err(Error::Rejection(unknown)) => {
                 self.spend_on_unknown(params, purpose, request);
                 return Err(unknown.into());
             }
-            Err(failure) => return Err(failure),
+            Err(fault) => return Err(fault),
         };
         let signature = self.prove(params, purpose, request, &credential, now)?;
         check_body_hash(request)?;
@@ -169,13 +170,13 @@ impl Verifier {
     /// Finds the credentials that a call names.
     ///
     /// # Errors
-    /// [`Refusal::ConsumerUnknown`], [`Refusal::TokenUnknown`], and a fault of the store.
+    /// [`Rejection::ConsumerUnknown`], [`Rejection::TokenUnknown`], and a fault of the store.
     async fn find(
         &self,
         purpose: Purpose,
         named: &Credentials<'_>,
         now: UnixTime,
-    ) -> Result<Credential, Failure> {
+    ) -> Result<Credential, Error> {
         let key = named.consumer_key;
         match (purpose, named.token) {
             (Purpose::Api | Purpose::Revocation, Some(token)) => {
@@ -184,7 +185,7 @@ impl Verifier {
                     return Ok(Credential::AccessToken(access));
                 }
                 self.known_consumer(key).await?;
-                Err(Refusal::TokenUnknown.into())
+                Err(Rejection::TokenUnknown.into())
             }
             (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
             (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
@@ -195,23 +196,23 @@ impl Verifier {
                     Some(Ok(token)) => self.credentials.store().request_token(token).await?,
                     _ => None,
                 };
-                let consumer = consumer.ok_or(Refusal::ConsumerUnknown)?;
+                let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
                 let token = token.filter(|token| token.consumer == consumer.consumer.key);
-                let token = token.ok_or(Refusal::TokenUnknown)?;
+                let token = token.ok_or(Rejection::TokenUnknown)?;
                 let credentials = RequestTokenCredentials::new(token, consumer, now);
                 Ok(Credential::RequestToken(Box::new(credentials)))
             }
-            (Purpose::Revocation, None) => Err(Refusal::TokenUnknown.into()),
+            (Purpose::Revocation, None) => Err(Rejection::TokenUnknown.into()),
         }
     }
 
-    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Failure> {
+    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Error> {
         let consumer = self.credentials.consumer(key).await?;
-        Ok(consumer.ok_or(Refusal::ConsumerUnknown)?)
+        Ok(consumer.ok_or(Rejection::ConsumerUnknown)?)
     }
 
     /// A token as the store knows it now: it may have been used at another process.
-    async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Failure> {
+    async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
         let token = access.token.token.as_bytes();
         let found = self.credentials.access_anew(token).await?;
         let same = |found: &Arc<AccessCredentials>| {
@@ -219,7 +220,7 @@ impl Verifier {
         };
         found
             .filter(same)
-            .ok_or_else(|| Refusal::TokenUnknown.into())
+            .ok_or_else(|| Rejection::TokenUnknown.into())
     }
 
     /// Does for an unknown consumer or token the work that a wrong signature of a usual consumer causes.
@@ -241,10 +242,10 @@ impl Verifier {
         request: &SignedRequest<'_>,
         credential: &Credential,
         now: UnixTime,
-    ) -> Result<Proof, Refusal> {
+    ) -> Result<Proof, Rejection> {
         let method = request.credentials.signature_method;
         if method == SignatureMethod::Plaintext && !request.secure {
-            return Err(Refusal::SignatureMethodRejected);
+            return Err(Rejection::SignatureMethodRejected);
         }
         let consumer = credential.consumer();
         let rsa = consumer.rsa.as_ref();
@@ -264,12 +265,12 @@ impl Verifier {
                 try_keys(request, token.keys.iter(), rsa, selections)
             }
         };
-        proof.ok_or_else(|| Refusal::SignatureWrong {
+        proof.ok_or_else(|| Rejection::SignatureWrong {
             advice: self.adviser.advise(params, request, credential, now),
         })
     }
 
-    fn check_timestamp(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Refusal> {
+    fn check_timestamp(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Rejection> {
         let Some(freshness) = &request.credentials.freshness else {
             return Ok(());
         };
@@ -278,12 +279,12 @@ impl Verifier {
         if (earliest..=latest).contains(&freshness.timestamp.seconds()) {
             Ok(())
         } else {
-            Err(Refusal::TimestampOutsideWindow { earliest, latest })
+            Err(Rejection::TimestampOutsideWindow { earliest, latest })
         }
     }
 
     /// Records the nonce, once and for all who ask at the same time.
-    fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Failure> {
+    fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
         let Some(freshness) = &request.credentials.freshness else {
             // PLAINTEXT without them (RFC 5849 §3.1): it is accepted under TLS alone, if at all.
             return Ok(());
@@ -335,7 +336,7 @@ fn is_of(consumer: &ConsumerCredentials, key: &[u8]) -> bool {
     consumer.consumer.key.as_str().as_bytes() == key
 }
 
-fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Refusal> {
+fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
     let Some(sent) = request.credentials.body_hash else {
         return Ok(());
     };
@@ -345,28 +346,12 @@ fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Refusal> {
             hash.update(body);
             hash.finish()
         });
-    hashed.map(|_| ()).map_err(|_| Refusal::BodyHashWrong)
+    hashed.map(|_| ()).map_err(|_| Rejection::BodyHashWrong)
 }
 
 fn skew(request: &SignedRequest<'_>, now: UnixTime) -> Option<i64> {
     let timestamp = request.credentials.freshness.as_ref()?.timestamp.seconds();
     Some(timestamp.cast_signed() - now.0.cast_signed())
-}
-
-impl From<nonces::NotRecorded> for Failure {
-    fn from(reason: nonces::NotRecorded) -> Self {
-        match reason {
-            nonces::NotRecorded::Used => Self::Refusal(Refusal::NonceUsed),
-            nonces::NotRecorded::Forgotten { earliest, latest } => {
-                Self::Refusal(Refusal::TimestampOutsideWindow { earliest, latest })
-            }
-            nonces::NotRecorded::Full => Self::Fault(Fault::NonceWindowFull),
-            nonces::NotRecorded::Unmarked => Self::Fault(Fault::NonceMarkStale),
-            nonces::NotRecorded::Lost { retry_after } => {
-                Self::Fault(Fault::NoncesLost { retry_after })
-            }
-        }
-    }
 }
 
 #[cfg(test)]

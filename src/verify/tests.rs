@@ -111,7 +111,7 @@ impl Setup {
     }
 
     /// Verifies a protected call that is signed so, now.
-    async fn protected(&self, call: &Call<'_>) -> Result<Verified, Failure> {
+    async fn protected(&self, call: &Call<'_>) -> Result<Verified, Error> {
         let mut header = format!(
             "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
             call.consumer,
@@ -169,15 +169,15 @@ const RIGHT: Call<'_> = Call {
     secrets: ["secret of shop", "secret of t"],
 };
 
-fn refusal(outcome: Result<Verified, Failure>) -> Option<Refusal> {
+fn rejection(outcome: Result<Verified, Error>) -> Option<Rejection> {
     match outcome {
         Ok(_) => None,
-        Err(Failure::Refusal(refusal)) => Some(refusal),
+        Err(Error::Rejection(rejection)) => Some(rejection),
         Err(other) => panic!("{other}"),
     }
 }
 
-const WRONG: Refusal = Refusal::SignatureWrong { advice: None };
+const WRONG: Rejection = Rejection::SignatureWrong { advice: None };
 
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
@@ -189,37 +189,37 @@ async fn a_token_opens_nothing_to_another_consumer() {
             "shop",
             "o",
             ["secret of shop", "secret of o"],
-            Some(Refusal::TokenUnknown),
+            Some(Rejection::TokenUnknown),
         ),
         (
             "other",
             "t",
             ["secret of other", "secret of t"],
-            Some(Refusal::TokenUnknown),
+            Some(Rejection::TokenUnknown),
         ),
         (
             "other",
             "t",
             ["secret of shop", "secret of t"],
-            Some(Refusal::TokenUnknown),
+            Some(Rejection::TokenUnknown),
         ),
         (
             "none",
             "t",
             ["secret of shop", "secret of t"],
-            Some(Refusal::ConsumerUnknown),
+            Some(Rejection::ConsumerUnknown),
         ),
         (
             "Shop",
             "t",
             ["secret of shop", "secret of t"],
-            Some(Refusal::ConsumerUnknown),
+            Some(Rejection::ConsumerUnknown),
         ),
         (
             "shop",
             "T",
             ["secret of shop", "secret of t"],
-            Some(Refusal::TokenUnknown),
+            Some(Rejection::TokenUnknown),
         ),
         // A key with a part left out, swapped or shifted over the `&`.
         ("shop", "t", ["secret of shop", ""], Some(WRONG)),
@@ -234,7 +234,7 @@ async fn a_token_opens_nothing_to_another_consumer() {
             secrets,
         };
         assert_eq!(
-            refusal(setup.protected(&call).await),
+            rejection(setup.protected(&call).await),
             expected,
             "{consumer} {token} {secrets:?}"
         );
@@ -263,14 +263,14 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
         nonce,
         secrets,
     };
-    for (again, expected) in [(false, None), (true, Some(Refusal::NonceUsed))] {
+    for (again, expected) in [(false, None), (true, Some(Rejection::NonceUsed))] {
         for call in [
             call("a", "bc", "d", ["secret of a", "secret of bc"]),
             call("ab", "c", "d", ["secret of ab", "secret of c"]),
             call("a", "bc", "cd", ["secret of a", "secret of bc"]),
         ] {
             assert_eq!(
-                refusal(setup.protected(&call).await),
+                rejection(setup.protected(&call).await),
                 expected,
                 "{again} {}",
                 call.nonce
@@ -283,16 +283,16 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
 async fn an_idle_token_is_asked_for_anew_before_it_is_refused() {
     let setup = Setup::new();
     let call = |nonce| Call { nonce, ..RIGHT };
-    assert_eq!(refusal(setup.protected(&call("1")).await), None);
+    assert_eq!(rejection(setup.protected(&call("1")).await), None);
     setup.clock.advance(IDLE);
     assert_eq!(
-        refusal(setup.protected(&call("2")).await),
-        Some(Refusal::TokenExpired)
+        rejection(setup.protected(&call("2")).await),
+        Some(Rejection::TokenExpired)
     );
     // Another process has noted a use of its own.
     let used = setup.clock.now();
     setup.change(|token| token.last_used_at = Some(used));
-    assert_eq!(refusal(setup.protected(&call("3")).await), None);
+    assert_eq!(rejection(setup.protected(&call("3")).await), None);
     // And what the store says then counts in all of it.
     setup.clock.advance(IDLE);
     let used = setup.clock.now();
@@ -301,14 +301,14 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_refused() {
         token.revoked_at = Some(used);
     });
     assert_eq!(
-        refusal(setup.protected(&call("4")).await),
-        Some(Refusal::TokenRevoked)
+        rejection(setup.protected(&call("4")).await),
+        Some(Rejection::TokenRevoked)
     );
     setup.clock.advance(IDLE);
     setup.store.records().access_tokens.remove("t");
     assert_eq!(
-        refusal(setup.protected(&call("5")).await),
-        Some(Refusal::TokenUnknown)
+        rejection(setup.protected(&call("5")).await),
+        Some(Rejection::TokenUnknown)
     );
 }
 
@@ -320,10 +320,10 @@ async fn states_are_told_only_under_a_right_signature() {
         secrets: ["secret of shop", "guess"],
         ..RIGHT
     };
-    assert_eq!(refusal(setup.protected(&wrong).await), Some(WRONG));
+    assert_eq!(rejection(setup.protected(&wrong).await), Some(WRONG));
     assert_eq!(
-        refusal(setup.protected(&RIGHT).await),
-        Some(Refusal::TokenRevoked)
+        rejection(setup.protected(&RIGHT).await),
+        Some(Rejection::TokenRevoked)
     );
 }
 
@@ -342,14 +342,14 @@ async fn a_replaced_secret_verifies_until_its_grace_ends_and_not_in_that_second(
         secrets: ["new", "secret of t"],
         ..RIGHT
     };
-    assert_eq!(refusal(setup.protected(&old("1")).await), None);
-    assert_eq!(refusal(setup.protected(&new("2")).await), None);
+    assert_eq!(rejection(setup.protected(&old("1")).await), None);
+    assert_eq!(rejection(setup.protected(&new("2")).await), None);
     // A nonce is the consumer's, whichever secret it is signed with.
     assert_eq!(
-        refusal(setup.protected(&new("1")).await),
-        Some(Refusal::NonceUsed)
+        rejection(setup.protected(&new("1")).await),
+        Some(Rejection::NonceUsed)
     );
     setup.clock.advance(Duration::from_secs(10));
-    assert_eq!(refusal(setup.protected(&old("3")).await), Some(WRONG));
-    assert_eq!(refusal(setup.protected(&new("4")).await), None);
+    assert_eq!(rejection(setup.protected(&old("3")).await), Some(WRONG));
+    assert_eq!(rejection(setup.protected(&new("4")).await), None);
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     peer::Peer,
-    refusal::Failure,
-    respond::{self, Answer, Format},
+    respond::{self, Answer, Failure, Format},
     server::{
         caller::Limits,
         connection::Handler,

@@ -27,7 +27,6 @@ use crate::{
     issue::random,
     login::password,
     names::{ConsumerKey, Permission, UserId},
-    refusal::Failure,
     secret::Secret,
     server::listener::{self, Bounds, Tcp},
     store::record::{AccessToken, Consumer, User},
@@ -233,11 +232,9 @@ pub(super) struct Accounts {
 
 impl Accounts {
     async fn make(services: &Services, application: SocketAddr) -> Result<Self, String> {
-        let fault = |error: Failure| error.to_string();
-        let drawn = |drawn: Result<String, random::NoRandomness>| {
-            drawn.map_err(|error| fault(error.into()))
-        };
-        let secret = || random::secret().map_err(|error| fault(error.into()));
+        let fault = |error: random::NoRandomness| error.to_string();
+        let drawn = |drawn: Result<String, _>| drawn.map_err(fault);
+        let secret = || random::secret().map_err(fault);
         let members: Permission = "members"
             .parse()
             .map_err(|_| "a permission's name".to_owned())?;

@@ -20,15 +20,15 @@ fn one_caller_gets_a_quarter_and_four_get_it_all() {
         let address = caller(&format!("192.0.2.{last}"));
         let (mut first, mut second) = (memory.reserve(address), memory.reserve(address));
         assert_eq!(first.resize(60, LIMIT), Ok(()));
-        assert_eq!(second.resize(41, LIMIT), Err(Refusal::Busy), "{last}");
+        assert_eq!(second.resize(41, LIMIT), Err(BodyRejection::Busy), "{last}");
         assert_eq!(second.resize(40, LIMIT), Ok(()));
         held.extend([first, second]);
     }
     let mut fifth = memory.reserve(caller("192.0.2.5"));
-    assert_eq!(fifth.resize(1, LIMIT), Err(Refusal::Busy));
+    assert_eq!(fifth.resize(1, LIMIT), Err(BodyRejection::Busy));
     held.truncate(7);
     assert_eq!(fifth.resize(40, LIMIT), Ok(()));
-    assert_eq!(fifth.resize(41, LIMIT), Err(Refusal::Busy));
+    assert_eq!(fifth.resize(41, LIMIT), Err(BodyRejection::Busy));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn everything_is_given_back() {
             assert_eq!(reservation.resize(bytes, LIMIT), Ok(()));
             assert_eq!(memory.taken().bytes, bytes);
         }
-        assert_eq!(reservation.resize(101, LIMIT), Err(Refusal::BodyTooLarge));
+        assert_eq!(reservation.resize(101, LIMIT), Err(BodyRejection::TooLarge));
         assert_eq!(memory.taken().bytes, 50);
         drop(reservation);
         assert_eq!(memory.taken().bytes, 0);
@@ -52,7 +52,7 @@ fn everything_is_given_back() {
 #[test]
 fn what_no_caller_may_have_is_too_large_rather_than_too_much_now() {
     let mut reservation = memory().reserve(None);
-    assert_eq!(reservation.resize(101, LIMIT), Err(Refusal::BodyTooLarge));
+    assert_eq!(reservation.resize(101, LIMIT), Err(BodyRejection::TooLarge));
     assert_eq!(reservation.resize(100, LIMIT), Ok(()));
 }
 
@@ -63,12 +63,12 @@ fn a_host_of_ipv6_is_one_caller_however_many_addresses_it_has() {
     let mut other = memory.reserve(caller("2001:db8:1:2:ffff:ffff:ffff:ffff"));
     let mut elsewhere = memory.reserve(caller("2001:db8:1:3::1"));
     assert_eq!(one.resize(100, LIMIT), Ok(()));
-    assert_eq!(other.resize(1, LIMIT), Err(Refusal::Busy));
+    assert_eq!(other.resize(1, LIMIT), Err(BodyRejection::Busy));
     assert_eq!(elsewhere.resize(100, LIMIT), Ok(()));
     let mut plain = memory.reserve(caller("192.0.2.1"));
     let mut mapped = memory.reserve(caller("::ffff:192.0.2.1"));
     assert_eq!(plain.resize(100, LIMIT), Ok(()));
-    assert_eq!(mapped.resize(1, LIMIT), Err(Refusal::Busy));
+    assert_eq!(mapped.resize(1, LIMIT), Err(BodyRejection::Busy));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
     assert_eq!(reservation.resize(90, LIMIT / 2), Ok(()));
     assert_eq!(
         reservation.resize(91, LIMIT / 2),
-        Err(Refusal::BodyTooLarge)
+        Err(BodyRejection::TooLarge)
     );
 }
 

@@ -1,0 +1,51 @@
+//! Why a permitted request gets no response of the API.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::server::{caller::UploadError, rejection::BodyRejection};
+
+/// What the caller did wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// A WebSocket handshake that no server could accept.
+    #[error("{0}")]
+    Handshake(&'static str),
+    /// The request passed this process before: `upstream.api_url` leads back to it.
+    #[error("request loop")]
+    LoopDetected,
+}
+
+/// What went wrong here or at the API.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The API cannot be reached.
+    #[error("API unreachable")]
+    Unreachable(#[source] std::io::Error),
+    /// The API did not take the connection or did not respond in time.
+    #[error("API too slow")]
+    ApiTooSlow,
+    /// The API's response is not HTTP, broken off, or ambiguous.
+    #[error("broken response of the API: {0}")]
+    BrokenResponse(Cow<'static, str>),
+    /// A fault of this program.
+    #[error("internal fault: {0}")]
+    Internal(&'static str),
+}
+
+/// Why an exchange with the API failed.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum ExchangeError {
+    /// A fault here or at the API.
+    Fault(#[from] Fault),
+    /// The caller's body did not arrive.
+    Body(#[from] BodyRejection),
+}
+
+impl From<UploadError> for ExchangeError {
+    fn from(error: UploadError) -> Self {
+        Self::Body(error.into())
+    }
+}

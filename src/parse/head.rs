@@ -1,0 +1,61 @@
+//! The rules of HTTP that hold for every request.
+
+use http::{HeaderName, header, request::Parts};
+
+use super::Rejection;
+use crate::{
+    fields::{Repeated, all, named_by_connection, single},
+    server::caller::Limits,
+};
+
+/// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
+const MAX_LENGTH: u64 = 999_999_999_999_999_999;
+
+/// The allowed methods where no operation lists any.
+const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
+
+/// Checks a head whose body has at least `body_bytes` bytes; returns the fields that `Connection` names.
+///
+/// # Errors
+/// Every [`Rejection`] but `Target`, `Origin` and `Body`.
+pub fn check(
+    parts: &Parts,
+    body_bytes: u64,
+    limits: &Limits,
+) -> Result<Vec<HeaderName>, Rejection> {
+    // hyper bounds the bytes of a head over HTTP/2, but not its fields.
+    if parts.headers.len() > limits.head_fields {
+        return Err(Rejection::HeadTooLarge);
+    }
+    // In lower case they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
+    let method = parts.method.as_str();
+    if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
+        return Err(Rejection::MethodNotAllowed {
+            allow: KNOWN_METHODS,
+        });
+    }
+    let target = parts.uri.path_and_query();
+    if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
+        return Err(Rejection::TargetTooLong);
+    }
+    if all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Rejection::Malformed(
+            "an expectation other than 100-continue",
+        ));
+    }
+    // hyper checks that chunked is the last coding. The API would not learn of others, since the body is framed anew
+    // (RFC 9112 §6.1).
+    match single(&parts.headers, &header::TRANSFER_ENCODING) {
+        Ok(None) => {}
+        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {}
+        Ok(Some(_)) | Err(Repeated) => {
+            return Err(Rejection::Malformed(
+                "Transfer-Encoding is not a single chunked",
+            ));
+        }
+    }
+    if body_bytes > MAX_LENGTH {
+        return Err(Rejection::Malformed("Content-Length is too large"));
+    }
+    Ok(named_by_connection(&parts.headers)?)
+}

@@ -1,0 +1,22 @@
+//! Why a request's body is not taken.
+
+use thiserror::Error;
+
+use super::caller::UploadError;
+
+/// What the caller did wrong with its body, or how much of the memory of bodies is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BodyRejection {
+    /// It is larger than a form or a hashed body may be, or takes more memory than one caller may have.
+    #[error("body too large")]
+    TooLarge,
+    /// The memory is taken now.
+    #[error("too many requests at once")]
+    Busy,
+    /// It did not arrive in time.
+    #[error("request too slow")]
+    TooSlow,
+    /// It did not arrive whole.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
+}

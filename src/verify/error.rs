@@ -1,0 +1,101 @@
+//! Why a signed request is not verified.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::nonces::NotRecorded;
+use crate::store::StoreError;
+
+/// What the caller did wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// PLAINTEXT without TLS.
+    #[error("signature method not accepted")]
+    SignatureMethodRejected,
+    /// `oauth_timestamp` is outside the accepted range, given in seconds since 1970.
+    #[error("timestamp outside {earliest}-{latest}")]
+    TimestampOutsideWindow {
+        /// The earliest acceptable one.
+        earliest: u64,
+        /// The latest acceptable one.
+        latest: u64,
+    },
+    /// No consumer has that key.
+    #[error("unknown consumer")]
+    ConsumerUnknown,
+    /// The consumer is disabled.
+    #[error("disabled consumer")]
+    ConsumerDisabled,
+    /// No such token, or not this consumer's, or none where one is needed.
+    #[error("unknown token")]
+    TokenUnknown,
+    /// The token is expired.
+    #[error("expired token")]
+    TokenExpired,
+    /// The access token was revoked.
+    #[error("revoked token")]
+    TokenRevoked,
+    /// The signature is wrong.
+    #[error("wrong signature")]
+    SignatureWrong {
+        /// Advice for the caller, as far as `signature.advice` allows it.
+        advice: Option<String>,
+    },
+    /// `oauth_body_hash` is another body's.
+    #[error("wrong body hash")]
+    BodyHashWrong,
+    /// The nonce was used before.
+    #[error("used nonce")]
+    NonceUsed,
+}
+
+/// What went wrong here.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The store fails and nothing is cached.
+    #[error("store unavailable")]
+    Store(#[from] StoreError),
+    /// The nonce window is full.
+    #[error("nonce window full")]
+    NonceWindowFull,
+    /// The store has failed for so long that a restart would not know the nonces recorded now.
+    #[error("the mark of the nonce window could not be written to the store for too long")]
+    NonceMarkStale,
+    /// Nonces of an earlier run are lost, and requests it may have accepted are still within their time.
+    #[error("nonces of an earlier run are lost")]
+    NoncesLost {
+        /// When signed requests are accepted again.
+        retry_after: Duration,
+    },
+}
+
+/// Why a signed request is not verified.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum Error {
+    /// The caller's doing.
+    Rejection(#[from] Rejection),
+    /// Ours.
+    Fault(#[from] Fault),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Fault(Fault::Store(error))
+    }
+}
+
+impl From<NotRecorded> for Error {
+    fn from(reason: NotRecorded) -> Self {
+        match reason {
+            NotRecorded::Used => Self::Rejection(Rejection::NonceUsed),
+            NotRecorded::Forgotten { earliest, latest } => {
+                Self::Rejection(Rejection::TimestampOutsideWindow { earliest, latest })
+            }
+            NotRecorded::Full => Self::Fault(Fault::NonceWindowFull),
+            NotRecorded::Unmarked => Self::Fault(Fault::NonceMarkStale),
+            NotRecorded::Lost { retry_after } => Self::Fault(Fault::NoncesLost { retry_after }),
+        }
+    }
+}
