@@ -541,30 +541,12 @@ fn form<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     body
 }
 
-/// The reason phrase of a status this program sends.
-#[must_use]
-pub const fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        303 => "See Other",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        508 => "Loop Detected",
-        _ => "",
+/// The reason phrase of a status.
+fn reason(status: u16) -> &'static str {
+    match StatusCode::from_u16(status) {
+        // RFC 9110 §15.5.14; the crate has the name of RFC 7231.
+        Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
+        Ok(status) => status.canonical_reason().unwrap_or_default(),
+        Err(_) => "",
     }
 }

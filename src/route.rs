@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::parse::{
-    origin::{OriginError, Origins, PrefixMode, PublicUrl, Received},
+    head::Head,
+    origin::{OriginError, Origins, PrefixMode, PublicUrl},
     target::{self, Target},
 };
 
@@ -107,15 +108,14 @@ pub struct Params {
 pub fn route<'o, 'r>(
     params: &Params,
     origins: &'o Origins,
-    received: &Received<'_>,
-    target: &Target<'r>,
-    method: &str,
+    head: &Head<'r>,
 ) -> Result<Route<'o, 'r>, Rejection> {
+    let (received, target) = (&head.received, &head.target);
     if origins.is_base(received)
         && let Some(endpoint) = endpoint(params, target)?
     {
         let allow = endpoint.methods();
-        return if allow.split(", ").any(|known| known == method) {
+        return if allow.split(", ").any(|known| known == head.parts.method) {
             Ok(Route::Endpoint(endpoint))
         } else {
             Err(Rejection::MethodNotAllowed { allow })

@@ -1,9 +1,10 @@
 //! `req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
 
-use super::{Call, Endpoints};
+use super::Endpoints;
 use crate::{
     issue::{Rejection, random},
     oauth::ProtocolParameter,
+    parse::head::Head,
     respond::{Answer, Failure},
     secret::Secret,
     server::request::RequestBody,
@@ -21,12 +22,12 @@ use crate::{
 /// The errors of verification, and the state of the request token.
 pub(super) async fn answer(
     endpoints: &Endpoints,
-    call: &Call<'_>,
+    head: &Head<'_>,
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, body).await?;
+    let collected = endpoints.collect(head, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
-    let request = endpoints.signed(call, &collected, &needed)?;
+    let request = endpoints.signed(head, &collected, &needed)?;
     let verified = endpoints.verify(Purpose::AccessToken, &request).await?;
     let Credential::RequestToken(signer) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());

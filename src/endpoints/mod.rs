@@ -7,7 +7,6 @@ pub mod revoke_token;
 
 use std::{sync::Arc, time::Duration};
 
-use http::request::Parts;
 use http_body::Body as _;
 
 use crate::{
@@ -15,9 +14,9 @@ use crate::{
     oauth::ProtocolParameter,
     pages::Pages,
     parse::{
-        origin::{PublicUrl, Received},
+        head::Head,
+        origin::PublicUrl,
         signed::{Collected, SignedRequest, is_form},
-        target::Target,
     },
     policy,
     respond::{Answer, Failure},
@@ -51,17 +50,6 @@ pub struct Endpoints {
     pub clock: Clock,
 }
 
-/// A request to an endpoint.
-#[derive(Debug)]
-pub struct Call<'r> {
-    /// Its head.
-    pub parts: &'r Parts,
-    /// Its target.
-    pub target: &'r Target<'r>,
-    /// What was received.
-    pub received: &'r Received<'r>,
-}
-
 impl Endpoints {
     /// Answers a call.
     ///
@@ -70,25 +58,25 @@ impl Endpoints {
     pub async fn answer(
         &self,
         endpoint: Endpoint,
-        call: &Call<'_>,
+        head: &Head<'_>,
         body: &mut RequestBody,
     ) -> Result<Answer, Failure> {
         match endpoint {
-            Endpoint::RequestToken => request_token::answer(self, call, body).await,
-            Endpoint::AccessToken => access_token::answer(self, call, body).await,
-            Endpoint::RevokeToken => revoke_token::answer(self, call, body).await,
+            Endpoint::RequestToken => request_token::answer(self, head, body).await,
+            Endpoint::AccessToken => access_token::answer(self, head, body).await,
+            Endpoint::RevokeToken => revoke_token::answer(self, head, body).await,
             Endpoint::Authorize | Endpoint::Login | Endpoint::Logout | Endpoint::Applications => {
-                page::answer(self, endpoint, call, body).await
+                page::answer(self, endpoint, head, body).await
             }
         }
     }
 
     /// Collects the parameters of a token call, in whatever shape libraries send them.
-    async fn collect(&self, call: &Call<'_>, body: &mut RequestBody) -> Result<Collected, Failure> {
+    async fn collect(&self, head: &Head<'_>, body: &mut RequestBody) -> Result<Collected, Failure> {
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
-        let headers = &call.parts.headers;
-        let mut collected = Collected::of(headers, call.target, memory, &limits)?;
+        let headers = &head.parts.headers;
+        let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
         if !body.is_end_stream() && is_form(headers)? {
             collected.hold_form(body.read_whole().await?, &limits)?;
         }
@@ -104,20 +92,20 @@ impl Endpoints {
     /// The token call as a request to verify, with the protocol parameters that it needs besides the usual ones.
     fn signed<'r>(
         &'r self,
-        call: &Call<'r>,
+        head: &Head<'r>,
         collected: &'r Collected,
         needed: &[ProtocolParameter],
     ) -> Result<SignedRequest<'r>, Failure> {
         let credentials = collected.protocol(self.verify.methods)?.demand(needed)?;
         Ok(SignedRequest {
-            method: call.parts.method.as_str().as_bytes(),
+            method: head.parts.method.as_str().as_bytes(),
             url: &self.base,
-            path: call.target.path,
-            query: call.target.query.unwrap_or_default(),
+            path: head.target.path,
+            query: head.target.query.unwrap_or_default(),
             parameters: &collected.parameters,
             credentials,
             body: collected.held.as_deref(),
-            secure: call.received.secure,
+            secure: head.received.secure,
         })
     }
 

@@ -3,11 +3,11 @@
 use http::{HeaderName, Method, header};
 use http_body::Body as _;
 
-use super::{Call, Endpoints};
+use super::Endpoints;
 use crate::{
     fields::{all, single},
     pages::{Page, PageRequest},
-    parse::{Rejection, signed::is_form},
+    parse::{Rejection, head::Head, signed::is_form},
     respond::{Answer, Failure},
     route::Endpoint,
     server::{held::HeldBody, request::RequestBody},
@@ -24,10 +24,10 @@ pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site"
 pub(super) async fn answer(
     endpoints: &Endpoints,
     endpoint: Endpoint,
-    call: &Call<'_>,
+    head: &Head<'_>,
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let parts = call.parts;
+    let parts = head.parts;
     let form = if !body.is_end_stream() && is_form(&parts.headers)? {
         body.read_page_form().await?
     } else {
@@ -39,13 +39,13 @@ pub(super) async fn answer(
     };
     let request = PageRequest {
         method: parts.method.as_str(),
-        path: std::str::from_utf8(call.target.path).unwrap_or_default(),
-        query: call.target.query.unwrap_or_default(),
+        path: std::str::from_utf8(head.target.path).unwrap_or_default(),
+        query: head.target.query.unwrap_or_default(),
         form: &form,
         cookies: all(&parts.headers, &header::COOKIE).collect(),
         origin: single(&header::ORIGIN)?,
         sec_fetch_site: single(&SEC_FETCH_SITE)?,
-        peer: call
+        peer: head
             .received
             .address
             .unwrap_or(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),

@@ -1,6 +1,6 @@
 //! `req_req_token`: gives out a request token (RFC 5849 §2.1).
 
-use super::{Call, Endpoints};
+use super::Endpoints;
 use crate::{
     issue::{
         Rejection, callback,
@@ -8,6 +8,7 @@ use crate::{
         random,
     },
     oauth::ProtocolParameter,
+    parse::head::Head,
     respond::{Answer, Failure},
     server::request::RequestBody,
     store::record::{RequestToken, RequestTokenState},
@@ -21,11 +22,11 @@ use crate::{
 /// The errors of verification, a callback that is not registered, and permissions that the consumer does not have.
 pub(super) async fn answer(
     endpoints: &Endpoints,
-    call: &Call<'_>,
+    head: &Head<'_>,
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, body).await?;
-    let request = endpoints.signed(call, &collected, &[ProtocolParameter::Callback])?;
+    let collected = endpoints.collect(head, body).await?;
+    let request = endpoints.signed(head, &collected, &[ProtocolParameter::Callback])?;
     let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
     let consumer = &verified.credential().consumer().consumer;
 

@@ -1,8 +1,9 @@
 //! `revoke_token`: a consumer gives an access token back.
 
-use super::{Call, Endpoints};
+use super::Endpoints;
 use crate::{
     oauth::ProtocolParameter,
+    parse::head::Head,
     respond::{Answer, Failure},
     server::request::RequestBody,
     telemetry::{metrics::Verdict, redact::RedactedToken},
@@ -15,11 +16,11 @@ use crate::{
 /// The errors of verification.
 pub(super) async fn answer(
     endpoints: &Endpoints,
-    call: &Call<'_>,
+    head: &Head<'_>,
     body: &mut RequestBody,
 ) -> Result<Answer, Failure> {
-    let collected = endpoints.collect(call, body).await?;
-    let request = endpoints.signed(call, &collected, &[ProtocolParameter::Token])?;
+    let collected = endpoints.collect(head, body).await?;
+    let request = endpoints.signed(head, &collected, &[ProtocolParameter::Token])?;
     let verified = endpoints.verify(Purpose::Revocation, &request).await?;
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());

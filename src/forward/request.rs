@@ -68,7 +68,7 @@ fn authority(authority: &Authority<'_>) -> Result<HeaderValue, Fault> {
 /// What becomes of the request besides its fields.
 #[derive(Debug)]
 pub struct Outline {
-    /// Path and query to ask for, without the API's own path in front.
+    /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
     /// The fields that `Connection` names.
     pub named: Vec<HeaderName>,
@@ -92,7 +92,7 @@ pub fn rewrite(
         HostMode::Public => origin.authority.clone(),
         HostMode::Fixed(host) => host.clone(),
     };
-    parts.uri = target(params, outline)?;
+    parts.uri = Uri::from(outline.target.clone());
     parts.version = Version::HTTP_11;
     let had_length = parts.headers.contains_key(header::CONTENT_LENGTH);
     let forwarded_for = if params.forwarded {
@@ -196,21 +196,6 @@ pub fn into_http1(request: &mut Request<UpstreamBody>) -> Result<(), Fault> {
     request.headers_mut().remove(header::TE);
     request.headers_mut().insert(header::HOST, host);
     Ok(())
-}
-
-fn target(params: &Params, outline: &Outline) -> Result<Uri, Fault> {
-    let target = if params.api_path.is_empty() {
-        outline.target.clone()
-    } else {
-        let query = outline.target.query();
-        path_and_query(
-            &[params.api_path.as_bytes(), outline.target.path().as_bytes()],
-            query.map(str::as_bytes),
-        )?
-    };
-    let mut parts = uri::Parts::default();
-    parts.path_and_query = Some(target);
-    Uri::from_parts(parts).map_err(internal)
 }
 
 /// The body is framed anew: by its length where that is known, else by chunks.

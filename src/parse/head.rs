@@ -1,12 +1,44 @@
-//! The rules of HTTP that hold for every request.
+//! The head of a request, and the rules of HTTP that hold for every request.
 
 use http::{HeaderName, header, request::Parts};
 
-use super::Rejection;
+use super::{
+    Rejection,
+    origin::{Origins, Received},
+    target::Target,
+};
 use crate::{
     fields::{Repeated, all, named_by_connection, single},
+    peer::Peer,
     server::caller::Limits,
 };
+
+/// The head of a request as the steps read it.
+#[derive(Debug)]
+pub struct Head<'r> {
+    /// Method, target and fields as sent.
+    pub parts: &'r Parts,
+    /// The target, split.
+    pub target: Target<'r>,
+    /// What was received, after trusted proxies have been believed.
+    pub received: Received<'r>,
+}
+
+impl<'r> Head<'r> {
+    /// Reads the head of a request that came from `peer`.
+    ///
+    /// # Errors
+    /// [`Rejection::Target`] and [`Rejection::Origin`]
+    pub fn read(parts: &'r Parts, origins: &Origins, peer: Peer) -> Result<Self, Rejection> {
+        let target = Target::of(&parts.uri)?;
+        let received = origins.receive(parts, &target, peer)?;
+        Ok(Self {
+            parts,
+            target,
+            received,
+        })
+    }
+}
 
 /// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
 const MAX_LENGTH: u64 = 999_999_999_999_999_999;

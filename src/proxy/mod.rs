@@ -22,12 +22,11 @@ use http_body::Body as _;
 use tokio::sync::Notify;
 
 use crate::{
-    endpoints::Call,
     forward::{self, pool::Pool, request},
     parse::{
-        self, head,
+        head::{self, Head},
         signed::{Collected, is_form},
-        target::{self, Target},
+        target,
     },
     peer::Peer,
     policy::{self, conventions},
@@ -138,22 +137,12 @@ impl Worker {
             return Err(forward::Rejection::LoopDetected.into());
         }
         let named = head::check(&parts, body.size_hint().lower(), &limits)?;
-        let target = Target::of(&parts.uri).map_err(parse::Rejection::from)?;
-        let received = live
-            .origins
-            .receive(&parts, &target, caller.peer)
-            .map_err(parse::Rejection::from)?;
-        caller.count_as(received.address);
-        let method = parts.method.as_str();
-        match route::route(&live.route, &live.origins, &received, &target, method)? {
+        let head = Head::read(&parts, &live.origins, caller.peer)?;
+        caller.count_as(head.received.address);
+        match route::route(&live.route, &live.origins, &head)? {
             Route::Endpoint(endpoint) => {
-                let call = Call {
-                    parts: &parts,
-                    target: &target,
-                    received: &received,
-                };
                 // Boxed: calls to the API need not carry the room that pages take.
-                let answer = Box::pin(live.endpoints.answer(endpoint, &call, &mut body)).await?;
+                let answer = Box::pin(live.endpoints.answer(endpoint, &head, &mut body)).await?;
                 (record.verdict, record.status) = (answer.verdict, answer.status);
                 let mut response = answer.into_response(&parts.method);
                 if endpoint.is_page() && parts.method == Method::POST {
@@ -167,17 +156,16 @@ impl Worker {
                     return Err(route::Rejection::PathAbovePrefix.into());
                 }
                 check_conventions(live, call.path)?;
-                let found = live.operations.find(call.path, method.as_bytes())?;
+                let method = parts.method.as_str().as_bytes();
+                let found = live.operations.find(call.path, method)?;
                 let memory = caller.reserve(&API_FORMS);
-                let mut collected = Collected::of(&parts.headers, &target, memory, &limits)?;
+                let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
                 if !body.is_end_stream() && is_form(&parts.headers)? {
                     collected.hold_form(body.read_whole().await?, &limits)?;
                 }
                 let way = Way {
                     live,
-                    parts: &parts,
-                    target: &target,
-                    received: &received,
+                    head: &head,
                     call,
                     found,
                     laps: &record.laps,

@@ -1,6 +1,6 @@
 //! From a call's parameters to the permit to forward it, as the kind of caller that its credentials make it.
 
-use http::{Method, header, request::Parts};
+use http::{Method, header};
 use http_body::Body as _;
 
 use crate::{
@@ -14,9 +14,9 @@ use crate::{
     },
     oauth::{Place, ProtocolParameter},
     parse::{
-        origin::{PublicUrl, Received},
+        head::Head,
+        origin::PublicUrl,
         signed::{Collected, SignedRequest},
-        target::Target,
     },
     policy::{Rejection, operations::Found, permit::Permit},
     respond::{self, Failure, Format},
@@ -30,9 +30,7 @@ use super::{Live, Worker, laps::Laps, nanoseconds};
 /// A call on its way to the API.
 pub(super) struct Way<'o, 'r> {
     pub(super) live: &'o Live,
-    pub(super) parts: &'r Parts,
-    pub(super) target: &'r Target<'r>,
-    pub(super) received: &'r Received<'r>,
+    pub(super) head: &'r Head<'r>,
     pub(super) call: ApiCall<'o, 'r>,
     pub(super) found: Found<'o>,
     pub(super) laps: &'r Laps,
@@ -55,12 +53,11 @@ pub(super) struct Outgoing<'o> {
 impl<'o> Way<'o, '_> {
     /// The path for which the call was signed.
     fn signed_path(&self) -> std::borrow::Cow<'_, [u8]> {
-        if self.call.restored_prefix.is_empty() {
-            self.target.path.into()
+        let (prefix, path) = (self.call.restored_prefix, self.head.target.path);
+        if prefix.is_empty() {
+            path.into()
         } else {
-            [self.call.restored_prefix.as_bytes(), self.target.path]
-                .concat()
-                .into()
+            [prefix.as_bytes(), path].concat().into()
         }
     }
 
@@ -75,14 +72,14 @@ impl<'o> Way<'o, '_> {
         let params = &self.live.forward;
         let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
         let strip_in = |place| strip && collected.parameters.has_oauth_name_in(place);
-        let query = self.target.query;
+        let query = self.head.target.query;
         let stripped = query
             .filter(|_| strip_in(Place::Query))
             .and_then(credentials::strip);
         let in_body = strip_in(Place::Body);
         let handshake = match self.found {
             Found::Operation(operation) if operation.websocket => {
-                Handshake::begun_by(self.parts, !body.is_end_stream())?
+                Handshake::begun_by(self.head.parts, !body.is_end_stream())?
             }
             _ => None,
         };
@@ -100,15 +97,20 @@ impl<'o> Way<'o, '_> {
             None if body.is_end_stream() => UpstreamBody::Empty,
             None => UpstreamBody::Streamed(body),
         };
-        let sent = self.parts.uri.path_and_query();
-        let target = match (sent, &stripped) {
-            (Some(sent), None) if sent.path().len() == self.call.path.len() => sent.clone(),
-            _ => request::path_and_query(&[self.call.path], stripped.as_deref().or(query))?,
+        let path = self.call.path;
+        let target = match (self.head.parts.uri.path_and_query(), &stripped) {
+            (Some(sent), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
+                sent.clone()
+            }
+            _ => {
+                let path = [params.api_path.as_bytes(), path];
+                request::path_and_query(&path, stripped.as_deref().or(query))?
+            }
         };
         Ok(Outgoing {
             permit,
             body,
-            origin: Origin::of(self.received, self.caller)?,
+            origin: Origin::of(&self.head.received, self.caller)?,
             outline: request::Outline {
                 target,
                 named,
@@ -175,14 +177,14 @@ impl Worker {
             }
             let path = way.signed_path();
             let request = SignedRequest {
-                method: way.parts.method.as_str().as_bytes(),
+                method: way.head.parts.method.as_str().as_bytes(),
                 url: way.call.url,
                 path: &path,
-                query: way.target.query.unwrap_or_default(),
+                query: way.head.target.query.unwrap_or_default(),
                 parameters: &collected.parameters,
                 credentials,
                 body: collected.held.as_deref(),
-                secure: way.received.secure,
+                secure: way.head.received.secure,
             };
             if request.body.is_some() {
                 // It was waited for.
@@ -208,7 +210,7 @@ impl Worker {
             return Ok(Permit::for_signed(verified, operations, &way.found)?);
         }
         let pages = &way.live.endpoints.pages;
-        let cookies: Vec<&[u8]> = all(&way.parts.headers, &header::COOKIE).collect();
+        let cookies: Vec<&[u8]> = all(&way.head.parts.headers, &header::COOKIE).collect();
         if !pages.has_session_cookie(&cookies) {
             return Ok(Permit::for_anonymous(&way.found)?);
         }
@@ -242,15 +244,15 @@ impl Worker {
 
 /// A session opens an operation only to the service's own pages.
 fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Rejection> {
-    let headers = &way.parts.headers;
+    let headers = &way.head.parts.headers;
     let single = |name| single(headers, name).map_err(|_| Rejection::CrossSite);
-    if !way.live.origins.is_base(way.received) {
+    if !way.live.origins.is_base(&way.head.received) {
         return Err(Rejection::CrossSite);
     }
     match single(&SEC_FETCH_SITE)? {
         Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(Rejection::CrossSite),
-        None if matches!(way.parts.method, Method::GET | Method::HEAD)
+        None if matches!(way.head.parts.method, Method::GET | Method::HEAD)
             && !headers.contains_key(header::UPGRADE) =>
         {
             Ok(())
