@@ -1,6 +1,6 @@
-//! Names that operators and callers give: consumer keys, user ids, permissions.
+//! Names that operators and callers choose: consumer keys, user ids, permissions.
 //!
-//! One alphabet serves all three, so that a name can stand in a header, a path and a log line as it is.
+//! All three have one alphabet, so that a name needs no escape in a header, a path or a log line.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The longest name, in characters.
 pub const MAX_NAME_LENGTH: usize = 255;
 
-/// Why a text is no name.
+/// Why a text is not a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidName {
     /// The text is empty.

@@ -114,7 +114,7 @@ impl From<forward::ExchangeError> for Failure {
     }
 }
 
-/// An answer of this program itself.
+/// A response of this program itself.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The status code.
@@ -123,12 +123,12 @@ pub struct Answer {
     pub fields: Vec<(&'static str, String)>,
     /// The whole body.
     pub body: Vec<u8>,
-    /// How metrics and logs call it.
+    /// Its word in metrics and logs.
     pub verdict: Verdict,
 }
 
 impl Answer {
-    /// An answer with a body of the given type.
+    /// A response with a body of the given type.
     #[must_use]
     pub fn new(
         status: u16,
@@ -152,7 +152,7 @@ impl Answer {
         answer
     }
 
-    /// The response that says this; to HEAD without the body.
+    /// The response as HTTP; to HEAD without the body.
     #[must_use]
     pub fn into_response(self, method: &Method) -> Response<ResponseBody> {
         let body = if *method == Method::HEAD {
@@ -161,7 +161,6 @@ impl Answer {
             ResponseBody::whole(self.body)
         };
         let mut response = Response::new(body);
-        // Whatever were no status or field would be a fault of ours.
         let status = StatusCode::from_u16(self.status);
         *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         for (name, value) in self.fields {
@@ -192,7 +191,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a request's Accept prefers: JSON where it is named and the form is not named with a greater weight.
+    /// The format that a request's Accept prefers: JSON if it is named and the form is not named with a greater weight.
     #[must_use]
     pub fn preferred_by(headers: &HeaderMap) -> Self {
         let mut json = None;
@@ -200,14 +199,17 @@ impl Format {
         for element in all(headers, &header::ACCEPT).flat_map(list) {
             let mut parts = element.split(|&byte| byte == b';').map(trim);
             let media_type = parts.next().unwrap_or_default();
-            let weight = parts.find_map(weight).unwrap_or(1000);
-            if media_type.eq_ignore_ascii_case(b"application/json")
+            let wanted = if media_type.eq_ignore_ascii_case(b"application/json")
                 || media_type.eq_ignore_ascii_case(b"application/problem+json")
             {
-                json = json.max(Some(weight));
+                &mut json
             } else if media_type.eq_ignore_ascii_case(FORM.as_bytes()) {
-                form = form.max(Some(weight));
-            }
+                &mut form
+            } else {
+                // Weights of other media types are not parsed: this runs for every request.
+                continue;
+            };
+            *wanted = (*wanted).max(Some(parts.find_map(weight).unwrap_or(1000)));
         }
         match (json, form) {
             (Some(json), None) if json > 0 => Self::Json,

@@ -1,4 +1,4 @@
-//! Which part of the program answers: a token endpoint, a page, or the API behind.
+//! Which part of the program responds: a token endpoint, a page, or the API.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use crate::parse::{
     target::{self, Target},
 };
 
-/// Why a request goes nowhere.
+/// Why a request has no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// No public URL matches.
@@ -33,7 +33,7 @@ pub enum Rejection {
     },
 }
 
-/// What the service itself answers.
+/// An endpoint of the service itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// `mode=req_req_token`: gives out a request token (RFC 5849 §2.1).
@@ -75,9 +75,9 @@ impl Endpoint {
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Route<'o, 'r> {
-    /// To the service itself.
+    /// An endpoint of the service itself.
     Endpoint(Endpoint),
-    /// To the API, if it may.
+    /// The API, if the call is permitted.
     Api(ApiCall<'o, 'r>),
 }
 
@@ -95,13 +95,13 @@ pub struct ApiCall<'o, 'r> {
 /// Where the token endpoints are.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The path of the token endpoints that tell their kind by `mode`.
+    /// The path of the endpoints that `mode` selects.
     pub path: String,
     /// `/oauth/request_token`, `/oauth/authorize` and `/oauth/access_token` too.
     pub aliases: bool,
 }
 
-/// Finds out where a request goes.
+/// Finds the route of a request.
 ///
 /// # Errors
 /// [`Rejection`]

@@ -1,9 +1,9 @@
-//! Looking through bytes sixteen at a time: which of them belong to a class, one bit each.
+//! Classifies bytes, sixteen at a time: one bit for each byte of a class.
 //!
-//! Reading parameters is mostly looking for the first byte that must be escaped. One byte after the other that takes several
+//! Reading parameters is mostly a search for the first byte that must be escaped. Byte by byte it takes several
 //! instructions each; here it takes less than one.
 
-/// How many bytes are looked at together.
+/// How many bytes are classified together.
 pub const BLOCK_BYTES: usize = 16;
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -30,7 +30,7 @@ pub struct Block(lanes::Bytes);
 pub struct Class(lanes::Bytes);
 
 impl Block {
-    /// Takes the bytes up.
+    /// Loads the bytes.
     #[inline(always)]
     #[must_use]
     pub fn new(bytes: &[u8; BLOCK_BYTES]) -> Self {

@@ -16,7 +16,7 @@ use crate::{
     verify::{Credential, Purpose},
 };
 
-/// Answers the access token call.
+/// Responds to the access token call.
 ///
 /// # Errors
 /// The errors of verification, and the state of the request token.
@@ -35,7 +35,7 @@ pub(super) async fn answer(
 
     let verifier = request.credentials.verifier.unwrap_or_default();
     let verifier = match signer.token.callback {
-        // Typed by a person, who may have kept the space it was shown with.
+        // A person has typed it, perhaps with the space in the middle.
         Callback::Oob => random::typed(verifier),
         Callback::Uri(_) => Secret::from(verifier.to_vec()),
     };

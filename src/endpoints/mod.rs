@@ -1,4 +1,4 @@
-//! What the service itself answers: the token calls, a file each, and the way to the pages.
+//! The endpoints of the service itself: one file for each token call, and the call of the pages.
 
 pub mod access_token;
 pub mod page;
@@ -25,16 +25,16 @@ use crate::{
     verify::{self, Purpose, Verified, Verifier},
 };
 
-/// Lifetimes of what is given out.
+/// Lifetimes of tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    /// Of a request token, until the user decides and, counted anew, until the exchange.
+    /// Of a request token, until the user decides and, from then on, until the exchange.
     pub request: Duration,
-    /// Of an access token; `None`: for ever.
+    /// Of an access token; `None`: unlimited.
     pub access: Option<Duration>,
 }
 
-/// What the endpoints work with.
+/// What the endpoints use.
 pub struct Endpoints {
     /// Verifies the token calls.
     pub verifier: Arc<Verifier>,
@@ -42,16 +42,16 @@ pub struct Endpoints {
     pub verify: verify::Params,
     /// How long tokens live.
     pub lifetimes: Lifetimes,
-    /// Where pages are made.
+    /// The pages.
     pub pages: Arc<Pages>,
-    /// Where the token endpoints are.
+    /// The public URL of the token endpoints.
     pub base: PublicUrl,
-    /// Tells the time.
+    /// The clock.
     pub clock: Clock,
 }
 
 impl Endpoints {
-    /// Answers a call.
+    /// Responds to a call.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call; the rejections of pages are pages.
@@ -71,7 +71,7 @@ impl Endpoints {
         }
     }
 
-    /// Collects the parameters of a token call, in whatever shape libraries send them.
+    /// Collects the parameters of a token call from header, query and form.
     async fn collect(&self, head: &Head<'_>, body: &mut RequestBody) -> Result<Collected, Failure> {
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);

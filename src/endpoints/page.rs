@@ -1,4 +1,4 @@
-//! The way to the pages: what a browser sent, in the form they take, and their answer in ours.
+//! Passes a browser's request to the pages and their response back.
 
 use http::{HeaderName, Method, header};
 use http_body::Body as _;
@@ -14,10 +14,10 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// The field in which a browser tells how a request came about (Fetch Metadata).
+/// The field in which a browser reports what caused a request (Fetch Metadata).
 pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Answers a page call.
+/// Responds to a page call.
 ///
 /// # Errors
 /// A repeated Origin or Sec-Fetch-Site, a body that is too large or too slow, and a caller who left.
@@ -62,7 +62,7 @@ pub(super) async fn answer(
         | Endpoint::RevokeToken => pages.authorize(request).await,
     };
     if parts.method == Method::POST {
-        // What a page has revoked is refused from now on, not with the next look at the store's changes.
+        // A token that a page has revoked is rejected from now on, not only after the next poll of the store's changes.
         endpoints.verifier.credentials().follow_changes().await?;
     }
     Ok(from_page(page))

@@ -1,4 +1,4 @@
-//! `req_req_token`: gives out a request token (RFC 5849 §2.1).
+//! `req_req_token`: issues a request token (RFC 5849 §2.1).
 
 use super::Endpoints;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     verify::Purpose,
 };
 
-/// Answers the request token call.
+/// Responds to the request token call.
 ///
 /// # Errors
 /// The errors of verification, a callback that is not registered, and permissions that the consumer does not have.

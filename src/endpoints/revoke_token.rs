@@ -1,4 +1,4 @@
-//! `revoke_token`: a consumer gives an access token back.
+//! `revoke_token`: a consumer revokes its access token.
 
 use super::Endpoints;
 use crate::{

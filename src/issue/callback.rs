@@ -1,7 +1,7 @@
-//! Where a user may be sent after deciding: what can be registered, what is accepted, and the redirect itself.
+//! Callbacks: which can be registered, which are accepted, and the redirect itself.
 //!
-//! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
-//! consumer key leads nobody to a stranger.
+//! RFC 5849 §2.1 takes any absolute URI; here it must also be registered for the consumer, so that a stolen consumer key
+//! cannot redirect users to a stranger.
 
 use std::fmt;
 
@@ -27,14 +27,14 @@ const FORBIDDEN_SCHEMES: [&str; 9] = [
     "jar",
 ];
 
-/// Everything but RFC 3986's unreserved characters: what is escaped in a value that goes into a query.
+/// The characters that are escaped in a query's value: all but RFC 3986's unreserved ones.
 pub const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// Why a callback is refused.
+/// Why a callback is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CallbackError {
     /// It has more than 4096 bytes.
@@ -66,10 +66,10 @@ pub enum CallbackError {
     NotRegistered,
 }
 
-/// What is valid and unwise about a callback.
+/// A risk of a valid callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
-    /// http on a host other than this machine: whoever is on the way reads the verifier.
+    /// http on a host other than this machine: everyone on the network path can read the verifier.
     PlainHttp,
 }
 
@@ -113,7 +113,7 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
         };
     }
     let uri = parse(requested)?;
-    // A registration that would be refused today matches nothing, however it came into the store.
+    // A registration that would be rejected today matches nothing.
     let matches = |callback: &String| {
         callback != OOB
             && parse(callback.as_bytes()).is_ok_and(|registered| is_same_place(&registered, &uri))
@@ -127,8 +127,8 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
 
 /// Adds `parameters` to the end of the callback's own query (RFC 5849 §2.2), leaving every other byte as it is.
 ///
-/// The values are percent-encoded. The answer is safe in a `Location` field whatever `callback` is: what cannot stand
-/// in a URI is escaped there too.
+/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: characters
+/// that no URI has are escaped too.
 #[must_use]
 pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     let mut location = String::with_capacity(callback.len() + 128);
@@ -155,7 +155,7 @@ pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     location
 }
 
-/// What a page may tell about an accepted callback.
+/// What a page may show of an accepted callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The scheme, in lower case.
@@ -164,7 +164,7 @@ pub struct Place {
     pub site: Option<String>,
 }
 
-/// Tells where a callback leads; `None` if it is no callback of ours.
+/// Returns where a callback leads; `None` if it is invalid.
 #[must_use]
 pub fn place(callback: &str) -> Option<Place> {
     let uri = parse(callback.as_bytes()).ok()?;
@@ -195,7 +195,7 @@ fn parse(text: &[u8]) -> Result<Uri<'_>, CallbackError> {
 fn is_same_place(registered: &Uri<'_>, requested: &Uri<'_>) -> bool {
     let same_host = match (registered.authority, requested.authority) {
         (None, None) => true,
-        // Only of the web's schemes is it known that a host's case means nothing.
+        // Only web schemes are known to ignore the case of a host.
         (Some(a), Some(b)) if registered.is_web() => a.host.eq_ignore_ascii_case(b.host),
         (Some(a), Some(b)) => a.host == b.host,
         _ => false,

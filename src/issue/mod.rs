@@ -1,4 +1,4 @@
-//! The rules of giving out tokens: what is random, which callbacks are accepted, which permissions are granted.
+//! The rules of issuing tokens: what is random, which callbacks are accepted, which permissions are granted.
 
 pub mod callback;
 pub mod permissions;

@@ -4,10 +4,10 @@ use thiserror::Error;
 
 use crate::names::Permission;
 
-/// Why a `scope` is refused.
+/// Why a `scope` is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ScopeError {
-    /// It is there and names nothing: neither "all" nor "none" is a safe guess.
+    /// It names nothing: neither "all" nor "none" is a safe guess.
     #[error("scope names no permission")]
     Empty,
     /// It names a permission that the consumer is not registered for, or that does not exist.

@@ -1,7 +1,7 @@
-//! What countersign makes up: tokens, secrets, verifiers, session ids and identifiers.
+//! Random values: tokens, secrets, verifiers, session ids and identifiers.
 //!
-//! All but the out-of-band verifier are drawn from `A-Z a-z 0-9`: safe in a URL, a header, a form and a cookie as they
-//! are, taken for no option on a command line, and marked whole by a double click.
+//! All but the out-of-band verifier consist of `A-Z a-z 0-9`: they need no escape in a URL, a header, a form or a cookie,
+//! are never read as an option on a command line, and a double click selects them whole.
 
 use aws_lc_rs::rand;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::secret::Secret;
 
-/// Characters of a token: 190 bits, of which 142 stay unknown to whoever reads the 8 characters that a log may hold.
+/// Characters of a token: 190 bits, of which 142 stay unknown to a reader of the 8 characters that a log may hold.
 pub const TOKEN_LENGTH: usize = 32;
 /// Characters of a secret or a session id: 256 bits.
 pub const SECRET_LENGTH: usize = 43;
@@ -18,7 +18,7 @@ pub const VERIFIER_LENGTH: usize = 22;
 /// Digits of a verifier that the user types.
 pub const OOB_VERIFIER_LENGTH: usize = 8;
 
-/// The system gave no randomness: a fault, nothing may be issued.
+/// The system's random generator failed: a fault, nothing may be issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the system's random generator failed")]
 pub struct NoRandomness;
@@ -32,7 +32,7 @@ pub fn token() -> Result<String, NoRandomness> {
     text(TOKEN_LENGTH).map(|text| String::clone(&text))
 }
 
-/// Makes an identifier for a consumer or a user that was given none: 130 bits.
+/// Makes an identifier for a consumer or a user: 130 bits.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn verifier() -> Result<Secret, NoRandomness> {
 
 /// Makes a verifier that the user types into the consumer: 8 digits, every combination equally likely.
 ///
-/// Eight digits are few; [`MAX_WRONG_VERIFIERS`](crate::store::port::MAX_WRONG_VERIFIERS) and the request token's
-/// lifetime are what makes them enough.
+/// Eight digits are enough because of [`MAX_WRONG_VERIFIERS`](crate::store::port::MAX_WRONG_VERIFIERS) and the request
+/// token's lifetime.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ pub fn oob_verifier() -> Result<Secret, NoRandomness> {
     }
 }
 
-/// Writes an out-of-band verifier the way people read digits aloud: `1234 5678`.
+/// Writes an out-of-band verifier in two groups: `1234 5678`.
 #[must_use]
 pub fn shown(verifier: &Secret) -> Zeroizing<String> {
     let digits = verifier.expose_text();
@@ -100,7 +100,7 @@ pub fn shown(verifier: &Secret) -> Zeroizing<String> {
     }
 }
 
-/// Reads an out-of-band verifier as a user may have typed it: spaces and hyphens are left out.
+/// Reads an out-of-band verifier as a user may have typed it: spaces and hyphens are dropped.
 #[must_use]
 pub fn typed(verifier: &[u8]) -> Secret {
     let kept = verifier

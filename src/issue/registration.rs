@@ -1,5 +1,5 @@
-//! What a consumer, a user or a token must be like to be registered, beyond what its types say already: the same on
-//! the command line and in an import.
+//! The rules for names, tokens and keys that are registered, beyond what their types check: the same on the command line
+//! and in an import.
 
 use thiserror::Error;
 
@@ -15,27 +15,27 @@ pub const MAX_TOKEN_BYTES: usize = 255;
 /// Why a text cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidText {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
     /// It is too long.
     #[error("it is longer than {0} {1}")]
     TooLong(usize, &'static str),
-    /// A line break or another control character, which no page and no terminal should get.
+    /// It has a line break or another control character in it.
     #[error("it has a control character in it")]
     Control,
-    /// A character that is not seen and changes how what stands around it is shown or compared.
+    /// It has an invisible character in it that changes how the text around it is shown or compared.
     #[error("it has an invisible character in it that changes how text is shown")]
     Invisible,
-    /// White space that nobody sees and everybody would have to type.
+    /// It begins or ends with white space, which nobody sees and everybody would have to type.
     #[error("it begins or ends with white space")]
     Edge,
-    /// A token travels in headers and on command lines.
+    /// It has other characters than visible ASCII in it, which headers and command lines need.
     #[error("it has other than visible ASCII characters in it")]
     NotVisible,
 }
 
-/// Checks what pages call a consumer or a user.
+/// Checks the name of a consumer or a user that pages show.
 ///
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
@@ -57,7 +57,7 @@ pub fn login_name(text: &str) -> Result<(), InvalidText> {
     readable(text)
 }
 
-/// Checks the identifier of a token that another system gave out.
+/// Checks the identifier of a token that another system issued.
 ///
 /// # Errors
 /// [`InvalidText::Empty`], `TooLong` and `NotVisible`.
@@ -73,8 +73,8 @@ pub fn token(text: &str) -> Result<(), InvalidText> {
     }
 }
 
-/// Checks a public key and returns what is to be kept of the file it stands in: its first PEM block, which is the one
-/// that counts. What stands behind it may be a private key.
+/// Checks a public key and returns the part of its file to keep: the first PEM block, which is the one that counts. The
+/// rest of the file may have a private key in it.
 ///
 /// # Errors
 /// [`InvalidRsaKey`]

@@ -1,4 +1,4 @@
-//! Why nothing is given out.
+//! Why no token is issued.
 
 use thiserror::Error;
 

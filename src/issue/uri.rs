@@ -1,9 +1,9 @@
-//! An absolute URI taken apart, strictly by RFC 3986 and only where browsers agree.
+//! Parses an absolute URI, strictly by RFC 3986 and only where browsers agree.
 //!
-//! Whatever this file accepts, a browser (WHATWG URL) must read as the same scheme, host, port and path, or not at all:
-//! the difference between two parsers is how redirects are led astray. So there is no backslash, no white space and no
-//! control byte to be skipped, no user-info, no escape in a host; a web scheme needs its `//` and a host, and there an
-//! IPv4 address is written in four decimal numbers.
+//! Whatever this file accepts, a browser (WHATWG URL) must read as the same scheme, host, port and path, or reject:
+//! attackers use the difference between two parsers to redirect users elsewhere. So a backslash, white space, control
+//! bytes, user-info and an escape in a host are rejected; a web scheme needs its `//` and a host, and an IPv4 address
+//! there has four decimal numbers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -29,7 +29,7 @@ pub(super) struct Authority<'a> {
 }
 
 impl<'a> Uri<'a> {
-    /// Takes `text` apart.
+    /// Parses `text`.
     pub(super) fn parse(text: &'a [u8]) -> Result<Self, CallbackError> {
         if text.len() > MAX_LENGTH {
             return Err(CallbackError::TooLong);
@@ -55,7 +55,7 @@ impl<'a> Uri<'a> {
                 (Some(Authority::parse(authority)?), path)
             }
         };
-        // Brackets stand around an IPv6 address and nowhere else.
+        // Brackets are allowed around an IPv6 address only.
         if [path, query.unwrap_or_default()]
             .iter()
             .any(|part| part.contains(['[', ']']))

@@ -1,4 +1,4 @@
-//! From a request's bytes to what is to be proved about it.
+//! Reads a request: its head, its origin and the parameters that its signature covers.
 
 pub mod head;
 pub mod origin;

@@ -1,6 +1,6 @@
-//! Under which public URL a request came: the origin of its base string (RFC 5849 §3.4.1.2).
+//! Finds the public URL of a request: the origin of its base string (RFC 5849 §3.4.1.2).
 //!
-//! What was received only chooses among the configured URLs; it never becomes part of a base string itself.
+//! What was received only selects one of the configured URLs; it is never part of a base string itself.
 
 mod forwarded;
 
@@ -17,7 +17,7 @@ use crate::{
     peer::Peer,
 };
 
-/// The fields in which a trusted proxy tells what it received; no standard has them.
+/// The fields in which a trusted proxy reports what it received; no standard has them.
 pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// See [`X_FORWARDED_FOR`].
 pub static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -90,18 +90,18 @@ const fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
 
-/// What becomes of the prefix in a public URL.
+/// How the prefix in a public URL is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrefixMode {
-    /// It arrives, is signed, and is not forwarded.
+    /// The prefix is in the received path, is signed, and is not forwarded.
     Strip,
-    /// It arrives, is signed, and is forwarded.
+    /// The prefix is in the received path, is signed, and is forwarded.
     Keep,
-    /// The proxy in front has removed it: it is put back for the signature alone.
+    /// The proxy in front has removed the prefix: it is added for the signature alone.
     Restore,
 }
 
-/// The fields in which trusted proxies tell of the caller. Those of the other family are nobody's word: a proxy that
+/// The fields in which trusted proxies report the caller. Fields of the other family are not believed: a proxy that
 /// does not know them passes on what a stranger wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedFamily {
@@ -120,7 +120,7 @@ pub struct Authority<'a> {
     pub port: Option<u16>,
 }
 
-/// Why a request's origin cannot be told.
+/// Why the origin of a request cannot be determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OriginError {
     /// No Host, two, or one that is no host (RFC 9112 §3.2: "A server MUST respond with a 400").
@@ -174,10 +174,10 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// What was received, after trusted proxies have been believed.
+/// Where a request came from and for which host, as the connection or a trusted proxy reports it.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
-    /// The host that chooses among the public URLs.
+    /// The host that selects one of the public URLs.
     pub authority: Authority<'a>,
     /// The caller's connection is under TLS, here or at the trusted proxy.
     pub secure: bool,
@@ -190,21 +190,21 @@ pub struct Received<'a> {
 }
 
 impl Received<'_> {
-    /// Whether fields of that family are a trusted proxy's word.
+    /// Whether a trusted proxy wrote the fields of that family.
     #[must_use]
     pub fn believes(&self, family: ForwardedFamily) -> bool {
         self.trusted && self.family == family
     }
 }
 
-/// The public URLs and who is believed about what was received.
+/// The public URLs and the trusted proxies.
 #[derive(Debug, Clone)]
 pub struct Origins {
     /// Where token endpoints and pages are.
     pub base: PublicUrl,
     /// Where protected calls come, one at least.
     pub public: Vec<PublicUrl>,
-    /// What becomes of their prefixes.
+    /// How their prefixes are treated.
     pub prefix_mode: PrefixMode,
     /// The networks whose forwarded fields count.
     pub trusted_proxies: Vec<IpNet>,
@@ -213,7 +213,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Collects what a request says about its origin, a trusted proxy's words over the connection's own.
+    /// Collects what a request says about its origin; what a trusted proxy reports replaces what the connection shows.
     ///
     /// # Errors
     /// Every [`OriginError`] but `Misdirected`.
@@ -227,7 +227,7 @@ impl Origins {
         let host = host
             .map(|host| Authority::parse(host).ok_or(OriginError::Host))
             .transpose()?;
-        // RFC 9112 §3.2.2: the target's authority stands for Host; a Host that says otherwise is another reading.
+        // RFC 9112 §3.2.2: the target's authority replaces Host; a Host that differs is a second reading.
         let authority = match (target.absolute, host) {
             (None, Some(host)) => host,
             (None, None) => return Err(OriginError::Host),
@@ -267,7 +267,7 @@ impl Origins {
         let last = |name| all(headers, name).flat_map(list).last();
         set_host(received, last(&X_FORWARDED_HOST))?;
         set_proto(received, last(&X_FORWARDED_PROTO))?;
-        // From the right: each trusted proxy vouches for the address it wrote down.
+        // From the right: each trusted proxy reports the address to its left.
         let hops: Vec<&[u8]> = all(headers, &X_FORWARDED_FOR).flat_map(list).collect();
         for hop in hops.into_iter().rev() {
             if !self.goes_on_from(hop, received) {
@@ -277,8 +277,8 @@ impl Origins {
         Ok(())
     }
 
-    /// Reads `Forwarded` from the right. The peer wrote the last element, and each element is a trusted proxy's word as
-    /// long as all those to its right name trusted proxies; what stands further to the left is never looked at.
+    /// Reads `Forwarded` from the right. The peer wrote the last element; a trusted proxy wrote an element if all elements
+    /// to its right name trusted proxies. Elements further to the left are never read.
     fn believe_forwarded<'a>(
         &self,
         parts: &'a Parts,
@@ -291,7 +291,7 @@ impl Origins {
             for element in elements.into_iter().rev() {
                 host = host.or(element.host);
                 proto = proto.or(element.proto);
-                // An element that names nobody is a hop all the same.
+                // An element that names no address is a hop too.
                 if !self.goes_on_from(element.node.unwrap_or_default(), received) {
                     break 'lines;
                 }
@@ -301,8 +301,8 @@ impl Origins {
         set_proto(received, proto)
     }
 
-    /// Takes the address that a trusted proxy wrote down; whether it is a trusted proxy's itself, so that the one to the
-    /// left counts as well.
+    /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
+    /// one to the left counts.
     fn goes_on_from(&self, hop: &[u8], received: &mut Received<'_>) -> bool {
         let Some(address) = parse_address(hop) else {
             return false;
@@ -318,7 +318,7 @@ impl Origins {
             .any(|network| network.contains(&address))
     }
 
-    /// Whether what was received names the origin of the token endpoints.
+    /// Whether a request is for the origin of the token endpoints.
     #[must_use]
     pub fn is_base(&self, received: &Received<'_>) -> bool {
         self.base.is_at(&received.authority)
@@ -366,8 +366,8 @@ fn set_proto(received: &mut Received<'_>, proto: Option<&[u8]>) -> Result<(), Or
     Ok(())
 }
 
-/// An address as proxies write it: alone, an IPv4 one with a port, or an IPv6 one in brackets, with a port or without
-/// (RFC 7239 §6). What has anything else in it is no address, and not half of one.
+/// Parses an address as proxies write it: alone, an IPv4 one with a port, or an IPv6 one in brackets, with or without a
+/// port (RFC 7239 §6). A text with anything else in it is no address.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let address = if let Some(rest) = text.strip_prefix('[') {

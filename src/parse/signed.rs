@@ -1,7 +1,7 @@
 //! Whether a request is a signed call, and everything its signature covers.
 //!
-//! The kind is fixed by what the request carries, before any check: a protocol parameter or the scheme `OAuth` makes a
-//! signed call, right or wrong, and it is never tried as another kind afterwards.
+//! What the request carries decides its kind, before any check: with a protocol parameter or the scheme `OAuth` it is a
+//! signed call, valid or not, and is never tried as another kind.
 
 use std::{
     cell::RefCell,
@@ -45,7 +45,7 @@ pub struct SignedRequest<'r> {
     pub secure: bool,
 }
 
-/// What was found in a request, its body held back where it had to be read.
+/// The parameters of a request, and its body where that had to be read.
 #[derive(Debug)]
 pub struct Collected {
     /// The parameters of header, query and form.
@@ -74,7 +74,7 @@ impl Collected {
             .map_err(|_| Rejection::Malformed("Authorization is given more than once"))?;
         let mut parameters = Pooled::take(memory);
         let mut signed = false;
-        // What a `read_` function fails with is told by `Parameters::protocol`, once it is clear that the call is signed.
+        // `Parameters::protocol` returns the error of a `read_` function, once it is known that the call is signed.
         if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
             signed = true;
             let _ = parameters.read_header(value);
@@ -82,7 +82,7 @@ impl Collected {
         if let Some(query) = target.query.filter(|query| !query.is_empty()) {
             let _ = parameters.read_query(query);
         }
-        // They are held while the body is waited for.
+        // They are kept until the body has arrived.
         parameters.count(0, limits.form_memory)?;
         Ok(Self {
             signed: signed || parameters.has_protocol_parameter(),
@@ -147,7 +147,7 @@ pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
         .flat_map(list)
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
     if encoded {
-        // What the API would decode is not what can be read and signed here.
+        // The API would decode the form; the encoded bytes cannot be read here.
         return Err(Rejection::Malformed(
             "a form with a Content-Encoding cannot be verified",
         ));
@@ -160,11 +160,11 @@ thread_local! {
     static FREE: RefCell<Vec<Box<Parameters>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// So many are kept for each worker.
+/// How many are kept for each worker.
 const MAX_KEPT: usize = 256;
 
-/// [`Parameters`] that return to their worker when dropped, so that their memory is used again. What they take beyond
-/// that is counted as memory of forms.
+/// [`Parameters`] that return to their worker when dropped, so that their memory is used again. Memory that they take
+/// beyond that counts as memory of forms.
 #[derive(Debug)]
 pub struct Pooled {
     parameters: Option<Box<Parameters>>,

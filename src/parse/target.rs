@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::oauth::percent;
 
-/// Why a target is not served.
+/// Why a target is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// Neither a path nor an `http` or `https` URI: `*`, an authority, or something else.
@@ -73,21 +73,21 @@ fn is_http(scheme: &Scheme) -> bool {
 
 /// Whether an API could read `path` as one above where it begins.
 ///
-/// Only a `/` as it stands separates for certain. A `\`, and a separator behind an escape, may separate or be a byte like
-/// others, each by itself, since a request may pass several readers. Escapes may be decoded more than once, and overlong
-/// UTF-8 with them; what follows `;`, NUL, `?` or `#` may be dropped, white space and control bytes ignored, and several
-/// slashes taken for one.
+/// Only a literal `/` always separates segments. A `\` and an escaped separator may separate or be plain bytes, each one
+/// independently, since a request may pass several readers. A reader may decode escapes more than once, and overlong
+/// UTF-8 too; may drop what follows `;`, NUL, `?` or `#`; may ignore white space and control bytes; and may read several
+/// slashes as one.
 #[must_use]
 pub fn climbs(path: &[u8]) -> bool {
-    // Nearly every path is done with here.
+    // Nearly every path ends here.
     if memchr::memmem::find(path, b"..").is_none() && !path.contains(&b'%') {
         return false;
     }
     if percent::decode(path).is_err() {
-        // Nobody knows what the API makes of it.
+        // How the API reads it is unknown.
         return true;
     }
-    // How far below the beginning the path is, by the reading that leads it least far.
+    // How far below the beginning the path is, by the reading that leads least far down.
     let mut depth = 0_i32;
     for segment in path.split(|&byte| byte == b'/') {
         // The same where the last separator was none.

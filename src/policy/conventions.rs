@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::oauth::percent;
 
-/// Tells the first rule that `path` breaks, its escapes decoded.
+/// Returns the first rule that `path` breaks, its escapes decoded.
 #[must_use]
 pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
     let inner = path.strip_prefix(b"/").unwrap_or(path);
@@ -40,7 +40,7 @@ pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Verbs that stand for what rule 2 leaves to the method; nouns that are verbs too (`order`, `search`) are not here.
+/// Verbs for what rule 2 leaves to the method; words that are nouns too (`order`, `search`) are not listed.
 const VERBS: [&str; 14] = [
     "add", "create", "delete", "destroy", "edit", "fetch", "get", "insert", "modify", "patch",
     "put", "remove", "save", "update",

@@ -1,4 +1,4 @@
-//! What may be done, decided beforehand by the operator and the user.
+//! What callers may do: operations, permits, rates and path conventions.
 
 pub mod conventions;
 pub mod operations;

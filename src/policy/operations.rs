@@ -1,4 +1,4 @@
-//! The protected operations, and which one a request means.
+//! The protected operations, and which of them a request matches.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -16,7 +16,7 @@ pub enum Kind {
     Application,
     /// A user who is logged in directly.
     User,
-    /// Nobody known.
+    /// A caller without credentials.
     Anonymous,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Which kinds of caller may.
+/// The kinds of caller that may call an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Access(u8);
 
@@ -71,9 +71,9 @@ pub struct Operation {
     pub path: String,
     /// The methods as sent; `GET` covers `HEAD`; none stands for every method.
     pub methods: Vec<String>,
-    /// What both token and consumer must have.
+    /// The permission that both token and consumer must have.
     pub permission: Option<Permission>,
-    /// Who may.
+    /// The kinds of caller that may call it.
     pub access: Access,
     /// `Some(true)`: protected calls are enforced; `Some(false)`: observed; `None`: as configured for all.
     pub enforce: Option<bool>,
@@ -88,7 +88,7 @@ impl Operation {
     }
 }
 
-/// Why the operations cannot be matched.
+/// Why an operation can never match.
 #[derive(Debug, Error)]
 #[error("operation {path}: {reason}")]
 pub struct OperationError {
@@ -106,7 +106,7 @@ pub struct Operations {
     hide: bool,
 }
 
-/// The patterns that go on from one place between two segments.
+/// The patterns with the same segments so far.
 #[derive(Debug, Default)]
 struct Node {
     /// By a literal, decoded.
@@ -168,7 +168,7 @@ impl Node {
     }
 }
 
-/// What a request means.
+/// The operation that a request matches.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// This operation.
@@ -224,8 +224,8 @@ impl Operations {
         Rejection::NotPermitted { hide: self.hide }
     }
 
-    /// Finds what a request means. Patterns and paths are compared with every escape decoded, since an API decodes before
-    /// it chooses what to do: an operation cannot be hidden behind another spelling of its path.
+    /// Finds the operation that a request matches. Patterns and paths are compared with every escape decoded, since an API
+    /// decodes before it routes: another spelling of a path matches the same operation.
     ///
     /// # Errors
     /// Where operations exist, a path that the API could read as another one.
@@ -238,7 +238,7 @@ impl Operations {
             return Ok(Found::Unlisted(self.unlisted));
         };
         let with = |method: &[u8]| group.iter().find(|operation| operation.has_method(method));
-        // Where HEAD is listed by itself, what is listed for GET is not for it.
+        // GET covers HEAD only where HEAD is not listed.
         let covering = || with(b"GET").filter(|_| method == b"HEAD");
         if let Some(operation) = with(method).or_else(covering) {
             return Ok(Found::Operation(operation));
@@ -278,7 +278,7 @@ fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     Ok(decoded)
 }
 
-/// Decodes every escape once, and refuses what a second reader could decode again or split elsewhere.
+/// Decodes every escape once, and rejects what a second reader could decode again or split elsewhere.
 fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
     if path.iter().copied().all(plain) {

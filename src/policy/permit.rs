@@ -1,4 +1,4 @@
-//! The proof that a request may go to the API, and as whom.
+//! The proof that a request may go to the API, and the identity it carries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     verify::{Credential, Verified},
 };
 
-/// Lets one request pass. `forward` takes nothing else; only this file makes one.
+/// The proof that a request may be forwarded. `forward` takes nothing else; only this file makes one.
 #[derive(Debug)]
 pub struct Permit(Bearer);
 
@@ -30,7 +30,7 @@ impl Permit {
     ///
     /// # Errors
     /// [`Rejection::NotPermitted`], [`Rejection::MethodNotAllowed`], or [`Rejection::TokenMissing`] for a call without a
-    /// token wherever `application` is not admitted, listed or not: what is there is nothing to tell it.
+    /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
     pub fn for_signed(
         verified: Verified,
         operations: &Operations,
@@ -67,7 +67,7 @@ impl Permit {
         Ok(Self(bearer))
     }
 
-    /// Permits a request of a directly logged-in user; that it is no other site's doing has been checked.
+    /// Permits a request of a directly logged-in user, after the check that no other site caused it.
     ///
     /// # Errors
     /// [`Rejection::NotPermitted`] or [`Rejection::MethodNotAllowed`].
@@ -85,11 +85,11 @@ impl Permit {
         }
     }
 
-    /// Permits a request without any credentials, where that is open to anybody.
+    /// Permits a request without credentials, if the operation is open to everyone.
     ///
     /// # Errors
-    /// [`Rejection::NoCredentials`] wherever it is not: what is there, and with which methods, is nothing to tell a stranger.
-    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to anybody.
+    /// [`Rejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
+    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone.
     pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Rejection> {
         if !found.access().admits(Kind::Anonymous) {
             return Err(Rejection::NoCredentials);
@@ -102,13 +102,13 @@ impl Permit {
         }
     }
 
-    /// Lets a call pass that is only observed: as nobody, whatever verification found.
+    /// Permits a call that is only observed: without an identity, whatever verification found.
     #[must_use]
     pub fn danger_for_observed_call() -> Self {
         Self(Bearer::Observed)
     }
 
-    /// What kind of caller it is for; `None` for an observed call, which is sent without any identity.
+    /// The kind of caller; `None` for an observed call, which is sent without an identity.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self.0 {
@@ -117,7 +117,7 @@ impl Permit {
         }
     }
 
-    /// The user it acts for.
+    /// The user that the call acts for.
     #[must_use]
     pub fn user(&self) -> Option<&UserId> {
         match &self.0 {
@@ -137,7 +137,7 @@ impl Permit {
         }
     }
 
-    /// The permissions that hold for the call; none for a user's own, which are not limited by any.
+    /// The permissions of the call; none for a user's own calls, which no permission limits.
     pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
         self.0.permissions()
     }
@@ -153,7 +153,7 @@ impl Bearer {
         }
     }
 
-    /// A permission counts only while the consumer has it too, as it stands now.
+    /// A permission counts only while the consumer has it too.
     fn permissions(&self) -> impl Iterator<Item = &Permission> {
         let (granted, held): (&[Permission], Option<&[Permission]>) = match self {
             Self::Consumer(access) => (

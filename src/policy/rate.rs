@@ -1,4 +1,4 @@
-//! A limit on how many requests one consumer makes, as a token bucket (GCRA) of two words.
+//! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use moka::sync::Cache;
 
 use crate::names::ConsumerKey;
 
-/// So many requests in such a time.
+/// A number of requests in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many, one at least.
+    /// The number of requests, at least one.
     pub count: u32,
-    /// In how long, longer than nothing.
+    /// The period, longer than zero.
     pub period: Duration,
 }
 
-/// Counts requests by consumer. Only verified requests are counted, so nobody can use up another's rate.
+/// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
 #[derive(Debug)]
 pub struct ConsumerRate {
     rate: Rate,
@@ -24,10 +24,10 @@ pub struct ConsumerRate {
 }
 
 impl ConsumerRate {
-    /// A limit for every consumer alike.
+    /// The same limit for every consumer.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        // A consumer that has been silent for a period has a full allowance again: forgetting it changes nothing.
+        // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
         let buckets = Cache::builder().time_to_idle(rate.period).build();
         Self { rate, buckets }
     }

@@ -1,4 +1,4 @@
-//! What part of a request took how long.
+//! Measures the parts of a request.
 
 use std::{cell::Cell, time::Duration};
 
@@ -21,7 +21,7 @@ impl Laps {
         }
     }
 
-    /// Ends a part, and tells how long it took.
+    /// Ends a part and returns how long it took.
     pub(super) fn lap(&self) -> Duration {
         let now = Instant::now();
         now.duration_since(self.last.replace(now))

@@ -1,4 +1,4 @@
-//! What a request needs of the configuration.
+//! The configuration of requests.
 
 use crate::{
     endpoints::Endpoints,
@@ -9,7 +9,7 @@ use crate::{
     server::caller::Limits,
 };
 
-/// Everything a request needs that a reload may change; swapped whole.
+/// The configuration of requests, which a reload replaces as a whole.
 pub struct Live {
     /// Bounds and deadlines of callers' connections.
     pub limits: Limits,
@@ -27,7 +27,7 @@ pub struct Live {
     pub conventions: Conventions,
     /// How many requests a consumer may make.
     pub rate: Option<ConsumerRate>,
-    /// What becomes of heads.
+    /// How heads are rewritten.
     pub forward: forward::Params,
     /// How to connect to the API.
     pub upstream: pool::Params,
@@ -39,13 +39,13 @@ pub struct Live {
     pub concurrent_requests: usize,
 }
 
-/// What is done about paths that break the service's conventions.
+/// How a path that breaks the service's conventions is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conventions {
-    /// Nothing.
+    /// It is served.
     Off,
-    /// A log line.
+    /// It is served and logged.
     Log,
-    /// 400.
+    /// It is rejected with 400.
     Enforce,
 }

@@ -1,4 +1,4 @@
-//! The way of a request through this program, on one screen: route, parse, verify, authorize, forward.
+//! The steps of a request, on one screen: route, parse, verify, authorize, forward.
 
 mod exchange;
 mod laps;
@@ -52,9 +52,9 @@ use self::{
     record::{Record, UnderWay},
 };
 
-/// What the workers share.
+/// The state that all workers share.
 pub struct Shared {
-    /// What a reload swaps.
+    /// The configuration that a reload replaces.
     pub live: ArcSwap<Live>,
     /// Counted up with each reload, after `live`.
     pub generation: AtomicU64,
@@ -64,7 +64,7 @@ pub struct Shared {
     pub under_way: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
-    /// Set when the end is announced: not ready any more.
+    /// Set when the process announces that it will drain: it is no longer ready.
     pub draining_announced: std::sync::atomic::AtomicBool,
     /// Set when draining begins.
     pub draining: std::sync::atomic::AtomicBool,
@@ -108,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Closes connections to the API that are no longer of use.
+    /// Closes connections to the API that are no longer usable.
     pub fn tidy(&self) {
         self.current().pool.tidy();
     }
@@ -122,7 +122,7 @@ impl Worker {
         Rc::clone(&current.1)
     }
 
-    /// The straight way.
+    /// Passes a request through the steps, in their order.
     async fn pass(
         &self,
         current: &Current,
@@ -141,12 +141,12 @@ impl Worker {
         caller.count_as(head.received.address);
         match route::route(&live.route, &live.origins, &head)? {
             Route::Endpoint(endpoint) => {
-                // Boxed: calls to the API need not carry the room that pages take.
+                // Boxed: the futures of calls to the API stay small.
                 let answer = Box::pin(live.endpoints.answer(endpoint, &head, &mut body)).await?;
                 (record.verdict, record.status) = (answer.verdict, answer.status);
                 let mut response = answer.into_response(&parts.method);
                 if endpoint.is_page() && parts.method == Method::POST {
-                    // hyper's buffer, which may have held a password, goes with the connection and not with the next request.
+                    // hyper's buffer may have held a password; closing the connection frees it.
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
                 Ok(response)

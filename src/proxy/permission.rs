@@ -1,4 +1,4 @@
-//! From a call's parameters to the permit to forward it, as the kind of caller that its credentials make it.
+//! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
 
 use http::{Method, header};
 use http_body::Body as _;
@@ -37,7 +37,7 @@ pub(super) struct Way<'o, 'r> {
     pub(super) caller: &'r Caller,
 }
 
-/// A permitted call, and what becomes of it.
+/// A permitted call, ready to be forwarded.
 pub(super) struct Outgoing<'o> {
     pub(super) permit: Permit,
     pub(super) body: UpstreamBody,
@@ -46,7 +46,7 @@ pub(super) struct Outgoing<'o> {
     pub(super) handshake: Option<Handshake>,
     /// The public URL of the request.
     pub(super) url: &'o PublicUrl,
-    /// The caller did not have to prove anything: whatever was waited for, it was not the API.
+    /// The call is not signed, so that the time up to now is not yet measured.
     pub(super) unsigned: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'o> Way<'o, '_> {
         }
     }
 
-    /// What goes to the API of a permitted call, its credentials taken out.
+    /// Prepares a permitted call for the API, its credentials removed.
     pub(super) fn outgoing(
         &self,
         named: Vec<http::HeaderName>,
@@ -124,7 +124,7 @@ impl<'o> Way<'o, '_> {
 }
 
 impl Worker {
-    /// Proves that the call may pass, as the kind of caller that its credentials make it.
+    /// Permits the call, or returns why not; in observe mode nearly every call is permitted.
     pub(super) async fn permit(
         &self,
         way: &Way<'_, '_>,
@@ -187,7 +187,7 @@ impl Worker {
                 secure: way.head.received.secure,
             };
             if request.body.is_some() {
-                // It was waited for.
+                // The time until now was spent on the body.
                 way.laps.lap();
             }
             let verifier = &self.shared.verifier;
@@ -199,7 +199,7 @@ impl Worker {
                 self.metrics()
                     .clock_skew_nanoseconds(skew.saturating_mul(1_000_000_000));
             }
-            // Also what is not permitted counts: it may be observed alone, and go on to the API.
+            // A call that is not permitted counts too: in observe mode it goes on to the API.
             if let Some(rate) = &way.live.rate {
                 rate.count(
                     &verified.credential().consumer().consumer.key,
@@ -222,7 +222,7 @@ impl Worker {
         Ok(Permit::for_session(user.id, operations, &way.found)?)
     }
 
-    /// Whether the consumer that the call names is enforced whatever the configuration observes.
+    /// Whether the consumer that the call names is enforced even in observe mode.
     async fn is_always_enforced(&self, collected: &Collected) -> bool {
         let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
             return false;
@@ -236,7 +236,7 @@ impl Worker {
         {
             Ok(Some(consumer)) => consumer.consumer.enforce,
             Ok(None) => false,
-            // Nothing is known: fail closed.
+            // Unknown: fail closed.
             Err(_) => true,
         }
     }

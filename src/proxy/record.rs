@@ -1,4 +1,4 @@
-//! What is counted and logged of a request once it is over, however it ends.
+//! Counts and logs a request once it is over, however it ends.
 
 use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -37,15 +37,15 @@ pub(super) struct Record {
     peer: Option<IpAddr>,
     /// How long its parts took.
     pub(super) laps: Laps,
-    /// What became of it; until it is answered, the caller has gone.
+    /// The outcome; until there is a response, that the caller has gone.
     pub(super) verdict: Verdict,
     /// The status of the response, 0 where there is none.
     pub(super) status: u16,
-    /// As whom it went to the API, if it did.
+    /// The permit, if it went to the API.
     pub(super) permit: Option<Permit>,
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
-    /// Given on to what outlives the response.
+    /// Handed to a tunnel, which outlives the response.
     pub(super) under_way: Option<UnderWay>,
 }
 
@@ -72,7 +72,7 @@ impl Record {
         }
     }
 
-    /// The response has been taken, or not.
+    /// Notes how the response's body ended.
     pub(super) fn end(mut self, how: Ended) {
         match how {
             Ended::Whole => {}

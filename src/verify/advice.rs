@@ -1,7 +1,9 @@
-//! What a caller is told about a wrong signature: the known mistake that would have made it. Nothing of a secret is in it.
+//! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It has
+//! nothing of a secret in it.
 //!
-//! Finding the mistake takes as long as some fifty checks. It is for people who write consumers, a few at a time: large
-//! requests are not diagnosed, and only so many in a second are, so that wrong signatures are no way to keep the proxy busy.
+//! Finding the mistake takes as long as some fifty checks. It helps people who write consumers, a few at a time: large
+//! requests are not diagnosed, and only a limited number per second are, so that wrong signatures cannot keep the proxy
+//! busy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +18,7 @@ use crate::{
     secret::Secret,
 };
 
-/// What an answer to a wrong signature tells.
+/// What a response to a wrong signature says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing.
@@ -27,23 +29,23 @@ pub enum Advice {
     Full,
 }
 
-/// So many requests are diagnosed in a second.
+/// How many requests are diagnosed in a second.
 const MAX_IN_A_SECOND: u64 = 50;
 
-/// A request with more in its path, query, parameters and body together is not diagnosed: each mistake is made of all
-/// of it, so this and the next bound what one diagnosis takes to a few milliseconds.
+/// A request with more bytes in its path, query, parameters and body together is not diagnosed. Each mistake is computed
+/// from all of them, so this limit and the next bound one diagnosis to a few milliseconds.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// A request with more parameters is not diagnosed: some mistakes are looked for in each pair of them.
+/// A request with more parameters is not diagnosed: some mistakes are searched in each pair of them.
 const MAX_PARAMETERS: usize = 64;
 
-/// What is said where no known mistake matches, or none was looked for.
+/// The advice if no known mistake matches, or none was searched.
 const GENERAL: &str = "compare the base string by `countersign explain`, and both secrets with those that were issued";
 
-/// Finds out what a wrong signature was made of.
+/// Finds the mistake behind a wrong signature.
 #[derive(Debug, Default)]
 pub(super) struct Adviser {
-    /// The second that is counted, and above it how many were diagnosed in it.
+    /// The second that is counted in the lower half, how many were diagnosed in it in the upper half.
     counted: AtomicU64,
 }
 

@@ -45,7 +45,7 @@ pub struct Params {
     pub accept_description: bool,
     /// An unused access token expires after this time; `None`: never.
     pub access_idle: Option<Duration>,
-    /// What is told about a wrong signature.
+    /// What a response to a wrong signature says.
     pub advice: Advice,
 }
 
@@ -115,13 +115,13 @@ impl Verifier {
         }
     }
 
-    /// The credentials that it looks up.
+    /// The cache of credentials.
     #[must_use]
     pub const fn credentials(&self) -> &Arc<Cached> {
         &self.credentials
     }
 
-    /// Why signed requests are refused at present whoever sends them, if they are.
+    /// Why all signed requests are rejected at present, if they are.
     #[must_use]
     pub fn outage(&self) -> Option<Outage> {
         self.nonces.outage(self.clock.now())
@@ -211,7 +211,7 @@ impl Verifier {
         Ok(consumer.ok_or(Rejection::ConsumerUnknown)?)
     }
 
-    /// A token as the store knows it now: it may have been used at another process.
+    /// Reads a token from the store again: another process may have used it.
     async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
         let token = access.token.token.as_bytes();
         let found = self.credentials.access_anew(token).await?;
@@ -283,10 +283,10 @@ impl Verifier {
         }
     }
 
-    /// Records the nonce, once and for all who ask at the same time.
+    /// Records the nonce: of several requests with the same one, one succeeds.
     fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
         let Some(freshness) = &request.credentials.freshness else {
-            // PLAINTEXT without them (RFC 5849 §3.1): it is accepted under TLS alone, if at all.
+            // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(());
         };
         Ok(self.nonces.record(
