@@ -16,10 +16,10 @@ use crate::{
     nonce::{self, Gap, LocalWindow},
     pages,
     store::{
-        Store, StoreError,
+        self, Store, StoreError,
         cached::{self, Cached},
         seal::{KeyFileError, SealKey},
-        sqlite::{self, SqliteStore},
+        sqlite,
         timed::Timed,
     },
     telemetry::metrics::Metrics,
@@ -31,7 +31,7 @@ use crate::{
 pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
-    Store(#[from] sqlite::OpenError),
+    Store(#[from] store::OpenError),
     /// The key of the store cannot be read.
     #[error("store.encryption_key_file: {}: {source}", path.display())]
     Key {
@@ -102,11 +102,10 @@ pub struct Services {
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub fn open_store(config: &Config, serves: bool) -> Result<SqliteStore, ServiceError> {
-    let key = read_key(config)?;
-    Ok(SqliteStore::open(sqlite::Params {
-        path: config.store.url.sqlite_path(),
-        key,
+pub fn open_store(config: &Config, serves: bool) -> Result<Arc<dyn Store>, ServiceError> {
+    Ok(store::open_store(store::Params {
+        backend: store::Backend::Sqlite(config.store.url.sqlite_path()),
+        key: read_key(config)?,
         seals_plain: serves,
     })?)
 }
@@ -143,7 +142,7 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
             if absolute.parent().is_some_and(Path::is_dir) {
                 return Ok(());
             }
-            Err(sqlite::OpenError::DirectoryMissing(store).into())
+            Err(store::OpenError::from(sqlite::OpenError::DirectoryMissing(store)).into())
         }
     }
 }
@@ -164,7 +163,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let (store, store_metrics) = Timed::new(Box::new(store));
+    let (store, store_metrics) = Timed::new(store);
     let store: Arc<dyn Store> = Arc::new(store);
     let window = start_window(config, opened, &*store, &clock).await?;
     let credentials = Arc::new(Cached::new(

@@ -15,7 +15,6 @@ use crate::{
     forward::{Fault, pool::Pool},
     nonce::LocalWindow,
     server::tls,
-    store::Store as _,
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.

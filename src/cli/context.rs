@@ -13,6 +13,7 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use thiserror::Error;
@@ -163,7 +164,7 @@ pub struct Context {
     /// The time of the command.
     pub now: UnixTime,
     path: PathBuf,
-    store: OnceCell<Box<dyn Store>>,
+    store: OnceCell<Arc<dyn Store>>,
     json: bool,
     warnings: RefCell<Vec<String>>,
 }
@@ -218,7 +219,7 @@ impl Context {
             path: self.path.clone(),
             source,
         })?;
-        Ok(&**self.store.get_or_init(|| Box::new(store)))
+        Ok(&**self.store.get_or_init(|| store))
     }
 
     /// Tells, when all is done, what is valid and unwise.

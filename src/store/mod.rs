@@ -1,11 +1,15 @@
 //! What is kept: consumers, users, tokens, sessions; the port every backend implements and the cache in front of it.
 
 pub mod cached;
+mod open;
 pub mod port;
 pub mod record;
+mod rows;
+mod rules;
 pub mod seal;
 pub mod sqlite;
 pub mod timed;
 pub mod transfer;
 
+pub use open::{Backend, OpenError, Params, open_store};
 pub use port::{Store, StoreError, StoreFuture};

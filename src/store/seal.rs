@@ -179,6 +179,100 @@ impl Seal {
     }
 }
 
+/// The names under which secrets are sealed.
+pub(super) mod field {
+    pub(in super::super) const CONSUMER: &str = "consumer.secret";
+    pub(in super::super) const CONSUMER_PREVIOUS: &str = "consumer.previous_secret";
+    pub(in super::super) const USER: &str = "user.password_hash";
+    pub(in super::super) const ACCESS_TOKEN: &str = "access_token.secret";
+    pub(in super::super) const REQUEST_TOKEN: &str = "request_token.secret";
+    pub(in super::super) const VERIFIER: &str = "request_token.verifier";
+}
+
+/// A column that holds secrets.
+pub(super) struct Column {
+    pub(super) table: &'static str,
+    /// The column of the record's key.
+    pub(super) key: &'static str,
+    pub(super) name: &'static str,
+    pub(super) field: &'static str,
+}
+
+/// Every column that holds secrets.
+pub(super) const COLUMNS: [Column; 6] = [
+    column("consumers", "key", "secret", field::CONSUMER),
+    column(
+        "consumers",
+        "key",
+        "previous_secret",
+        field::CONSUMER_PREVIOUS,
+    ),
+    column("users", "id", "password_hash", field::USER),
+    column("access_tokens", "token", "secret", field::ACCESS_TOKEN),
+    column("request_tokens", "token", "secret", field::REQUEST_TOKEN),
+    column("request_tokens", "token", "verifier", field::VERIFIER),
+];
+
+const fn column(
+    table: &'static str,
+    key: &'static str,
+    name: &'static str,
+    field: &'static str,
+) -> Column {
+    Column {
+        table,
+        key,
+        name,
+        field,
+    }
+}
+
+/// What is sealed to recognise the key by.
+const WORD: &str = "countersign";
+const WORD_FIELD: &str = "meta.sealed";
+
+/// How a store keeps its secrets.
+pub(super) enum Settled {
+    /// As this seal does.
+    With(Seal),
+    /// In clear, and there is a key: the store can be sealed with this, and then keeps this word.
+    Unsealed(Seal, Vec<u8>),
+}
+
+/// Why key and store do not go together.
+#[derive(Debug)]
+pub(super) enum Mismatch {
+    /// The store is sealed and there is no key.
+    KeyMissing,
+    /// The store is sealed with another key.
+    WrongKey,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for Mismatch {
+    fn from(error: E) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Finds how a store keeps its secrets by the word in it, if there is one.
+pub(super) fn settle(word: Option<&[u8]>, key: Option<&SealKey>) -> Result<Settled, Mismatch> {
+    let seal = key.map_or_else(|| Ok(Seal::plain()), Seal::sealed)?;
+    match (word, key) {
+        (None, None) => Ok(Settled::With(seal)),
+        (Some(_), None) => Err(Mismatch::KeyMissing),
+        (Some(word), Some(_)) => match seal.open(WORD_FIELD, "", word) {
+            Ok(word) if word == Secret::from(WORD) => Ok(Settled::With(seal)),
+            _ => Err(Mismatch::WrongKey),
+        },
+        (None, Some(_)) => {
+            let word = seal.close(WORD_FIELD, "", &Secret::from(WORD))?;
+            Ok(Settled::Unsealed(seal, word))
+        }
+    }
+}
+
 fn unseal(key: &RandomizedNonceKey, context: &[u8], sealed: &[u8]) -> Option<Secret> {
     let (nonce, text) = sealed.split_at_checked(NONCE_LEN)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;

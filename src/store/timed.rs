@@ -20,14 +20,14 @@ use crate::{
 
 /// A store whose use cases are timed.
 pub struct Timed {
-    store: Box<dyn Store>,
+    store: Arc<dyn Store>,
     metrics: Arc<StoreMetrics>,
 }
 
 impl Timed {
     /// Times `store`; the metrics are made for all use cases.
     #[must_use]
-    pub fn new(store: Box<dyn Store>) -> (Self, Arc<StoreMetrics>) {
+    pub fn new(store: Arc<dyn Store>) -> (Self, Arc<StoreMetrics>) {
         let metrics = Arc::new(StoreMetrics::new(USE_CASES));
         (
             Self {

@@ -1,38 +1,25 @@
 //! The feed of changes, the mark of local nonces, and what is dropped when it is old.
 
-use std::time::Duration;
-
 use rusqlite::params;
 
-use super::{
-    rows::{name, seconds},
-    tx::Tx,
-};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     store::{
         StoreError,
         port::{Change, Changes},
+        rows::{self, seconds},
+        rules::{KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES},
     },
 };
 
-/// How long a change is told.
-const FEED: Duration = Duration::from_secs(3600);
-/// How long request tokens and sessions are kept past their end, so that a late caller is told what became of them.
-const GRAVE: Duration = Duration::from_secs(24 * 3600);
-/// Changes that are told one by one; with more, asking for every record anew is cheaper.
-const MOST_CHANGES: i64 = 10_000;
 /// Rows that one transaction of [`Tx::purge`] deletes at most from each table, so that others get between.
 const PURGE_ROWS: u16 = 5_000;
 
 impl Tx<'_> {
     /// Tells every cache on the store that a record is another now.
     pub(super) fn changed(&self, change: &Change) -> Result<(), StoreError> {
-        let (kind, key) = match change {
-            Change::Consumer(key) => ("consumer", key.as_str()),
-            Change::AccessToken(token) => ("access_token", token.as_str()),
-            Change::User(id) => ("user", id.as_str()),
-        };
+        let (kind, key) = rows::change_columns(change);
         // Not the caller's clock but the system's: this time is only compared with those of other processes.
         self.run(
             "INSERT INTO changes (at, kind, key) VALUES (unixepoch(), ?1, ?2)",
@@ -74,7 +61,7 @@ impl Tx<'_> {
         let changes = self.all(
             "SELECT kind, key FROM changes WHERE id > ?1 ORDER BY id",
             [head - missed],
-            |row| read_change(&row.get::<_, String>(0)?, row.get(1)?),
+            |row| rows::change(row),
         )?;
         // Ids have no gaps, so that missing rows are purged rows.
         if changes.len() as u64 != missed.unsigned_abs() {
@@ -102,8 +89,8 @@ impl Tx<'_> {
 
     /// Deletes some of what is old; `false`: there may be more.
     pub(super) fn purge(&self, now: UnixTime) -> Result<bool, StoreError> {
-        let ended = seconds(now.before(GRAVE));
-        let told = seconds(now.before(FEED));
+        let ended = seconds(now.before(KEEP_ENDED));
+        let told = seconds(now.before(KEEP_CHANGES));
         let mut is_done = true;
         for (statement, before) in [
             (
@@ -126,14 +113,5 @@ impl Tx<'_> {
             is_done &= self.run(statement, params![before, PURGE_ROWS])? < usize::from(PURGE_ROWS);
         }
         Ok(is_done)
-    }
-}
-
-fn read_change(kind: &str, key: String) -> Result<Change, StoreError> {
-    match kind {
-        "consumer" => Ok(Change::Consumer(name(&key)?)),
-        "access_token" => Ok(Change::AccessToken(key)),
-        "user" => Ok(Change::User(name(&key)?)),
-        _ => Err(StoreError::Broken("a change is of no known kind")),
     }
 }

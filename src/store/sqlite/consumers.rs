@@ -2,11 +2,7 @@
 
 use rusqlite::{named_params, params};
 
-use super::{
-    rows::{dialect_word, json, seconds},
-    sealing::field,
-    tx::Tx,
-};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
@@ -15,6 +11,8 @@ use crate::{
         StoreError,
         port::{Added, Change},
         record::{Consumer, ConsumerUpdate},
+        rows::{self, dialect_word, json, seconds},
+        seal::field,
     },
 };
 
@@ -23,7 +21,7 @@ impl Tx<'_> {
         self.first(
             "SELECT * FROM consumers WHERE key = ?1",
             [key.as_str()],
-            |row| self.read_consumer(row),
+            |row| rows::consumer(row, self.seal),
         )
     }
 
@@ -36,7 +34,7 @@ impl Tx<'_> {
         self.all(
             "SELECT * FROM consumers WHERE key > ?1 ORDER BY key LIMIT ?2",
             params![after, limit],
-            |row| self.read_consumer(row),
+            |row| rows::consumer(row, self.seal),
         )
     }
 

@@ -2,11 +2,7 @@
 
 use rusqlite::params;
 
-use super::{
-    rows::{json, seconds},
-    sealing::field,
-    tx::Tx,
-};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -14,7 +10,10 @@ use crate::{
     store::{
         StoreError,
         port::{Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
-        record::{AccessToken, Callback, RequestToken, RequestTokenState, User},
+        record::{RequestToken, RequestTokenState, User},
+        rows::{self, callback_text, json, seconds, state_word},
+        rules,
+        seal::field,
     },
 };
 
@@ -24,7 +23,7 @@ impl Tx<'_> {
             "SELECT * FROM request_tokens WHERE token = ?1
              UNION ALL SELECT * FROM request_tokens WHERE redirect_token = ?1 LIMIT 1",
             [token],
-            |row| self.read_request_token(row),
+            |row| rows::request_token(row, self.seal),
         )
     }
 
@@ -37,25 +36,17 @@ impl Tx<'_> {
             return Ok(());
         }
         let close = |field, secret: &Secret| self.seal.close(field, &token.token, secret);
-        let (state, user, verifier, redirect_token) = match &token.state {
-            RequestTokenState::Issued => ("issued", None, None, None),
+        let (user, verifier, redirect_token) = match &token.state {
             RequestTokenState::Authorized {
                 user,
                 verifier,
                 redirect_token,
             } => (
-                "authorized",
                 Some(user.as_str()),
                 Some(close(field::VERIFIER, verifier)?),
                 redirect_token.as_deref(),
             ),
-            RequestTokenState::Denied => ("denied", None, None, None),
-            RequestTokenState::Exchanged => ("exchanged", None, None, None),
-            RequestTokenState::Voided => ("voided", None, None, None),
-        };
-        let callback = match &token.callback {
-            Callback::Oob => None,
-            Callback::Uri(uri) => Some(uri),
+            _ => (None, None, None),
         };
         self.run(
             "INSERT INTO request_tokens (token, secret, consumer, callback, permissions, issued_at,
@@ -65,11 +56,11 @@ impl Tx<'_> {
                 token.token,
                 close(field::REQUEST_TOKEN, &token.secret)?,
                 token.consumer.as_str(),
-                callback,
+                callback_text(&token.callback),
                 json(&token.permissions)?,
                 seconds(token.issued_at),
                 seconds(token.expires_at),
-                state,
+                state_word(&token.state),
                 user,
                 verifier,
                 redirect_token,
@@ -93,17 +84,11 @@ impl Tx<'_> {
             return Ok(Decided::Unknown);
         };
         let consumer = self.consumer(&request_token.consumer)?;
-        let (Some(_), Some((_, user))) = (
-            consumer.filter(|consumer| consumer.enabled),
-            self.session(session, now)?,
-        ) else {
-            return Ok(Decided::Unknown);
-        };
-        if request_token.state != RequestTokenState::Issued {
-            return Ok(Decided::AlreadyDecided);
-        }
-        if now >= request_token.expires_at {
-            return Ok(Decided::Expired);
+        let user = self.session(session, now)?.map(|(_, user)| user);
+        if let Err(outcome) =
+            rules::may_decide(&request_token, consumer.as_ref(), user.as_ref(), now)
+        {
+            return Ok(outcome);
         }
         match decision {
             Decision::Allow {
@@ -116,7 +101,7 @@ impl Tx<'_> {
                  WHERE token = ?1",
                 params![
                     token,
-                    user.id.as_str(),
+                    user.as_ref().map(|user| user.id.as_str()),
                     self.seal.close(field::VERIFIER, token, verifier)?,
                     redirect_token,
                     seconds(*expires_at),
@@ -131,34 +116,31 @@ impl Tx<'_> {
     }
 
     pub(super) fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, StoreError> {
-        let Some(found) = self
-            .request_token(&exchange.token)?
-            .filter(|found| found.consumer == exchange.consumer)
-        else {
-            return Ok(Exchanged::Unknown);
+        let found = self.request_token(&exchange.token)?;
+        let user = match found.as_ref().map(|found| &found.state) {
+            Some(RequestTokenState::Authorized { user, .. }) => self.user(user)?,
+            _ => None,
         };
-        let is_expired = exchange.now >= found.expires_at;
-        let (user, verifier) = match &found.state {
-            RequestTokenState::Voided => return Ok(Exchanged::Unknown),
-            RequestTokenState::Authorized { user, verifier, .. } => {
-                match self.enabled_user(user)? {
-                    Some(user) => (user, verifier),
-                    None => return Ok(Exchanged::Unknown),
+        let outcome = rules::exchange(found.as_ref(), user, exchange);
+        match (&outcome, found) {
+            (Exchanged::WrongVerifier, Some(found)) => self.count_wrong_verifier(&found.token)?,
+            (Exchanged::Exchanged { access_token, .. }, Some(found)) => {
+                if self.is_access_token_taken(&access_token.token)? {
+                    return Err(StoreError::Broken(
+                        "a new access token has an identifier that is taken",
+                    ));
                 }
+                self.insert_access_token(access_token)?;
+                // The token of the redirect stays, so that a second exchange by it is `Used` as well.
+                self.run(
+                    "UPDATE request_tokens SET state = 'exchanged', user = NULL, verifier = NULL
+                     WHERE token = ?1",
+                    [&found.token],
+                )?;
             }
-            _ if is_expired => return Ok(Exchanged::Expired),
-            RequestTokenState::Exchanged => return Ok(Exchanged::Used),
-            RequestTokenState::Issued => return Ok(Exchanged::Undecided),
-            RequestTokenState::Denied => return Ok(Exchanged::Denied),
-        };
-        if is_expired {
-            return Ok(Exchanged::Expired);
+            _ => {}
         }
-        if *verifier != exchange.verifier {
-            self.count_wrong_verifier(&found.token)?;
-            return Ok(Exchanged::WrongVerifier);
-        }
-        self.give_access_token(exchange, found, user)
+        Ok(outcome)
     }
 
     pub(super) fn enabled_user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
@@ -176,40 +158,5 @@ impl Tx<'_> {
             params![token, MAX_WRONG_VERIFIERS],
         )?;
         Ok(())
-    }
-
-    fn give_access_token(
-        &self,
-        exchange: &Exchange,
-        request_token: RequestToken,
-        user: User,
-    ) -> Result<Exchanged, StoreError> {
-        if self.is_access_token_taken(&exchange.access_token)? {
-            return Err(StoreError::Broken(
-                "a new access token has an identifier that is taken",
-            ));
-        }
-        let access_token = AccessToken {
-            token: exchange.access_token.clone(),
-            secret: exchange.access_secret.clone(),
-            consumer: request_token.consumer,
-            user: user.id,
-            permissions: request_token.permissions,
-            issued_at: exchange.now,
-            expires_at: exchange.expires_at,
-            last_used_at: None,
-            revoked_at: None,
-        };
-        self.insert_access_token(&access_token)?;
-        // The token of the redirect stays, so that a second try by it is told `Used` as well.
-        self.run(
-            "UPDATE request_tokens SET state = 'exchanged', user = NULL, verifier = NULL
-             WHERE token = ?1",
-            [&request_token.token],
-        )?;
-        Ok(Exchanged::Exchanged {
-            access_token,
-            user_name: user.name,
-        })
     }
 }

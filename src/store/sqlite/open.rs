@@ -14,13 +14,11 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use thiserror::Error;
 
-use super::{
-    Params, schema,
-    sealing::{self, Mismatch},
-    threads::Connections,
-    tx::Tx,
+use super::{Params, schema, sealing, threads::Connections, tx::Tx};
+use crate::store::{
+    StoreError,
+    seal::{Mismatch, Seal},
 };
-use crate::store::{StoreError, seal::Seal};
 
 /// Why a store cannot be opened. Each names the file and the mend; nothing was changed.
 #[derive(Debug, Error)]

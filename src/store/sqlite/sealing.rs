@@ -3,12 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{schema, tx::Tx};
-use crate::{
-    secret::Secret,
-    store::{
-        StoreError,
-        seal::{Seal, SealKey},
-    },
+use crate::store::{
+    StoreError,
+    seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
 };
 
 /// The state of a file that an open store relies on. Another process may migrate or seal the file meanwhile; whoever
@@ -29,27 +26,6 @@ pub(super) fn stamp(sql: &Connection) -> rusqlite::Result<Stamp> {
     Ok(Stamp { version, sealed })
 }
 
-/// Why key and file do not go together.
-#[derive(Debug)]
-pub(super) enum Mismatch {
-    /// The file is sealed and there is no key.
-    KeyMissing,
-    /// The file is sealed with another key.
-    WrongKey,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl<E: Into<StoreError>> From<E> for Mismatch {
-    fn from(error: E) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-/// What is sealed to recognise the key by.
-const WORD: &str = "countersign";
-const WORD_FIELD: &str = "meta.sealed";
-
 /// Finds how the secrets of the file are kept, and seals those of a plain file when there is a key, in the transaction
 /// that is open; unless `seals_plain`, only a file without any. `true`: it has just sealed some.
 pub(super) fn settle(
@@ -57,92 +33,27 @@ pub(super) fn settle(
     key: Option<&SealKey>,
     seals_plain: bool,
 ) -> Result<(Seal, bool), Mismatch> {
-    let seal = key.map_or_else(|| Ok(Seal::plain()), Seal::sealed)?;
-    match (stamp(sql)?.sealed, key) {
-        (None, None) => Ok((seal, false)),
-        (Some(_), None) => Err(Mismatch::KeyMissing),
-        (Some(word), Some(_)) => match seal.open(WORD_FIELD, "", &word) {
-            Ok(word) if word == Secret::from(WORD) => Ok((seal, false)),
-            _ => Err(Mismatch::WrongKey),
-        },
-        (None, Some(_)) => {
-            let tx = Tx { sql, seal: &seal };
-            if !seals_plain && has_secrets(&tx)? {
-                return Ok((Seal::plain(), false));
-            }
-            let mut any = false;
-            for column in SECRETS {
-                any |= seal_column(&tx, column)?;
-            }
-            let word = seal.close(WORD_FIELD, "", &Secret::from(WORD))?;
-            tx.run(
-                "INSERT INTO meta (name, value) VALUES ('sealed', ?1)",
-                [word],
-            )?;
-            Ok((seal, any))
-        }
+    let (seal, word) = match seal::settle(stamp(sql)?.sealed.as_deref(), key)? {
+        Settled::With(seal) => return Ok((seal, false)),
+        Settled::Unsealed(seal, word) => (seal, word),
+    };
+    let tx = Tx { sql, seal: &seal };
+    if !seals_plain && has_secrets(&tx)? {
+        return Ok((Seal::plain(), false));
     }
+    let mut any = false;
+    for column in &COLUMNS {
+        any |= seal_column(&tx, column)?;
+    }
+    tx.run(
+        "INSERT INTO meta (name, value) VALUES ('sealed', ?1)",
+        [word],
+    )?;
+    Ok((seal, any))
 }
-
-struct Column {
-    table: &'static str,
-    key: &'static str,
-    name: &'static str,
-    field: &'static str,
-}
-
-/// The names under which secrets are sealed.
-pub(super) mod field {
-    pub(in super::super) const CONSUMER: &str = "consumer.secret";
-    pub(in super::super) const CONSUMER_PREVIOUS: &str = "consumer.previous_secret";
-    pub(in super::super) const USER: &str = "user.password_hash";
-    pub(in super::super) const ACCESS_TOKEN: &str = "access_token.secret";
-    pub(in super::super) const REQUEST_TOKEN: &str = "request_token.secret";
-    pub(in super::super) const VERIFIER: &str = "request_token.verifier";
-}
-
-/// Every column that holds a secret.
-const SECRETS: &[Column] = &[
-    Column {
-        table: "consumers",
-        key: "key",
-        name: "secret",
-        field: field::CONSUMER,
-    },
-    Column {
-        table: "consumers",
-        key: "key",
-        name: "previous_secret",
-        field: field::CONSUMER_PREVIOUS,
-    },
-    Column {
-        table: "users",
-        key: "id",
-        name: "password_hash",
-        field: field::USER,
-    },
-    Column {
-        table: "access_tokens",
-        key: "token",
-        name: "secret",
-        field: field::ACCESS_TOKEN,
-    },
-    Column {
-        table: "request_tokens",
-        key: "token",
-        name: "secret",
-        field: field::REQUEST_TOKEN,
-    },
-    Column {
-        table: "request_tokens",
-        key: "token",
-        name: "verifier",
-        field: field::VERIFIER,
-    },
-];
 
 fn has_secrets(tx: &Tx<'_>) -> Result<bool, StoreError> {
-    for Column { table, name, .. } in SECRETS {
+    for Column { table, name, .. } in &COLUMNS {
         let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL");
         if tx.exists(&any, [])? {
             return Ok(true);

@@ -2,16 +2,14 @@
 
 use rusqlite::params;
 
-use super::{
-    rows::{self, seconds},
-    tx::Tx,
-};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     store::{
         StoreError,
         port::VerifiedPassword,
         record::{Session, User},
+        rows::{self, seconds},
     },
 };
 
@@ -49,7 +47,7 @@ impl Tx<'_> {
         let session = self.first(
             "SELECT * FROM sessions WHERE id_hash = ?1 AND expires_at > ?2",
             params![id_hash, seconds(now)],
-            rows::session,
+            |row| rows::session(row),
         )?;
         let Some(session) = session else {
             return Ok(None);

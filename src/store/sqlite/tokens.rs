@@ -2,11 +2,7 @@
 
 use rusqlite::params;
 
-use super::{
-    rows::{json, seconds},
-    sealing::field,
-    tx::Tx,
-};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
@@ -14,6 +10,8 @@ use crate::{
         StoreError,
         port::{Added, Change, TokenFilter},
         record::AccessToken,
+        rows::{self, json, seconds},
+        seal::field,
     },
 };
 
@@ -22,7 +20,7 @@ impl Tx<'_> {
         self.first(
             "SELECT * FROM access_tokens WHERE token = ?1",
             [token],
-            |row| self.read_access_token(row),
+            |row| rows::access_token(row, self.seal),
         )
     }
 
@@ -56,7 +54,7 @@ impl Tx<'_> {
         self.all(
             statement,
             params![after.unwrap_or_default(), limit, user, consumer],
-            |row| self.read_access_token(row),
+            |row| rows::access_token(row, self.seal),
         )
     }
 

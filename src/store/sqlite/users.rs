@@ -1,9 +1,8 @@
 //! Users: registered, disabled, removed, and what ends with them.
 
-use aws_lc_rs::digest::{self, SHA256};
 use rusqlite::params;
 
-use super::{rows::seconds, sealing::field, tx::Tx};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -12,20 +11,22 @@ use crate::{
         StoreError,
         port::{Account, Added, Change},
         record::{User, password_cost as cost},
+        rows::{self, digest, seconds},
+        seal::field,
     },
 };
 
 impl Tx<'_> {
     pub(super) fn user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
         self.first("SELECT * FROM users WHERE id = ?1", [id.as_str()], |row| {
-            self.read_user(row)
+            rows::user(row, self.seal)
         })
     }
 
     pub(super) fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
         // The column's collation folds ASCII letters and no others.
         self.first("SELECT * FROM users WHERE name = ?1", [name], |row| {
-            self.read_user(row)
+            rows::user(row, self.seal)
         })
     }
 
@@ -45,7 +46,7 @@ impl Tx<'_> {
         self.all(
             "SELECT * FROM users WHERE id > ?1 ORDER BY id LIMIT ?2",
             params![after, limit],
-            |row| self.read_user(row),
+            |row| rows::user(row, self.seal),
         )
     }
 
@@ -185,7 +186,7 @@ impl Tx<'_> {
         let users = self.all(
             "SELECT * FROM users WHERE password_hash IS NOT NULL AND password_cost IS NULL",
             [],
-            |row| self.read_user(row),
+            |row| rows::user(row, self.seal),
         )?;
         for user in users {
             self.run(
@@ -220,8 +221,4 @@ impl Tx<'_> {
         )?;
         Ok(())
     }
-}
-
-fn digest(hash: &Secret) -> Vec<u8> {
-    digest::digest(&SHA256, hash.expose()).as_ref().to_vec()
 }

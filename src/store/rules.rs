@@ -1,0 +1,221 @@
+//! What each use case decides once its records have been read, the same for every backend. A backend reads the records
+//! and writes the outcome in one atomic step.
+
+use std::time::Duration;
+
+use super::{
+    port::{Decided, Exchange, Exchanged},
+    record::{AccessToken, Consumer, RequestToken, RequestTokenState, User},
+    transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
+};
+use crate::clock::UnixTime;
+
+/// How long a change is reported to caches.
+pub(super) const KEEP_CHANGES: Duration = Duration::from_secs(3600);
+/// How long request tokens and sessions are kept past their end, so that a late caller learns what became of them.
+pub(super) const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
+/// Changes that are reported one by one; with more, reading every record anew is cheaper.
+pub(super) const MOST_CHANGES: i64 = 10_000;
+
+/// Whether a decision may be recorded.
+///
+/// `user` is the one of a session that has not ended.
+///
+/// # Errors
+/// The outcome, if it may not.
+pub(super) fn may_decide(
+    token: &RequestToken,
+    consumer: Option<&Consumer>,
+    user: Option<&User>,
+    now: UnixTime,
+) -> Result<(), Decided> {
+    if !consumer.is_some_and(|consumer| consumer.enabled) || !user.is_some_and(|user| user.enabled)
+    {
+        return Err(Decided::Unknown);
+    }
+    if token.state != RequestTokenState::Issued {
+        return Err(Decided::AlreadyDecided);
+    }
+    if now >= token.expires_at {
+        return Err(Decided::Expired);
+    }
+    Ok(())
+}
+
+/// Decides an exchange. `user` is the one who authorized the token, if there is one.
+///
+/// [`Exchanged::WrongVerifier`] is still to be counted, and what [`Exchanged::Exchanged`] names is still to be kept.
+pub(super) fn exchange(
+    found: Option<&RequestToken>,
+    user: Option<User>,
+    exchange: &Exchange,
+) -> Exchanged {
+    let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
+        return Exchanged::Unknown;
+    };
+    let is_expired = exchange.now >= found.expires_at;
+    let (user, verifier) = match (&found.state, user.filter(|user| user.enabled)) {
+        (RequestTokenState::Authorized { verifier, .. }, Some(user)) => (user, verifier),
+        (RequestTokenState::Voided | RequestTokenState::Authorized { .. }, _) => {
+            return Exchanged::Unknown;
+        }
+        _ if is_expired => return Exchanged::Expired,
+        (RequestTokenState::Exchanged, _) => return Exchanged::Used,
+        (RequestTokenState::Issued, _) => return Exchanged::Undecided,
+        (RequestTokenState::Denied, _) => return Exchanged::Denied,
+    };
+    if is_expired {
+        return Exchanged::Expired;
+    }
+    if *verifier != exchange.verifier {
+        return Exchanged::WrongVerifier;
+    }
+    Exchanged::Exchanged {
+        access_token: AccessToken {
+            token: exchange.access_token.clone(),
+            secret: exchange.access_secret.clone(),
+            consumer: found.consumer.clone(),
+            user: user.id,
+            permissions: found.permissions.clone(),
+            issued_at: exchange.now,
+            expires_at: exchange.expires_at,
+            last_used_at: None,
+            revoked_at: None,
+        },
+        user_name: user.name,
+    }
+}
+
+/// The position of a record in the order in which an import takes them.
+pub(super) const fn import_order(record: &Record) -> u8 {
+    match record {
+        Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
+        Record::Consumer(_) => 1,
+        Record::User(_) => 2,
+        Record::AccessToken(_) => 3,
+    }
+}
+
+/// What an import does with one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// Keep it.
+    Add,
+    /// It is here already.
+    Unchanged,
+    /// Revoke the token that is here, at the time of the record, else now.
+    Revoke,
+    /// Leave it out.
+    KeepOut,
+}
+
+/// What of a record's environment an import has to know.
+#[derive(Debug, Default)]
+pub(super) struct Here<'a> {
+    /// The consumer of the record's key; for a token its consumer.
+    pub(super) consumer: Option<&'a Consumer>,
+    /// The user of the record's id; for a token its user.
+    pub(super) user: Option<&'a User>,
+    /// The token of the record's identifier.
+    pub(super) token: Option<&'a AccessToken>,
+    /// The id or the identifier of the record was removed.
+    pub(super) is_removed: bool,
+    /// The record's user was removed; for tokens.
+    pub(super) is_user_removed: bool,
+    /// Another user has the record's login name.
+    pub(super) is_name_taken: bool,
+    /// A login has replaced the record's password hash by the one that is here.
+    pub(super) is_hash_replaced: bool,
+}
+
+/// Decides what becomes of a record. The costs of password hashes are the caller's to count.
+///
+/// # Errors
+/// Why the import is refused.
+pub(super) fn take(record: &Record, here: &Here<'_>) -> Result<Take, ImportRefusal> {
+    match record {
+        Record::RemovedUser(_) if here.is_removed => Ok(Take::Unchanged),
+        // To remove a user is for a person to decide, not for a file.
+        Record::RemovedUser(_) if here.user.is_some() => Err(ImportRefusal::Differs),
+        Record::RemovedUser(_) => Ok(Take::Add),
+        Record::RemovedToken(_) => Ok(match here.token {
+            Some(token) => revoke(token),
+            None if here.is_removed => Take::Unchanged,
+            None => Take::Add,
+        }),
+        Record::Consumer(consumer) => match here.consumer {
+            Some(same) if same_consumer(same, consumer) => Ok(Take::Unchanged),
+            Some(_) => Err(ImportRefusal::Differs),
+            None => Ok(Take::Add),
+        },
+        Record::User(user) => take_user(user, here),
+        Record::AccessToken(token) => take_access_token(token, here),
+    }
+}
+
+fn take_user(user: &User, here: &Here<'_>) -> Result<Take, ImportRefusal> {
+    if here.is_removed {
+        return Ok(Take::KeepOut);
+    }
+    let Some(found) = here.user else {
+        return if here.is_name_taken {
+            Err(ImportRefusal::NameTaken)
+        } else {
+            Ok(Take::Add)
+        };
+    };
+    let mut found = found.clone();
+    // A login may have hashed the same password anew since the list was made.
+    if here.is_hash_replaced {
+        found.password_hash.clone_from(&user.password_hash);
+    }
+    if same_user(&found, user) {
+        Ok(Take::Unchanged)
+    } else {
+        Err(ImportRefusal::Differs)
+    }
+}
+
+fn take_access_token(token: &AccessToken, here: &Here<'_>) -> Result<Take, ImportRefusal> {
+    if let Some(found) = here.token {
+        return match token.revoked_at {
+            _ if !same_access_token(found, token) => Err(ImportRefusal::Differs),
+            Some(_) => Ok(revoke(found)),
+            None => Ok(Take::Unchanged),
+        };
+    }
+    if here.is_removed {
+        return Ok(Take::KeepOut);
+    }
+    if here.consumer.is_none() {
+        return Err(ImportRefusal::ConsumerUnknown);
+    }
+    match here.user {
+        _ if token.revoked_at.is_some() => Ok(Take::Add),
+        Some(user) if user.enabled => Ok(Take::Add),
+        Some(_) => Err(ImportRefusal::UserDisabled),
+        None if here.is_user_removed => Ok(Take::KeepOut),
+        None => Err(ImportRefusal::UserUnknown),
+    }
+}
+
+fn revoke(found: &AccessToken) -> Take {
+    if found.revoked_at.is_some() {
+        Take::Unchanged
+    } else {
+        Take::Revoke
+    }
+}
+
+impl Imported {
+    /// Counts a record by what becomes of it.
+    pub(super) const fn count(&mut self, take: Take) {
+        let counter = match take {
+            Take::Add => &mut self.added,
+            Take::Unchanged => &mut self.unchanged,
+            Take::Revoke => &mut self.revoked,
+            Take::KeepOut => &mut self.kept_out,
+        };
+        *counter += 1;
+    }
+}
