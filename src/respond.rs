@@ -116,7 +116,7 @@ impl From<forward::ExchangeError> for Failure {
 
 /// A response of this program itself.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct OwnResponse {
     /// The status code.
     pub status: u16,
     /// Field lines besides those of the body and the connection.
@@ -127,7 +127,7 @@ pub struct Answer {
     pub verdict: Verdict,
 }
 
-impl Answer {
+impl OwnResponse {
     /// A response with a body of the given type.
     #[must_use]
     pub fn new(
@@ -147,9 +147,11 @@ impl Answer {
     /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
     #[must_use]
     pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
-        let mut answer = Self::new(200, FORM, form(pairs.iter().copied()), verdict);
-        answer.fields.push(("Cache-Control", "no-store".to_owned()));
-        answer
+        let mut response = Self::new(200, FORM, form(pairs.iter().copied()), verdict);
+        response
+            .fields
+            .push(("Cache-Control", "no-store".to_owned()));
+        response
     }
 
     /// The response as HTTP; to HEAD without the body.
@@ -313,7 +315,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The response to a failure.
 #[must_use]
-pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> Answer {
+pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> OwnResponse {
     render(problem(failure), realm, format, request_id)
 }
 
@@ -466,7 +468,7 @@ fn joined(names: &ParameterNames) -> String {
     names.iter().collect::<Vec<_>>().join("&")
 }
 
-fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Answer {
+fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> OwnResponse {
     let Problem {
         status,
         verdict,
@@ -516,17 +518,19 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> An
             )
         }
     };
-    let mut answer = Answer::new(status, content_type, body, verdict);
-    answer.fields.push(("Cache-Control", "no-store".to_owned()));
+    let mut response = OwnResponse::new(status, content_type, body, verdict);
+    response
+        .fields
+        .push(("Cache-Control", "no-store".to_owned()));
     if let (401, Some(code)) = (status, code) {
         let realm = realm.replace('\\', "\\\\").replace('"', "\\\"");
-        answer.fields.push((
+        response.fields.push((
             "WWW-Authenticate",
             format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\""),
         ));
     }
-    answer.fields.extend(field);
-    answer
+    response.fields.extend(field);
+    response
 }
 
 /// Pairs as RFC 5849 §2.1 has token responses encoded; the percent-encoding of §3.6 is a subset of the form's.

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::LazyLock};
 
 use countersign::{
     parse::{
-        origin::{Authority, ForwardedFamily, OriginError, Origins, PrefixMode, PublicUrl, Received},
+        origin::{Authority, ForwardedFamily, OriginError, Origins, PrefixMode, PublicUrl, RequestOrigin},
         target::{Target, TargetError},
     },
     peer::Peer,
@@ -133,7 +133,7 @@ fn head_without_forwarded(rest: &[u8]) -> Parts {
 }
 
 fn plain<'a>(
-    received: &Result<Received<'a>, OriginError>,
+    received: &Result<RequestOrigin<'a>, OriginError>,
 ) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), OriginError> {
     received.map(|received| (received.authority, received.secure, received.address, received.trusted))
 }
@@ -164,7 +164,7 @@ fn whole(target: &Target<'_>, text: &[u8]) {
 }
 
 /// The address is the peer's or one that stands in a field, and everything to the right of it is trusted.
-fn vouched_for(head: &Parts, received: &Received<'_>, peer: IpAddr) {
+fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
         X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))

@@ -18,7 +18,7 @@ use crate::{
     },
     peer::Peer,
     proxy::Shared,
-    respond::{self, Answer, Format},
+    respond::{self, Format, OwnResponse},
     server::{
         caller::Limits,
         connection::Handler,
@@ -50,7 +50,7 @@ impl Admin {
         }
     }
 
-    async fn page(&self, request: &Request<RequestBody>) -> Result<Answer, Rejection> {
+    async fn page(&self, request: &Request<RequestBody>) -> Result<OwnResponse, Rejection> {
         if !self.probe && request.body().caller().peer.address.is_some() {
             check_host(request.headers())?;
         }
@@ -65,7 +65,7 @@ impl Admin {
         Ok(match path {
             "/healthz" => text(200, "ok"),
             "/readyz" => self.readiness().await,
-            _ => Answer::new(
+            _ => OwnResponse::new(
                 200,
                 CONTENT_TYPE,
                 self.shared.metrics.render(),
@@ -74,7 +74,7 @@ impl Admin {
         })
     }
 
-    async fn readiness(&self) -> Answer {
+    async fn readiness(&self) -> OwnResponse {
         if self.shared.draining_announced.load(Ordering::Acquire) {
             return text(503, "draining");
         }
@@ -89,8 +89,8 @@ impl Admin {
     }
 }
 
-fn text(status: u16, line: &str) -> Answer {
-    let mut answer = Answer::new(
+fn text(status: u16, line: &str) -> OwnResponse {
+    let mut answer = OwnResponse::new(
         status,
         "text/plain; charset=utf-8",
         format!("{line}\n"),

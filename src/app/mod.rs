@@ -204,7 +204,7 @@ impl App {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
             verifier: Arc::clone(&services.verifier),
-            under_way: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
             draining_announced: AtomicBool::new(false),
             draining: AtomicBool::new(false),

@@ -5,7 +5,7 @@ use crate::{
     issue::{Rejection, random},
     oauth::ProtocolParameter,
     parse::head::Head,
-    respond::{Answer, Failure},
+    respond::{Failure, OwnResponse},
     secret::Secret,
     server::request::RequestBody,
     store::{
@@ -20,11 +20,11 @@ use crate::{
 ///
 /// # Errors
 /// The errors of verification, and the state of the request token.
-pub(super) async fn answer(
+pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
     body: &mut RequestBody,
-) -> Result<Answer, Failure> {
+) -> Result<OwnResponse, Failure> {
     let collected = endpoints.collect(head, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
     let request = endpoints.signed(head, &collected, &needed)?;
@@ -62,7 +62,7 @@ pub(super) async fn answer(
                 target: "audit", event = "access_token_issued", consumer = %access_token.consumer,
                 user = %access_token.user, token = %RedactedToken(&access_token.token),
             );
-            return Ok(Answer::form(
+            return Ok(OwnResponse::form(
                 &[
                     ("oauth_token", &access_token.token),
                     ("oauth_token_secret", &access_token.secret.expose_text()),

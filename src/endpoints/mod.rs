@@ -19,7 +19,7 @@ use crate::{
         signed::{Collected, SignedRequest, is_form},
     },
     policy,
-    respond::{Answer, Failure},
+    respond::{Failure, OwnResponse},
     route::Endpoint,
     server::{held::API_FORMS, request::RequestBody},
     verify::{self, Purpose, Verified, Verifier},
@@ -55,18 +55,18 @@ impl Endpoints {
     ///
     /// # Errors
     /// Every [`Failure`] of a token call; the rejections of pages are pages.
-    pub async fn answer(
+    pub async fn respond(
         &self,
         endpoint: Endpoint,
         head: &Head<'_>,
         body: &mut RequestBody,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<OwnResponse, Failure> {
         match endpoint {
-            Endpoint::RequestToken => request_token::answer(self, head, body).await,
-            Endpoint::AccessToken => access_token::answer(self, head, body).await,
-            Endpoint::RevokeToken => revoke_token::answer(self, head, body).await,
+            Endpoint::RequestToken => request_token::respond(self, head, body).await,
+            Endpoint::AccessToken => access_token::respond(self, head, body).await,
+            Endpoint::RevokeToken => revoke_token::respond(self, head, body).await,
             Endpoint::Authorize | Endpoint::Login | Endpoint::Logout | Endpoint::Applications => {
-                page::answer(self, endpoint, head, body).await
+                page::respond(self, endpoint, head, body).await
             }
         }
     }

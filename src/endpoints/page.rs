@@ -8,7 +8,7 @@ use crate::{
     fields::{all, single},
     pages::{Page, PageRequest},
     parse::{Rejection, head::Head, signed::is_form},
-    respond::{Answer, Failure},
+    respond::{Failure, OwnResponse},
     route::Endpoint,
     server::{held::HeldBody, request::RequestBody},
     telemetry::metrics::Verdict,
@@ -21,12 +21,12 @@ pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site"
 ///
 /// # Errors
 /// A repeated Origin or Sec-Fetch-Site, a body that is too large or too slow, and a caller who left.
-pub(super) async fn answer(
+pub(super) async fn respond(
     endpoints: &Endpoints,
     endpoint: Endpoint,
     head: &Head<'_>,
     body: &mut RequestBody,
-) -> Result<Answer, Failure> {
+) -> Result<OwnResponse, Failure> {
     let parts = head.parts;
     let form = if !body.is_end_stream() && is_form(&parts.headers)? {
         body.read_page_form().await?
@@ -68,8 +68,8 @@ pub(super) async fn answer(
     Ok(from_page(page))
 }
 
-fn from_page(page: Page) -> Answer {
-    Answer {
+fn from_page(page: Page) -> OwnResponse {
+    OwnResponse {
         status: page.status,
         fields: page.fields,
         body: page.body.into_bytes(),

@@ -9,7 +9,7 @@ use crate::{
     },
     oauth::ProtocolParameter,
     parse::head::Head,
-    respond::{Answer, Failure},
+    respond::{Failure, OwnResponse},
     server::request::RequestBody,
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
@@ -20,11 +20,11 @@ use crate::{
 ///
 /// # Errors
 /// The errors of verification, a callback that is not registered, and permissions that the consumer does not have.
-pub(super) async fn answer(
+pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
     body: &mut RequestBody,
-) -> Result<Answer, Failure> {
+) -> Result<OwnResponse, Failure> {
     let collected = endpoints.collect(head, body).await?;
     let request = endpoints.signed(head, &collected, &[ProtocolParameter::Callback])?;
     let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
@@ -56,7 +56,7 @@ pub(super) async fn answer(
         state: RequestTokenState::Issued,
         wrong_verifiers: 0,
     };
-    let answer = Answer::form(
+    let response = OwnResponse::form(
         &[
             ("oauth_token", &token.token),
             ("oauth_token_secret", &token.secret.expose_text()),
@@ -74,5 +74,5 @@ pub(super) async fn answer(
     tracing::info!(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
     );
-    Ok(answer)
+    Ok(response)
 }

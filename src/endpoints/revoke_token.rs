@@ -4,7 +4,7 @@ use super::Endpoints;
 use crate::{
     oauth::ProtocolParameter,
     parse::head::Head,
-    respond::{Answer, Failure},
+    respond::{Failure, OwnResponse},
     server::request::RequestBody,
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::{Credential, Purpose, Rejection},
@@ -14,11 +14,11 @@ use crate::{
 ///
 /// # Errors
 /// The errors of verification.
-pub(super) async fn answer(
+pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
     body: &mut RequestBody,
-) -> Result<Answer, Failure> {
+) -> Result<OwnResponse, Failure> {
     let collected = endpoints.collect(head, body).await?;
     let request = endpoints.signed(head, &collected, &[ProtocolParameter::Token])?;
     let verified = endpoints.verify(Purpose::Revocation, &request).await?;
@@ -36,12 +36,14 @@ pub(super) async fn answer(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %token.consumer,
         user = %token.user, token = %RedactedToken(&token.token),
     );
-    let mut answer = Answer::new(
+    let mut response = OwnResponse::new(
         200,
         "text/plain; charset=utf-8",
         "the token is revoked\n",
         Verdict::AccessTokenRevoked,
     );
-    answer.fields.push(("Cache-Control", "no-store".to_owned()));
-    Ok(answer)
+    response
+        .fields
+        .push(("Cache-Control", "no-store".to_owned()));
+    Ok(response)
 }

@@ -14,7 +14,8 @@ use super::{Fault, HostMode, Params, body::UpstreamBody};
 use crate::{
     fields::{all, is_hop_by_hop, list, trim},
     parse::origin::{
-        Authority, ForwardedFamily, Received, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+        Authority, ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST,
+        X_FORWARDED_PROTO,
     },
     policy::{operations::Kind, permit::Permit},
     server::caller::Caller,
@@ -45,7 +46,7 @@ impl Origin {
     ///
     /// # Errors
     /// [`Fault::Internal`]: a host that has been checked is always a field value.
-    pub fn of(received: &Received<'_>, caller: &Caller) -> Result<Self, Fault> {
+    pub fn of(received: &RequestOrigin<'_>, caller: &Caller) -> Result<Self, Fault> {
         Ok(Self {
             authority: authority(&received.authority)?,
             secure: received.secure,

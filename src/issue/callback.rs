@@ -157,7 +157,7 @@ pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
 
 /// What a page may show of an accepted callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The scheme, in lower case.
     pub scheme: String,
     /// Host and port, if a web site is behind it.
@@ -166,7 +166,7 @@ pub struct Place {
 
 /// Returns where a callback leads; `None` if it is invalid.
 #[must_use]
-pub fn place(callback: &str) -> Option<Place> {
+pub fn destination(callback: &str) -> Option<Destination> {
     let uri = parse(callback.as_bytes()).ok()?;
     let site = uri
         .authority
@@ -175,7 +175,7 @@ pub fn place(callback: &str) -> Option<Place> {
             Some(port) => format!("{}:{port}", authority.host.to_ascii_lowercase()),
             None => authority.host.to_ascii_lowercase(),
         });
-    Some(Place {
+    Some(Destination {
         scheme: uri.scheme.to_ascii_lowercase(),
         site,
     })

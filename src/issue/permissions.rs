@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_registered() {
+    fn rejects_what_is_not_registered() {
         let registered = permissions(&["read"]);
         for scope in [
             "write",
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_scope_that_names_nothing() {
+    fn rejects_a_scope_that_names_nothing() {
         for scope in ["", " ", "   "] {
             assert_eq!(narrow(&[], Some(scope.as_bytes())), Err(ScopeError::Empty));
         }

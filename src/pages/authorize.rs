@@ -171,7 +171,7 @@ impl Pages {
         let (destination, further) = match &asked.token.callback {
             Callback::Oob => (Destination::Code, String::new()),
             Callback::Uri(uri) => {
-                let place = callback::place(uri).ok_or(Refusal::CallbackRefused)?;
+                let place = callback::destination(uri).ok_or(Refusal::CallbackRefused)?;
                 let destination = place
                     .site
                     .map_or(Destination::Application, Destination::Site);

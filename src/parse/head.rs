@@ -4,7 +4,7 @@ use http::{HeaderName, header, request::Parts};
 
 use super::{
     Rejection,
-    origin::{Origins, Received},
+    origin::{Origins, RequestOrigin},
     target::Target,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub struct Head<'r> {
     /// The target, split.
     pub target: Target<'r>,
     /// What was received, after trusted proxies have been believed.
-    pub received: Received<'r>,
+    pub received: RequestOrigin<'r>,
 }
 
 impl<'r> Head<'r> {

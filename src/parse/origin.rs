@@ -176,7 +176,7 @@ impl<'a> Authority<'a> {
 
 /// Where a request came from and for which host, as the connection or a trusted proxy reports it.
 #[derive(Debug, Clone, Copy)]
-pub struct Received<'a> {
+pub struct RequestOrigin<'a> {
     /// The host that selects one of the public URLs.
     pub authority: Authority<'a>,
     /// The caller's connection is under TLS, here or at the trusted proxy.
@@ -189,7 +189,7 @@ pub struct Received<'a> {
     pub family: ForwardedFamily,
 }
 
-impl Received<'_> {
+impl RequestOrigin<'_> {
     /// Whether a trusted proxy wrote the fields of that family.
     #[must_use]
     pub fn believes(&self, family: ForwardedFamily) -> bool {
@@ -222,7 +222,7 @@ impl Origins {
         parts: &'a Parts,
         target: &Target<'a>,
         peer: Peer,
-    ) -> Result<Received<'a>, OriginError> {
+    ) -> Result<RequestOrigin<'a>, OriginError> {
         let host = single(&parts.headers, &header::HOST).map_err(|_| OriginError::Host)?;
         let host = host
             .map(|host| Authority::parse(host).ok_or(OriginError::Host))
@@ -241,7 +241,7 @@ impl Origins {
                 named
             }
         };
-        let mut received = Received {
+        let mut received = RequestOrigin {
             authority,
             secure: peer.secure,
             address: peer.address,
@@ -261,7 +261,7 @@ impl Origins {
     fn believe_x_forwarded<'a>(
         &self,
         parts: &'a Parts,
-        received: &mut Received<'a>,
+        received: &mut RequestOrigin<'a>,
     ) -> Result<(), OriginError> {
         let headers = &parts.headers;
         let last = |name| all(headers, name).flat_map(list).last();
@@ -282,7 +282,7 @@ impl Origins {
     fn believe_forwarded<'a>(
         &self,
         parts: &'a Parts,
-        received: &mut Received<'a>,
+        received: &mut RequestOrigin<'a>,
     ) -> Result<(), OriginError> {
         let (mut host, mut proto) = (None, None);
         let lines: Vec<&[u8]> = all(&parts.headers, &header::FORWARDED).collect();
@@ -303,7 +303,7 @@ impl Origins {
 
     /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
     /// one to the left counts.
-    fn goes_on_from(&self, hop: &[u8], received: &mut Received<'_>) -> bool {
+    fn goes_on_from(&self, hop: &[u8], received: &mut RequestOrigin<'_>) -> bool {
         let Some(address) = parse_address(hop) else {
             return false;
         };
@@ -320,7 +320,7 @@ impl Origins {
 
     /// Whether a request is for the origin of the token endpoints.
     #[must_use]
-    pub fn is_base(&self, received: &Received<'_>) -> bool {
+    pub fn is_base(&self, received: &RequestOrigin<'_>) -> bool {
         self.base.is_at(&received.authority)
             && (self.base.secure == received.secure
                 || !self
@@ -334,7 +334,11 @@ impl Origins {
     ///
     /// # Errors
     /// [`OriginError::Misdirected`] if none matches.
-    pub fn choose(&self, received: &Received<'_>, path: &[u8]) -> Result<&PublicUrl, OriginError> {
+    pub fn choose(
+        &self,
+        received: &RequestOrigin<'_>,
+        path: &[u8],
+    ) -> Result<&PublicUrl, OriginError> {
         self.public
             .iter()
             .filter(|url| url.is_at(&received.authority))
@@ -349,14 +353,17 @@ fn same_authority(one: Authority<'_>, other: Authority<'_>, secure: bool) -> boo
     one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
 }
 
-fn set_host<'a>(received: &mut Received<'a>, host: Option<&'a [u8]>) -> Result<(), OriginError> {
+fn set_host<'a>(
+    received: &mut RequestOrigin<'a>,
+    host: Option<&'a [u8]>,
+) -> Result<(), OriginError> {
     if let Some(host) = host {
         received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
     }
     Ok(())
 }
 
-fn set_proto(received: &mut Received<'_>, proto: Option<&[u8]>) -> Result<(), OriginError> {
+fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), OriginError> {
     received.secure = match proto {
         None => received.secure,
         Some(proto) if proto.eq_ignore_ascii_case(b"https") => true,

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_paths_that_the_api_could_read_as_others() {
+    fn rejects_paths_that_the_api_could_read_as_others() {
         for path in [
             "/members/1;x",
             "/members\\1",

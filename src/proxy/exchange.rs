@@ -36,7 +36,7 @@ impl Worker {
             unsigned,
         } = outgoing;
         if unsigned {
-            record.laps.lap();
+            record.stopwatch.lap();
         }
         let method = parts.method.clone();
         request::rewrite(&mut parts, params, &origin, &outline, &body, &permit)?;
@@ -49,7 +49,7 @@ impl Worker {
         record.permit = Some(permit);
         let request = Request::from_parts(parts, body);
         let sent = exchange::send(&current.pool, caller, params.response_timeout, request).await;
-        let took = record.laps.lap();
+        let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;
         self.metrics().upstream_nanoseconds(nanoseconds(took));
@@ -80,11 +80,11 @@ impl Worker {
         let upstream = http1.into_wire().await;
         let upstream = upstream.map_err(|error| Fault::BrokenResponse(error.to_string().into()))?;
         let idle = params.tunnel_timeout;
-        let under_way = record.under_way.take();
+        let in_flight = record.in_flight.take();
         caller.switch(Box::new(move |wire, stalled| {
             Box::pin(async move {
                 tunnel::run(wire, upstream, idle, stalled).await;
-                drop(under_way);
+                drop(in_flight);
             })
         }));
         response::rewrite_switching(&mut parts, params, &outline);

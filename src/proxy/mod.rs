@@ -1,10 +1,10 @@
 //! The steps of a request, on one screen: route, parse, verify, authorize, forward.
 
 mod exchange;
-mod laps;
 mod live;
 mod permission;
 mod record;
+mod stopwatch;
 
 use std::{
     cell::RefCell,
@@ -48,8 +48,8 @@ use crate::{
 
 pub use self::live::{Conventions, Live};
 use self::{
-    permission::Way,
-    record::{Record, UnderWay},
+    permission::PendingCall,
+    record::{InFlight, Record},
 };
 
 /// The state that all workers share.
@@ -61,7 +61,7 @@ pub struct Shared {
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
     /// How many requests are being served.
-    pub under_way: AtomicUsize,
+    pub in_flight: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
     /// Set when the process announces that it will drain: it is no longer ready.
@@ -142,9 +142,9 @@ impl Worker {
         match route::route(&live.route, &live.origins, &head)? {
             Route::Endpoint(endpoint) => {
                 // Boxed: the futures of calls to the API stay small.
-                let answer = Box::pin(live.endpoints.answer(endpoint, &head, &mut body)).await?;
-                (record.verdict, record.status) = (answer.verdict, answer.status);
-                let mut response = answer.into_response(&parts.method);
+                let own = Box::pin(live.endpoints.respond(endpoint, &head, &mut body)).await?;
+                (record.verdict, record.status) = (own.verdict, own.status);
+                let mut response = own.into_response(&parts.method);
                 if endpoint.is_page() && parts.method == Method::POST {
                     // hyper's buffer may have held a password; closing the connection frees it.
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
@@ -163,16 +163,16 @@ impl Worker {
                 if !body.is_end_stream() && is_form(&parts.headers)? {
                     collected.hold_form(body.read_whole().await?, &limits)?;
                 }
-                let way = Way {
+                let pending = PendingCall {
                     live,
                     head: &head,
                     call,
                     found,
-                    laps: &record.laps,
+                    stopwatch: &record.stopwatch,
                     caller: &caller,
                 };
-                let permit = self.permit(&way, &mut collected, &mut body).await?;
-                let outgoing = way.outgoing(named, permit, collected, body)?;
+                let permit = self.permit(&pending, &mut collected, &mut body).await?;
+                let outgoing = pending.outgoing(named, permit, collected, body)?;
                 self.forward(current, &caller, parts, outgoing, record)
                     .await
             }
@@ -233,24 +233,24 @@ impl Handler for Worker {
     ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
         let (parts, body) = request.into_parts();
-        let (under_way, count) = UnderWay::begin(&self.shared);
+        let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
-        let mut record = Record::begin(&self, &current, &parts, peer, under_way);
+        let mut record = Record::begin(&self, &current, &parts, peer, in_flight);
         let format = Format::preferred_by(&parts.headers);
         let method = parts.method.clone();
-        let answered = if count > current.live.concurrent_requests {
+        let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
             self.pass(&current, parts, body, &mut record).await
         };
-        let response = match answered {
+        let response = match outcome {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => {
                 let request_id = log_failure(&failure);
-                let answer = respond::failure(&failure, &current.live.realm, format, &request_id);
-                (record.verdict, record.status) = (answer.verdict, answer.status);
-                answer.into_response(&method)
+                let own = respond::failure(&failure, &current.live.realm, format, &request_id);
+                (record.verdict, record.status) = (own.verdict, own.status);
+                own.into_response(&method)
             }
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))

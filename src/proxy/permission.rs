@@ -25,15 +25,15 @@ use crate::{
     verify::Purpose,
 };
 
-use super::{Live, Worker, laps::Laps, nanoseconds};
+use super::{Live, Worker, nanoseconds, stopwatch::Stopwatch};
 
 /// A call on its way to the API.
-pub(super) struct Way<'o, 'r> {
+pub(super) struct PendingCall<'o, 'r> {
     pub(super) live: &'o Live,
     pub(super) head: &'r Head<'r>,
     pub(super) call: ApiCall<'o, 'r>,
     pub(super) found: Found<'o>,
-    pub(super) laps: &'r Laps,
+    pub(super) stopwatch: &'r Stopwatch,
     pub(super) caller: &'r Caller,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Outgoing<'o> {
     pub(super) unsigned: bool,
 }
 
-impl<'o> Way<'o, '_> {
+impl<'o> PendingCall<'o, '_> {
     /// The path for which the call was signed.
     fn signed_path(&self) -> std::borrow::Cow<'_, [u8]> {
         let (prefix, path) = (self.call.restored_prefix, self.head.target.path);
@@ -127,16 +127,16 @@ impl Worker {
     /// Permits the call, or returns why not; in observe mode nearly every call is permitted.
     pub(super) async fn permit(
         &self,
-        way: &Way<'_, '_>,
+        pending: &PendingCall<'_, '_>,
         collected: &mut Collected,
         body: &mut RequestBody,
     ) -> Result<Permit, Failure> {
-        let enforced = match way.found {
+        let enforced = match pending.found {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod { .. } | Found::Unlisted(_) => None,
         };
-        let outcome = self.permit_enforced(way, collected, body).await;
-        if enforced.unwrap_or(way.live.enforce) {
+        let outcome = self.permit_enforced(pending, collected, body).await;
+        if enforced.unwrap_or(pending.live.enforce) {
             return outcome;
         }
         match outcome {
@@ -149,9 +149,9 @@ impl Worker {
             Err(failure) if self.is_always_enforced(collected).await => Err(failure),
             outcome => {
                 if let Err(failure) = outcome {
-                    let answer = respond::failure(&failure, "", Format::Form, "");
-                    tracing::info!(reason = answer.verdict.as_str(), %failure, "observed");
-                    self.metrics().observed(answer.verdict);
+                    let own = respond::failure(&failure, "", Format::Form, "");
+                    tracing::info!(reason = own.verdict.as_str(), %failure, "observed");
+                    self.metrics().observed(own.verdict);
                 }
                 Ok(Permit::danger_for_observed_call())
             }
@@ -160,13 +160,13 @@ impl Worker {
 
     async fn permit_enforced(
         &self,
-        way: &Way<'_, '_>,
+        pending: &PendingCall<'_, '_>,
         collected: &mut Collected,
         body: &mut RequestBody,
     ) -> Result<Permit, Failure> {
-        let operations = &way.live.operations;
+        let operations = &pending.live.operations;
         if collected.signed {
-            let params = &way.live.endpoints.verify;
+            let params = &pending.live.endpoints.verify;
             if collected.needs_body(params.methods)? {
                 collected.held = Some(body.read_whole().await?);
             }
@@ -175,51 +175,51 @@ impl Worker {
                 let names = [ProtocolParameter::Token].into_iter().collect();
                 return Err(crate::oauth::ShapeError::Absent(names).into());
             }
-            let path = way.signed_path();
+            let path = pending.signed_path();
             let request = SignedRequest {
-                method: way.head.parts.method.as_str().as_bytes(),
-                url: way.call.url,
+                method: pending.head.parts.method.as_str().as_bytes(),
+                url: pending.call.url,
                 path: &path,
-                query: way.head.target.query.unwrap_or_default(),
+                query: pending.head.target.query.unwrap_or_default(),
                 parameters: &collected.parameters,
                 credentials,
                 body: collected.held.as_deref(),
-                secure: way.head.received.secure,
+                secure: pending.head.received.secure,
             };
             if request.body.is_some() {
                 // The time until now was spent on the body.
-                way.laps.lap();
+                pending.stopwatch.lap();
             }
             let verifier = &self.shared.verifier;
             let verified = verifier.verify(params, Purpose::Api, &request).await;
             self.metrics()
-                .verify_nanoseconds(nanoseconds(way.laps.lap()));
+                .verify_nanoseconds(nanoseconds(pending.stopwatch.lap()));
             let verified = verified?;
             if let Some(skew) = verified.skew_seconds() {
                 self.metrics()
                     .clock_skew_nanoseconds(skew.saturating_mul(1_000_000_000));
             }
             // A call that is not permitted counts too: in observe mode it goes on to the API.
-            if let Some(rate) = &way.live.rate {
+            if let Some(rate) = &pending.live.rate {
                 rate.count(
                     &verified.credential().consumer().consumer.key,
                     self.shared.started.elapsed(),
                 )
                 .map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
             }
-            return Ok(Permit::for_signed(verified, operations, &way.found)?);
+            return Ok(Permit::for_signed(verified, operations, &pending.found)?);
         }
-        let pages = &way.live.endpoints.pages;
-        let cookies: Vec<&[u8]> = all(&way.head.parts.headers, &header::COOKIE).collect();
+        let pages = &pending.live.endpoints.pages;
+        let cookies: Vec<&[u8]> = all(&pending.head.parts.headers, &header::COOKIE).collect();
         if !pages.has_session_cookie(&cookies) {
-            return Ok(Permit::for_anonymous(&way.found)?);
+            return Ok(Permit::for_anonymous(&pending.found)?);
         }
-        check_same_origin(way)?;
+        check_same_origin(pending)?;
         let session = pages
-            .session(&cookies, way.live.endpoints.clock.now())
+            .session(&cookies, pending.live.endpoints.clock.now())
             .await?;
         let (_, user) = session.ok_or(Rejection::NoCredentials)?;
-        Ok(Permit::for_session(user.id, operations, &way.found)?)
+        Ok(Permit::for_session(user.id, operations, &pending.found)?)
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.
@@ -243,22 +243,22 @@ impl Worker {
 }
 
 /// A session opens an operation only to the service's own pages.
-fn check_same_origin(way: &Way<'_, '_>) -> Result<(), Rejection> {
-    let headers = &way.head.parts.headers;
+fn check_same_origin(pending: &PendingCall<'_, '_>) -> Result<(), Rejection> {
+    let headers = &pending.head.parts.headers;
     let single = |name| single(headers, name).map_err(|_| Rejection::CrossSite);
-    if !way.live.origins.is_base(&way.head.received) {
+    if !pending.live.origins.is_base(&pending.head.received) {
         return Err(Rejection::CrossSite);
     }
     match single(&SEC_FETCH_SITE)? {
         Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(Rejection::CrossSite),
-        None if matches!(way.head.parts.method, Method::GET | Method::HEAD)
+        None if matches!(pending.head.parts.method, Method::GET | Method::HEAD)
             && !headers.contains_key(header::UPGRADE) =>
         {
             Ok(())
         }
         None => match single(&header::ORIGIN)? {
-            Some(origin) if origin == way.live.origins.base.origin().as_bytes() => Ok(()),
+            Some(origin) if origin == pending.live.origins.base.origin().as_bytes() => Ok(()),
             _ => Err(Rejection::CrossSite),
         },
     }

@@ -4,7 +4,7 @@ use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration
 
 use http::{Method, Uri};
 
-use super::{Current, Shared, Worker, laps::Laps, nanoseconds};
+use super::{Current, Shared, Worker, nanoseconds, stopwatch::Stopwatch};
 use crate::{
     policy::permit::Permit,
     server::response::Ended,
@@ -12,19 +12,19 @@ use crate::{
 };
 
 /// A request that is being served, among all workers'.
-pub(super) struct UnderWay(Arc<Shared>);
+pub(super) struct InFlight(Arc<Shared>);
 
-impl UnderWay {
+impl InFlight {
     /// Counts one more; and how many there are now.
     pub(super) fn begin(shared: &Arc<Shared>) -> (Self, usize) {
-        let before = shared.under_way.fetch_add(1, Ordering::Relaxed);
+        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
         (Self(Arc::clone(shared)), before + 1)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Record {
     target: Option<Uri>,
     peer: Option<IpAddr>,
     /// How long its parts took.
-    pub(super) laps: Laps,
+    pub(super) stopwatch: Stopwatch,
     /// The outcome; until there is a response, that the caller has gone.
     pub(super) verdict: Verdict,
     /// The status of the response, 0 where there is none.
@@ -46,7 +46,7 @@ pub(super) struct Record {
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
     /// Handed to a tunnel, which outlives the response.
-    pub(super) under_way: Option<UnderWay>,
+    pub(super) in_flight: Option<InFlight>,
 }
 
 impl Record {
@@ -55,7 +55,7 @@ impl Record {
         current: &Rc<Current>,
         parts: &http::request::Parts,
         peer: Option<IpAddr>,
-        under_way: UnderWay,
+        in_flight: InFlight,
     ) -> Self {
         Self {
             worker: Rc::clone(worker),
@@ -63,12 +63,12 @@ impl Record {
             method: parts.method.clone(),
             target: current.live.access_log.then(|| parts.uri.clone()),
             peer,
-            laps: Laps::begin(),
+            stopwatch: Stopwatch::start(),
             verdict: Verdict::Aborted,
             status: 0,
             permit: None,
             upstream: None,
-            under_way: Some(under_way),
+            in_flight: Some(in_flight),
         }
     }
 
@@ -84,8 +84,8 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.laps.lap();
-        let took = self.laps.whole();
+        self.stopwatch.lap();
+        let took = self.stopwatch.total();
         let metrics = self.worker.metrics();
         metrics.request(self.verdict);
         metrics.request_nanoseconds(nanoseconds(took));

@@ -280,7 +280,7 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
 }
 
 #[tokio::test]
-async fn an_idle_token_is_asked_for_anew_before_it_is_refused() {
+async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
     let setup = Setup::new();
     let call = |nonce| Call { nonce, ..RIGHT };
     assert_eq!(rejection(setup.protected(&call("1")).await), None);

@@ -222,7 +222,7 @@ impl World {
             live: Arc::new(live).into(),
             generation: 0.into(),
             verifier,
-            under_way: 0.into(),
+            in_flight: 0.into(),
             metrics,
             draining_announced: false.into(),
             draining: false.into(),
@@ -472,7 +472,7 @@ async fn act(
     }
     // What a connection leaves behind ends as well.
     let quiet = async {
-        while shared.under_way.load(Ordering::Relaxed) > 0 {
+        while shared.in_flight.load(Ordering::Relaxed) > 0 {
             sleep(Duration::from_secs(10)).await;
         }
     };

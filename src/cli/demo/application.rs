@@ -20,7 +20,7 @@ use crate::{
         percent, sign,
     },
     peer::Peer,
-    respond::Answer,
+    respond::OwnResponse,
     secret::Secret,
     server::{
         caller::Limits,
@@ -63,7 +63,7 @@ impl Application {
         }
     }
 
-    async fn page(&self, uri: &Uri) -> Result<Answer, Problem> {
+    async fn page(&self, uri: &Uri) -> Result<OwnResponse, Problem> {
         match uri.path() {
             "/" => self.begin().await,
             "/callback" => self.finish(uri.query().unwrap_or_default()).await,
@@ -72,7 +72,7 @@ impl Application {
     }
 
     /// The request token call; then the visitor goes to the authorization page.
-    async fn begin(&self) -> Result<Answer, Problem> {
+    async fn begin(&self) -> Result<OwnResponse, Problem> {
         let callback = [("oauth_callback", self.callback.as_str())];
         let issued = self
             .call("POST", "/oauth/request_token", &callback, &Secret::from(""))
@@ -94,7 +94,7 @@ impl Application {
     }
 
     /// The access token call, and a first call to the API.
-    async fn finish(&self, query: &str) -> Result<Answer, Problem> {
+    async fn finish(&self, query: &str) -> Result<OwnResponse, Problem> {
         let given: HashMap<String, String> = form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
@@ -209,7 +209,7 @@ fn credentials(form: &[u8]) -> Result<(String, Secret), Problem> {
     }
 }
 
-fn page(status: u16, title: &str, text: &str) -> Answer {
+fn page(status: u16, title: &str, text: &str) -> OwnResponse {
     let escape = |text: &str| {
         text.replace('&', "&amp;")
             .replace('<', "&lt;")
@@ -222,7 +222,7 @@ fn page(status: u16, title: &str, text: &str) -> Answer {
         title = escape(title),
         text = escape(text),
     );
-    let mut answer = Answer::new(status, "text/html; charset=utf-8", html, Verdict::Page);
+    let mut answer = OwnResponse::new(status, "text/html; charset=utf-8", html, Verdict::Page);
     answer.fields.push(("Cache-Control", "no-store".to_owned()));
     answer
 }

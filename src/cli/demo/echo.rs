@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     peer::Peer,
-    respond::{self, Answer, Failure, Format},
+    respond::{self, Failure, Format, OwnResponse},
     server::{
         caller::Limits,
         connection::Handler,
@@ -37,7 +37,7 @@ pub(super) const LIMITS: Limits = Limits {
 pub(super) struct Echo;
 
 impl Echo {
-    async fn page(request: &mut Request<RequestBody>) -> Result<Answer, Failure> {
+    async fn page(request: &mut Request<RequestBody>) -> Result<OwnResponse, Failure> {
         let body = request.body_mut().read_whole().await?;
         let fields = request.headers().iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes());
@@ -50,7 +50,7 @@ impl Echo {
             "headers": Value::Array(fields.collect()),
             "body": String::from_utf8_lossy(&body),
         });
-        Ok(Answer::new(
+        Ok(OwnResponse::new(
             200,
             "application/json",
             format!("{echo:#}\n"),

@@ -175,7 +175,7 @@ fn accepts_what_is_registered_with_any_query() {
 }
 
 #[test]
-fn refuses_what_is_not_registered() {
+fn rejects_what_is_not_registered() {
     let registration = "https://good.example/cb";
     for requested in [
         "https://evil.example/cb",
@@ -266,7 +266,7 @@ fn oob_needs_registration_or_none_at_all() {
 }
 
 #[test]
-fn a_uri_without_any_registration_is_refused() {
+fn a_uri_without_any_registration_is_rejected() {
     let url = b"https://app.example/cb";
     assert_eq!(accept(&[], url), Err(CallbackError::NotRegistered));
     assert_eq!(
@@ -320,17 +320,17 @@ fn redirect_is_a_safe_field_even_from_an_unchecked_callback() {
 
 #[test]
 fn place_names_site_and_scheme() {
-    let web = place("HTTPS://App.example:8443/cb").unwrap();
+    let web = destination("HTTPS://App.example:8443/cb").unwrap();
     assert_eq!(
         (web.scheme.as_str(), web.site.as_deref()),
         ("https", Some("app.example:8443"))
     );
-    let native = place("com.example.App://host/cb").unwrap();
+    let native = destination("com.example.App://host/cb").unwrap();
     assert_eq!(
         (native.scheme.as_str(), native.site),
         ("com.example.app", None)
     );
-    assert_eq!(place("javascript:x"), None);
+    assert_eq!(destination("javascript:x"), None);
 }
 
 fn callbacks() -> impl Strategy<Value = String> {
@@ -350,7 +350,7 @@ fn regex(pattern: &str) -> impl Strategy<Value = String> + use<> {
 proptest! {
     #[test]
     fn redirect_keeps_every_byte_of_the_callback(callback in callbacks(), token in ".*", verifier in ".*") {
-        // The `xn--` of a random host may be no Punycode: a browser refuses it altogether.
+        // The `xn--` of a random host may be no Punycode: a browser rejects it altogether.
         prop_assume!(check_registration(&callback).is_ok() && Url::parse(&callback).is_ok());
         let location = redirect(&callback, &[("oauth_token", &token), ("oauth_verifier", &verifier)]);
         prop_assert!(location.starts_with(&callback));
@@ -390,9 +390,9 @@ proptest! {
     fn any_accepted_web_callback_is_read_alike_by_a_browser(requested in "(http|https|HTTPS?)://[a-zA-Z0-9.:@\\[\\]%_~-]{1,20}(/[!-~]{0,12})?") {
         // Registered as itself, so that only the parsers can differ.
         if let Ok(Callback::Uri(callback)) = accept(&registered(&[&requested]), requested.as_bytes()) {
-            // Broken Punycode a browser refuses altogether; that leads nowhere.
+            // Broken Punycode a browser rejects altogether; that leads nowhere.
             if let Ok(url) = Url::parse(&callback) {
-                let place = place(&callback).unwrap();
+                let place = destination(&callback).unwrap();
                 let site = place.site.unwrap();
                 let host = url.host_str().unwrap();
                 prop_assert!(host.starts_with('[') || site.split(':').next() == Some(host), "{} {}", site, host);

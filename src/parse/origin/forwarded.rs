@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_be_read_in_two_ways() {
+    fn rejects_what_could_be_read_in_two_ways() {
         for line in [
             "for=\"192.0.2.1",
             "for=\"a\\\"",

@@ -309,7 +309,7 @@ fn chosen(
 ) -> Option<String> {
     let origins = origins(public, mode);
     let authority = Authority::parse(host.as_bytes()).expect("a host");
-    let received = Received {
+    let received = RequestOrigin {
         authority,
         secure,
         address: None,

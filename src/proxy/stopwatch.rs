@@ -6,14 +6,14 @@ use tokio::time::Instant;
 
 /// A stopwatch. The clock is read once where one part ends and the next begins.
 #[derive(Debug)]
-pub(super) struct Laps {
+pub(super) struct Stopwatch {
     begun: Instant,
     last: Cell<Instant>,
 }
 
-impl Laps {
+impl Stopwatch {
     /// Begins now.
-    pub(super) fn begin() -> Self {
+    pub(super) fn start() -> Self {
         let now = Instant::now();
         Self {
             begun: now,
@@ -33,7 +33,7 @@ impl Laps {
     }
 
     /// How long it took from the beginning to the end of the last part.
-    pub(super) fn whole(&self) -> Duration {
+    pub(super) fn total(&self) -> Duration {
         self.last().duration_since(self.begun)
     }
 }
@@ -44,14 +44,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn parts_make_up_the_whole() {
-        let laps = Laps::begin();
+        let stopwatch = Stopwatch::start();
         for seconds in [3, 0, 4] {
             let part = Duration::from_secs(seconds);
             tokio::time::advance(part).await;
-            assert_eq!(laps.lap(), part);
+            assert_eq!(stopwatch.lap(), part);
         }
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert_eq!(laps.whole(), Duration::from_secs(7));
-        assert_eq!(laps.last().elapsed(), Duration::from_secs(5));
+        assert_eq!(stopwatch.total(), Duration::from_secs(7));
+        assert_eq!(stopwatch.last().elapsed(), Duration::from_secs(5));
     }
 }
