@@ -246,7 +246,7 @@ async fn start_window(
         on_lost,
     );
     if let Gap::Until(until) = gap
-        && gap.refuses(clock.now())
+        && gap.rejects(clock.now())
     {
         tracing::error!(
             key = "nonce.path", %until,
@@ -256,7 +256,7 @@ async fn start_window(
     let window = opened.start(gap)?;
     if let (nonce::OnLost::Accept, Some(mark)) = (on_lost, mark) {
         // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
-        window.vouch(mark);
+        window.note_mark(mark);
     }
     Ok(window)
 }
@@ -268,7 +268,7 @@ async fn start_window(
 /// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     let now = clock.now();
-    if nonces.window().gap().refuses(now) {
+    if nonces.window().gap().rejects(now) {
         return Ok(());
     }
     let mark = nonces.next_mark(now);

@@ -69,8 +69,8 @@ pub(super) fn start(services: &Arc<Services>) {
         "mark how far nonces are accepted",
         async move |services| {
             let now = services.clock.now();
-            let refuses = services.nonces.window().gap().refuses(now);
-            if refuses {
+            let rejects = services.nonces.window().gap().rejects(now);
+            if rejects {
                 due = 0;
                 return Ok(());
             }

@@ -170,7 +170,7 @@ fn nonces(config: &Config) -> Outcome {
         return Ok("kept in memory".to_owned());
     };
     if path.exists() {
-        LocalWindow::look_at(&path)
+        LocalWindow::check_file(&path)
             .map_err(|error| (1, format!("nonce.path: {}", with_causes(&error))))?;
         return Ok(format!("{} is a nonce window", path.display()));
     }

@@ -1,7 +1,7 @@
 //! Which boot of the machine this is, and how long it has been up.
 //!
-//! Pages that a killed process wrote are safe in the kernel as long as the kernel lives. The boot id tells whether it
-//! is still the same one; the uptime is a clock that no jump of the wall clock moves and that goes on from one
+//! Pages that a killed process wrote are safe in the kernel as long as the kernel lives. The boot id shows whether
+//! it is still the same kernel; the uptime is a clock that no jump of the wall clock moves and that goes on from one
 //! process to the next.
 
 use std::fs;
@@ -10,16 +10,16 @@ use std::fs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BootId(Option<[u64; 2]>);
 
-/// What the kernel tells about the running boot.
+/// What the kernel reports about the running boot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boot {
     pub(super) id: BootId,
-    /// Whole seconds since the boot; `None` where the kernel does not tell.
+    /// Whole seconds since the boot; `None` where the kernel does not report it.
     pub(super) uptime: Option<u64>,
 }
 
 impl Boot {
-    /// Asks the kernel; what it does not tell stays unknown.
+    /// Asks the kernel; what it does not report stays unknown.
     pub(super) fn read() -> Self {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let uptime = fs::read_to_string("/proc/uptime").ok();

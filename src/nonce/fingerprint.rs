@@ -1,7 +1,7 @@
 //! What is kept of a nonce: 64 keyed bits of consumer, token and nonce.
 //!
 //! Nobody outside knows the key, so nobody can look for two nonces with the same fingerprint; and if chance makes two,
-//! the second is refused (its consumer tries again with another nonce), never a used one admitted.
+//! the second is rejected (its consumer retries with another nonce); a used nonce is never accepted.
 //!
 //! The bits are SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"). It is written out here because
 //! nothing else in an insertion takes as long: whole words instead of bytes, and four plain variables that the compiler

@@ -1,8 +1,8 @@
 //! What a start must do about nonces that an earlier run recorded and this one does not know: the *gap*.
 //!
-//! The window's file says what became of it ([`Continuity`]). The store keeps a *mark* beside it: a timestamp later than
-//! any that a run may have accepted, written ahead of time and never lowered. Only both together tell a first start
-//! from one whose file was deleted, moved, or replaced by an old copy.
+//! The window's file says what became of it ([`Continuity`]). The store keeps a *mark*: a timestamp later than any that a
+//! run may have accepted, written ahead of time and never lowered. Only with both can a first start be told from one whose
+//! file was deleted, moved, or replaced by an old copy.
 //!
 //! A request with timestamp `t` is acceptable from `t - window` to `t + window`. So once `mark + window` has passed, with
 //! the window as it is *now*, nothing that an earlier run accepted can be accepted again, whatever window that run had.
@@ -13,7 +13,7 @@ use crate::clock::UnixTime;
 
 /// How far ahead [`next_mark`] reaches.
 pub const MARK_AHEAD: Duration = Duration::from_secs(60);
-/// How often to write it: twice before it is reached, so that one failure does no harm.
+/// How often to write it: twice before it is reached, so that one failed write does no harm.
 pub const MARK_EVERY: Duration = Duration::from_secs(30);
 
 /// How much higher than the highest mark of its own runs a file explains a mark: another process on the same store, with a
@@ -29,15 +29,15 @@ pub enum Continuity {
     Continued {
         /// How many.
         entries: u64,
-        /// The highest mark that these runs explain: a higher one is of a run that this file knows nothing of.
-        vouches_until: UnixTime,
+        /// The highest mark that these runs account for: a higher one is of a run that this file knows nothing of.
+        mark: UnixTime,
         /// An earlier run found nonces lost, with timestamps up to this one.
         lost_until: Option<UnixTime>,
     },
     /// The file was there and cannot be relied on: the machine went down without a clean stop, or it is damaged. It has
     /// been emptied.
     Untrusted {
-        /// The highest timestamp that the file itself tells of (1970 if it cannot be read), at least.
+        /// The highest timestamp that the file records (1970 if it cannot be read), at least.
         held_until: UnixTime,
         /// The highest timestamp that can have been accepted before the open, at most.
         possible_until: UnixTime,
@@ -47,7 +47,7 @@ pub enum Continuity {
 /// What to do if nonces are lost (`nonce.on_lost`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLost {
-    /// Refuse signed requests until nothing can be replayed.
+    /// Reject signed requests until nothing can be replayed.
     #[default]
     Refuse,
     /// Serve at once: requests of the last minutes may be replayed.
@@ -59,7 +59,7 @@ pub enum OnLost {
 pub enum Gap {
     /// Nothing is lost.
     None,
-    /// Signed requests are refused with 503 up to and including this second.
+    /// Signed requests are rejected with 503 up to and including this second.
     Until(UnixTime),
 }
 
@@ -80,10 +80,10 @@ impl Gap {
         let lost_until = match *continuity {
             Continuity::New => mark,
             Continuity::Continued {
-                vouches_until,
+                mark: known,
                 lost_until,
                 ..
-            } => mark.filter(|mark| *mark > vouches_until).max(lost_until),
+            } => mark.filter(|mark| *mark > known).max(lost_until),
             // The mark is exact and the file's own bound is not; but a store restored from a backup may be behind.
             Continuity::Untrusted {
                 held_until,
@@ -93,9 +93,9 @@ impl Gap {
         lost_until.map_or(Self::None, |lost| Self::Until(lost.after(window)))
     }
 
-    /// Whether signed requests are refused at `now`.
+    /// Whether signed requests are rejected at `now`.
     #[must_use]
-    pub fn refuses(self, now: UnixTime) -> bool {
+    pub fn rejects(self, now: UnixTime) -> bool {
         match self {
             Self::None => false,
             Self::Until(until) => now <= until,
@@ -105,15 +105,15 @@ impl Gap {
 
 /// The mark to write into the store at `now`: a timestamp above any that is accepted within [`MARK_AHEAD`].
 ///
-/// Write it before the first request is accepted and then every [`MARK_EVERY`], but not while a [`Gap`] refuses requests:
-/// nothing is accepted then, and the mark would only draw the gap out for a restart.
+/// Write it before the first request is accepted and then every [`MARK_EVERY`], but not while a [`Gap`] rejects requests:
+/// nothing is accepted then, and the mark would only make the gap longer after a restart.
 #[must_use]
 pub fn next_mark(now: UnixTime, window: Duration) -> UnixTime {
     now.after(window).after(MARK_AHEAD)
 }
 
 /// Whether a written mark covers what is accepted at `now`; if it does not, because the store has been away for too long,
-/// requests are to be refused.
+/// requests have to be rejected.
 #[must_use]
 pub fn mark_covers(mark: UnixTime, now: UnixTime, window: Duration) -> bool {
     now.after(window) <= mark
@@ -126,10 +126,10 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(300);
     const NOW: UnixTime = UnixTime(1_000_000);
 
-    fn continued(vouches_until: u64, lost_until: Option<u64>) -> Continuity {
+    fn continued(mark: u64, lost_until: Option<u64>) -> Continuity {
         Continuity::Continued {
             entries: 0,
-            vouches_until: UnixTime(vouches_until),
+            mark: UnixTime(mark),
             lost_until: lost_until.map(UnixTime),
         }
     }
@@ -212,7 +212,7 @@ mod tests {
             let newest_timestamp = last_accepting.after(earlier);
             let gap = Gap::after(&Continuity::New, Some(mark), later, OnLost::Refuse);
             let mut now = last_accepting;
-            while gap.refuses(now) {
+            while gap.rejects(now) {
                 now.0 += 1;
             }
             assert!(now.0 > newest_timestamp.0 + later.as_secs());

@@ -3,14 +3,14 @@
 //! Each number is one word, written by one store, and sealed: 40 bits of value and 24 bits of keyed checksum. A crash
 //! between two stores can therefore leave no half number, and damage does not read as a number.
 
-use std::sync::atomic::Ordering;
+use std::{ops::RangeInclusive, sync::atomic::Ordering};
 
 use siphasher::sip::SipHasher13;
 
 use super::{
     boot::BootId,
+    bucket::SHARD_BITS,
     map::{BLOCK_BYTES, Block, WORDS, put},
-    shard::SHARD_BITS,
 };
 
 /// The version of the layout that this program reads and writes.
@@ -43,8 +43,8 @@ pub(super) enum Field {
     Floor = 10,
     /// The highest second that ever held a nonce.
     Highest = 11,
-    /// The highest mark in the store that the runs on this file explain.
-    Vouches = 12,
+    /// The highest mark in the store that the runs on this file account for.
+    Mark = 12,
     /// The window in seconds, as it is or was last.
     Window = 13,
     /// 1: closed, and on the disk whole.
@@ -53,19 +53,8 @@ pub(super) enum Field {
     Blocks = 15,
 }
 
-impl Field {
-    /// All of them.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Origin,
-        Self::Lost,
-        Self::Floor,
-        Self::Highest,
-        Self::Vouches,
-        Self::Window,
-        Self::Clean,
-        Self::Blocks,
-    ];
-}
+/// The words of all fields.
+const FIELDS: RangeInclusive<usize> = Field::Origin as usize..=Field::Blocks as usize;
 
 /// How far the start of a file's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +67,9 @@ pub(super) enum Origin {
     Settled = 2,
 }
 
-/// What the first page cannot be used for.
+/// Why the first page cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum HeaderError {
     /// Somebody else's file.
     Foreign,
     /// Ours, by a later program.
@@ -115,15 +104,16 @@ impl FileKey {
         SipHasher13::new_with_keys(self.0[0], self.0[1]).hash(bytes.as_flattened())
     }
 
-    fn seal(&self, field: Field, value: u64) -> u64 {
+    /// Seals a value for the word of this number.
+    fn seal(&self, at: usize, value: u64) -> u64 {
         let value = value.min(MAX_VALUE);
-        let check = self.checksum([field as u64, value]) >> VALUE_BITS;
+        let check = self.checksum([at as u64, value]) >> VALUE_BITS;
         value << (64 - VALUE_BITS) | check
     }
 
-    fn unseal(&self, field: Field, word: u64) -> Result<u64, Damaged> {
+    fn unseal(&self, at: usize, word: u64) -> Result<u64, Damaged> {
         let value = word >> (64 - VALUE_BITS);
-        if self.seal(field, value) == word {
+        if self.seal(at, value) == word {
             Ok(value)
         } else {
             Err(Damaged)
@@ -153,8 +143,8 @@ impl Header {
             words,
             key: FileKey::new(key),
         };
-        for field in Field::ALL {
-            header.set(field, 0);
+        for at in FIELDS {
+            header.words[at] = header.key.seal(at, 0);
         }
         header.set(Field::Origin, origin as u64);
         header
@@ -162,13 +152,13 @@ impl Header {
 
     /// Sets a number in this copy.
     pub(super) fn set(&mut self, field: Field, value: u64) {
-        self.words[field as usize] = self.key.seal(field, value);
+        self.words[field as usize] = self.key.seal(field as usize, value);
     }
 
     /// Reads the first bytes of a file, fewer than a page if the file is shorter.
-    pub(super) fn parse(page: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn parse(page: &[u8]) -> Result<Self, HeaderError> {
         if !page.starts_with(&MAGIC) {
-            return Err(Refusal::Foreign);
+            return Err(HeaderError::Foreign);
         }
         let (chunks, _) = page.as_chunks::<8>();
         let mut words = [0; WORDS];
@@ -176,34 +166,39 @@ impl Header {
             *word = u64::from_ne_bytes(*bytes);
         }
         if words[CHECKSUM] != checksum(&words) {
-            return Err(Refusal::Damaged);
+            return Err(HeaderError::Damaged);
         }
         // Only under a right checksum: a flipped bit must not pass for a later version.
         if words[VERSION] > FORMAT_VERSION {
-            return Err(Refusal::Newer(words[VERSION]));
+            return Err(HeaderError::Newer(words[VERSION]));
         }
         if words[VERSION] != FORMAT_VERSION || words[GEOMETRY] != THIS_GEOMETRY || page.len() < 4096
         {
-            return Err(Refusal::Damaged);
+            return Err(HeaderError::Damaged);
         }
-        Ok(Self {
-            words,
-            key: FileKey::new([words[KEY], words[KEY + 1]]),
-        })
+        let key = FileKey::new([words[KEY], words[KEY + 1]]);
+        // All of them, also what a start does not need: one that is broken puts the rest in doubt.
+        let is_whole = |at: usize| key.unseal(at, words[at]).is_ok();
+        let header = Self { words, key };
+        if FIELDS.into_iter().all(is_whole) && header.get(Field::Origin) <= Origin::Settled as u64 {
+            Ok(header)
+        } else {
+            Err(HeaderError::Damaged)
+        }
     }
 
     /// A number of this copy.
-    pub(super) fn get(&self, field: Field) -> Result<u64, Damaged> {
-        self.key.unseal(field, self.words[field as usize])
+    pub(super) fn get(&self, field: Field) -> u64 {
+        // Its seal held when it was read, or was made here.
+        self.words[field as usize] >> (64 - VALUE_BITS)
     }
 
     /// How far the start of the file's life has come.
-    pub(super) fn origin(&self) -> Result<Origin, Damaged> {
-        match self.get(Field::Origin)? {
-            0 => Ok(Origin::New),
-            1 => Ok(Origin::Untrusted),
-            2 => Ok(Origin::Settled),
-            _ => Err(Damaged),
+    pub(super) fn origin(&self) -> Origin {
+        match self.get(Field::Origin) {
+            0 => Origin::New,
+            1 => Origin::Untrusted,
+            _ => Origin::Settled,
         }
     }
 
@@ -212,7 +207,7 @@ impl Header {
         BootId::from_words([self.words[BOOT], self.words[BOOT + 1]])
     }
 
-    /// The page as it stands in the file.
+    /// The page as it is written to the file.
     pub(super) fn page(&self) -> [u8; 4096] {
         let mut page = [0; 4096];
         for (bytes, word) in page.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
@@ -231,14 +226,17 @@ impl Header {
 
 /// Reads a number from the mapped header.
 pub(super) fn read(block: &Block, key: &FileKey, field: Field) -> Result<u64, Damaged> {
-    key.unseal(field, block[field as usize].load(Ordering::Acquire))
+    key.unseal(
+        field as usize,
+        block[field as usize].load(Ordering::Acquire),
+    )
 }
 
 /// Writes a number to the mapped header.
 pub(super) fn write(block: &Block, key: &FileKey, field: Field, value: u64) {
     put(
         &block[field as usize],
-        key.seal(field, value),
+        key.seal(field as usize, value),
         Ordering::Release,
     );
 }
@@ -267,25 +265,24 @@ mod tests {
         let mut written = header();
         written.set(Field::Floor, 1_700_000_000);
         let read = Header::parse(&written.page()).ok().unwrap();
-        assert_eq!(read.get(Field::Floor), Ok(1_700_000_000));
-        assert_eq!(read.get(Field::Clean), Ok(0));
-        assert_eq!(read.origin(), Ok(Origin::New));
+        assert_eq!(read.get(Field::Floor), 1_700_000_000);
+        assert_eq!(read.get(Field::Clean), 0);
+        assert_eq!(read.origin(), Origin::New);
         assert_eq!(read.boot(), BootId::from_words([3, 4]));
     }
 
     #[test]
     fn notices_every_flipped_bit_of_what_matters() {
         let page = header().page();
-        let words = (0..=CHECKSUM).chain(Field::Origin as usize..=Field::Blocks as usize);
+        let words = (0..=CHECKSUM).chain(FIELDS);
         for bit in words.flat_map(|word| word * 64..(word + 1) * 64) {
             let mut flipped = page;
             flipped[bit / 8] ^= 1 << (bit % 8);
-            let broken = match Header::parse(&flipped) {
-                Err(Refusal::Newer(_)) => false,
-                Err(_) => true,
-                Ok(header) => Field::ALL.iter().any(|field| header.get(*field).is_err()),
-            };
-            assert!(broken, "bit {bit}");
+            let error = Header::parse(&flipped).err();
+            assert!(
+                matches!(error, Some(HeaderError::Damaged | HeaderError::Foreign)),
+                "bit {bit}: {error:?}"
+            );
         }
     }
 
@@ -293,31 +290,29 @@ mod tests {
     fn refuses_what_is_not_ours_and_what_is_newer() {
         assert_eq!(
             Header::parse(b"SQLite format 3\0").err(),
-            Some(Refusal::Foreign)
+            Some(HeaderError::Foreign)
         );
-        assert_eq!(Header::parse(&MAGIC).err(), Some(Refusal::Damaged));
+        assert_eq!(Header::parse(&MAGIC).err(), Some(HeaderError::Damaged));
         let mut newer = header();
         newer.words[VERSION] = FORMAT_VERSION + 1;
         newer.words[CHECKSUM] = checksum(&newer.words);
         assert_eq!(
             Header::parse(&newer.page()).err(),
-            Some(Refusal::Newer(FORMAT_VERSION + 1))
+            Some(HeaderError::Newer(FORMAT_VERSION + 1))
         );
         assert_eq!(
             Header::parse(&header().page()[..1000]).err(),
-            Some(Refusal::Damaged)
+            Some(HeaderError::Damaged)
         );
     }
 
     #[test]
     fn a_seal_holds_for_its_own_field_only() {
         let key = FileKey::new([5, 6]);
-        let word = key.seal(Field::Floor, 7);
-        assert_eq!(key.unseal(Field::Floor, word), Ok(7));
-        assert_eq!(key.unseal(Field::Highest, word), Err(Damaged));
-        assert_eq!(
-            key.unseal(Field::Floor, key.seal(Field::Floor, u64::MAX)),
-            Ok(MAX_VALUE)
-        );
+        let (floor, highest) = (Field::Floor as usize, Field::Highest as usize);
+        let word = key.seal(floor, 7);
+        assert_eq!(key.unseal(floor, word), Ok(7));
+        assert_eq!(key.unseal(highest, word), Err(Damaged));
+        assert_eq!(key.unseal(floor, key.seal(floor, u64::MAX)), Ok(MAX_VALUE));
     }
 }

@@ -1,37 +1,54 @@
 //! The window of one process: insertions, expiry, and the stop.
 
 use std::{
-    collections::BTreeSet,
+    cell::RefCell,
+    collections::BTreeMap,
     io,
     path::Path,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use moka::sync::Cache;
+
 use super::{
     Insertion, OpenError, Opened, Params,
     boot::{Boot, BootId},
+    bucket::Bucket,
     fingerprint::fingerprint,
     gap::{Gap, MARK_SLACK},
     header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Origin},
+    idle::Idle,
     lock,
     map::{BLOCK_BYTES, Map},
+    memory::Memory,
     open,
-    pool::Pool,
-    quiet::Quiet,
     recover::Recovered,
     segment::shard_of,
-    shard::{Ground, Shard},
 };
 use crate::clock::UnixTime;
 
 /// Seconds that one call of [`LocalWindow::expire`] drops at most; each takes a few microseconds.
 const SECONDS_PER_EXPIRE: usize = 64;
-/// What `refused_through` is once the window is closed.
+/// What `rejected_through` is once the window is closed.
 const CLOSED: u64 = u64::MAX;
+/// Buckets that each thread keeps at hand: those of the default window back and ahead, and more.
+const RECENT: usize = 1024;
+
+thread_local! {
+    /// The buckets that this thread used last, each at its second modulo [`RECENT`]. moka's look-up would add some 150 ns
+    /// to an insertion. A bucket that has been dropped meanwhile rejects insertions.
+    static RECENT_BUCKETS: RefCell<[Option<Recent>; RECENT]> = const { RefCell::new([const { None }; RECENT]) };
+}
+
+struct Recent {
+    window: u64,
+    second: u64,
+    bucket: Arc<Bucket>,
+}
 
 /// The nonces that this process has accepted and must not accept again.
 ///
@@ -56,16 +73,18 @@ const CLOSED: u64 = u64::MAX;
 /// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`]. What
 /// was lost otherwise shows as [`super::Continuity`].
 pub struct LocalWindow {
+    /// The number of this window in the process, see [`Recent`].
+    number: u64,
     /// Nothing at or below is accepted: what was dropped, or lost; [`CLOSED`] after the end.
-    refused_through: AtomicU64,
-    /// Timestamps up to this one may belong to nonces that are lost; 0: none.
-    lost_until: u64,
+    rejected_through: AtomicU64,
     /// The first second in which insertions are accepted again, if nonces are lost; else 0.
     gap_end: u64,
-    ground: Ground,
-    shards: Vec<Line<Mutex<Shard>>>,
+    memory: Memory,
+    /// Finds the bucket of a second. It has no capacity and no time to live, and it owns nothing: a bucket that it did not
+    /// find is found in `seconds`. So neither moka's clock nor its policy decides what is forgotten.
+    directory: Cache<u64, Arc<Bucket>>,
     seconds: Mutex<Seconds>,
-    expiry: Mutex<Quiet>,
+    expiry: Mutex<Idle>,
     /// The window in seconds: the one place that says how far a timestamp may be from the clock. Changed under `expiry`.
     length: AtomicU64,
     boot: BootId,
@@ -73,13 +92,9 @@ pub struct LocalWindow {
     began: (u64, Instant),
 }
 
-/// Keeps neighbours off each other's cache lines.
-#[repr(align(128))]
-struct Line<T>(T);
-
-/// Which seconds any shard holds.
+/// The buckets in the order of their seconds.
 struct Seconds {
-    live: BTreeSet<u64>,
+    live: BTreeMap<u64, Arc<Bucket>>,
     highest: u64,
 }
 
@@ -88,88 +103,86 @@ impl LocalWindow {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] tells each; a file that is not ours, or is in use, has not been changed.
+    /// Each variant of [`OpenError`]; a file that is not ours, or is in use, has not been changed.
     pub fn open(params: &Params, now: UnixTime) -> Result<Opened, OpenError> {
         open::open(params, now, Boot::read())
     }
 
-    /// Looks whether the file can be a window, whoever has it open; changes nothing.
+    /// Checks whether the file can be a window, also while another process has it open; changes nothing.
     ///
     /// # Errors
     ///
     /// [`OpenError`], but for what only opening can find.
-    pub fn look_at(path: &Path) -> Result<(), OpenError> {
-        open::look_at(path)
+    pub fn check_file(path: &Path) -> Result<(), OpenError> {
+        open::check_file(path)
     }
 
     pub(super) fn new(
         params: &Params,
         map: Map,
         key: FileKey,
-        recovered: Recovered,
+        mut recovered: Recovered,
         floor: u64,
         boot: Boot,
     ) -> Self {
+        static WINDOWS: AtomicU64 = AtomicU64::new(0);
         let began = boot.uptime.unwrap_or(0);
-        let shards = recovered.shards.into_iter();
+        let memory = Memory::new(map, key, &mut recovered, params);
+        memory.tick.store(began, Ordering::Relaxed);
+        let highest = recovered.buckets.last_key_value();
         Self {
-            refused_through: AtomicU64::new(floor),
-            lost_until: 0,
+            number: WINDOWS.fetch_add(1, Ordering::Relaxed),
+            rejected_through: AtomicU64::new(floor),
             gap_end: 0,
-            ground: Ground {
-                pool: Pool::new(map, key, recovered.used_blocks, params.path.clone()),
-                key,
-                entries: AtomicU64::new(recovered.entries),
-                max_entries: params.max_entries,
-                tick: AtomicU64::new(began),
-            },
-            shards: shards.map(|shard| Line(Mutex::new(shard))).collect(),
+            memory,
+            directory: Cache::builder().build(),
             seconds: Mutex::new(Seconds {
-                highest: recovered.seconds.last().copied().unwrap_or(0),
-                live: recovered.seconds,
+                highest: highest.map_or(0, |(second, _)| *second),
+                live: recovered.buckets,
             }),
-            expiry: Mutex::new(Quiet::new(params.window.as_secs(), began)),
+            expiry: Mutex::new(Idle::new(params.window.as_secs(), began)),
             length: AtomicU64::new(params.window.as_secs()),
             boot: boot.id,
             began: (began, Instant::now()),
         }
     }
 
-    /// Notes in the file what is lost, and that from now on it is in use.
-    pub(super) fn settle(&mut self, gap: Gap, now: UnixTime) -> io::Result<()> {
+    /// Writes to the file what is lost, and that from now on it is in use.
+    pub(super) fn start(&mut self, gap: Gap, now: UnixTime) -> io::Result<()> {
         let length = self.length();
-        (self.lost_until, self.gap_end) = match gap {
+        let memory = &self.memory;
+        let (lost_until, gap_end) = match gap {
             Gap::None => (0, 0),
             Gap::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
         };
+        self.gap_end = gap_end;
         // Zero: no run was there before.
-        let earlier = Duration::from_secs(self.header(Field::Window));
+        let earlier = Duration::from_secs(memory.header(Field::Window));
         if !earlier.is_zero() && length > earlier {
             self.raise_floor(last_to_leave(now, earlier));
         }
-        self.refused_through
-            .fetch_max(self.lost_until, Ordering::Relaxed);
-        let highest = self.header(Field::Highest);
+        self.rejected_through
+            .fetch_max(lost_until, Ordering::Relaxed);
         {
             let mut seconds = lock(&self.seconds);
-            seconds.highest = seconds.highest.max(highest);
+            seconds.highest = seconds.highest.max(memory.header(Field::Highest));
         }
-        self.write_header(Field::Clean, 0);
-        if let Some(block) = self.ground.pool.map.block(0) {
+        memory.write_header(Field::Clean, 0);
+        if let Some(block) = memory.map.block(0) {
             header::write_boot(block, self.boot);
         }
-        self.write_header(Field::Window, length.as_secs());
-        self.write_header(Field::Lost, self.lost_until);
+        memory.write_header(Field::Window, length.as_secs());
+        memory.write_header(Field::Lost, lost_until);
         // Last: until it is there, the next start finds what this one found.
-        self.write_header(Field::Origin, Origin::Settled as u64);
-        self.ground.pool.map.sync(HEADER_BLOCKS)
+        memory.write_header(Field::Origin, Origin::Settled as u64);
+        memory.map.sync(HEADER_BLOCKS)
     }
 
     /// How far a timestamp may be from the clock, either way: what is accepted, what is kept, and how far the mark in the
     /// store has to reach all follow from this one length.
     #[must_use]
     pub fn length(&self) -> Duration {
-        // Whoever sees a longer one also sees the floor that rose before.
+        // A thread that sees a longer one also sees the floor that rose before.
         Duration::from_secs(self.length.load(Ordering::Acquire))
     }
 
@@ -181,32 +194,34 @@ impl LocalWindow {
     /// The disk does not take the longer length; the old one stays. A shorter one always counts at once.
     pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
         let mut expiry = lock(&self.expiry);
-        if self.refused_through.load(Ordering::Relaxed) == CLOSED {
+        if self.rejected_through.load(Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
         let before = self.length();
-        self.write_header(Field::Window, length.as_secs());
+        self.memory.write_header(Field::Window, length.as_secs());
         if length > before {
             self.raise_floor(last_to_leave(now, before));
-            self.ground.pool.map.sync(HEADER_BLOCKS)?;
+            self.memory.map.sync(HEADER_BLOCKS)?;
         }
         expiry.set_window(length.as_secs());
         self.length.store(length.as_secs(), Ordering::Release);
         Ok(())
     }
 
-    /// Notes that `mark` is about to be written into the store, or is there and need not be minded. A later start takes a
-    /// mark that is much higher for one of a run that this file knows nothing of.
-    pub fn vouch(&self, mark: UnixTime) {
-        let explained = mark.after(MARK_SLACK).0;
-        self.write_header(Field::Vouches, explained.max(self.header(Field::Vouches)));
+    /// Notes that `mark` is about to be written into the store, or is there and accounts for nothing that is lost. A later
+    /// start takes a mark that is much higher for one of a run that this file knows nothing of.
+    pub fn note_mark(&self, mark: UnixTime) {
+        let known = mark.after(MARK_SLACK).0;
+        let memory = &self.memory;
+        memory.write_header(Field::Mark, known.max(memory.header(Field::Mark)));
     }
 
     /// Nothing at or below this second is accepted from now on, in this run and in later ones.
     fn raise_floor(&self, second: u64) {
         // In the file first: not one segment may be used again while the second could still be taken for a live one.
-        self.write_header(Field::Floor, second.max(self.header(Field::Floor)));
-        self.refused_through.fetch_max(second, Ordering::Relaxed);
+        let floor = second.max(self.memory.header(Field::Floor));
+        self.memory.write_header(Field::Floor, floor);
+        self.rejected_through.fetch_max(second, Ordering::Relaxed);
     }
 
     /// Inserts a nonce if it is not there; atomic.
@@ -221,42 +236,74 @@ impl LocalWindow {
         token: &[u8],
         nonce: &[u8],
     ) -> Insertion {
-        let fingerprint = fingerprint(&self.ground.key, consumer, token, nonce);
-        let Some(shard) = self.shards.get(shard_of(fingerprint)) else {
-            return Insertion::Full;
-        };
-        let mut shard = lock(&shard.0);
-        // Read under the lock: whoever raises it takes the lock afterwards, before anything is dropped.
-        let refused_through = self.refused_through.load(Ordering::Relaxed);
-        if timestamp <= refused_through || now.0 < self.gap_end || timestamp > MAX_VALUE {
-            return self.refusal(now, refused_through);
+        // Before a bucket is begun for it.
+        if let Some(rejection) = self.rejection(now, timestamp) {
+            return rejection;
         }
-        let outcome = shard.insert(&self.ground, timestamp, fingerprint);
-        if outcome.began_second {
-            self.note_second(timestamp);
-        }
-        outcome.insertion
+        let fingerprint = fingerprint(&self.memory.key, consumer, token, nonce);
+        RECENT_BUCKETS.with_borrow_mut(|recent| {
+            #[expect(clippy::cast_possible_truncation, reason = "less than RECENT")]
+            let place = &mut recent[(timestamp % RECENT as u64) as usize];
+            let bucket = match place {
+                Some(recent) if recent.second == timestamp && recent.window == self.number => {
+                    &recent.bucket
+                }
+                _ => match self.bucket(timestamp) {
+                    Some(bucket) => {
+                        &place
+                            .insert(Recent {
+                                window: self.number,
+                                second: timestamp,
+                                bucket,
+                            })
+                            .bucket
+                    }
+                    None => return self.rejection(now, timestamp).unwrap_or(Insertion::Full),
+                },
+            };
+            let mut shard = bucket.shard(shard_of(fingerprint));
+            // Again, under the lock: `drop_oldest` raises the floor before it takes this lock and empties the shard.
+            match self.rejection(now, timestamp) {
+                None => shard.insert(&self.memory, timestamp, fingerprint),
+                Some(rejection) => rejection,
+            }
+        })
     }
 
-    #[cold]
-    fn refusal(&self, now: UnixTime, refused_through: u64) -> Insertion {
-        if refused_through == CLOSED {
-            Insertion::Full
+    /// Why a timestamp is not accepted, if it is not.
+    #[inline]
+    fn rejection(&self, now: UnixTime, timestamp: u64) -> Option<Insertion> {
+        let rejected_through = self.rejected_through.load(Ordering::Relaxed);
+        if timestamp > rejected_through && now.0 >= self.gap_end && timestamp <= MAX_VALUE {
+            None
+        } else if rejected_through == CLOSED {
+            Some(Insertion::Full)
         } else if now.0 < self.gap_end {
-            Insertion::Lost
+            Some(Insertion::Lost)
         } else {
-            Insertion::Forgotten
+            Some(Insertion::Forgotten)
         }
     }
 
+    /// The bucket of a second, begun if there is none; `None` if the second was dropped meanwhile.
     #[cold]
-    fn note_second(&self, second: u64) {
+    fn bucket(&self, second: u64) -> Option<Arc<Bucket>> {
+        if let Some(bucket) = self.directory.get(&second) {
+            return Some(bucket);
+        }
         let mut seconds = lock(&self.seconds);
-        seconds.live.insert(second);
+        // A thread that raises the floor to drop this second, or closes the window, takes this lock afterwards and sees
+        // the bucket.
+        if second <= self.rejected_through.load(Ordering::Relaxed) {
+            return None;
+        }
+        let bucket = Arc::clone(seconds.live.entry(second).or_default());
+        self.directory.insert(second, Arc::clone(&bucket));
         if second > seconds.highest {
             seconds.highest = second;
-            self.write_header(Field::Highest, second);
+            self.memory.write_header(Field::Highest, second);
         }
+        Some(bucket)
     }
 
     /// Drops what is out of use, and gets memory ahead of need. To be called about once a second, from a thread that may
@@ -268,61 +315,65 @@ impl LocalWindow {
     /// [`Self::expire`] with the time since the open given, by a clock that never jumps; for tests that move time.
     pub fn expire_at(&self, now: UnixTime, since_open: Duration) {
         let mut expiry = lock(&self.expiry);
-        if self.refused_through.load(Ordering::Relaxed) == CLOSED {
+        if self.rejected_through.load(Ordering::Relaxed) == CLOSED {
             return;
         }
         let tick = expiry.advance(self.began.0.saturating_add(since_open.as_secs()));
-        self.ground.tick.store(tick, Ordering::Relaxed);
+        self.memory.tick.store(tick, Ordering::Relaxed);
         for _ in 0..SECONDS_PER_EXPIRE {
-            let oldest = lock(&self.seconds).live.first().copied();
-            let Some(second) = oldest else { break };
-            let expired = now > UnixTime(second).after(self.length());
-            let quiet = |shard: &Line<Mutex<Shard>>| {
-                let touched = lock(&shard.0).touched(second);
-                touched.is_none_or(|touched| expiry.is_past(touched))
-            };
-            if !expired || !self.shards.iter().all(quiet) {
+            if !self.drop_oldest(now, &expiry) {
                 break;
             }
-            self.drop_second(second);
         }
-        self.ground.pool.grow_ahead();
+        self.directory.run_pending_tasks();
+        self.memory.grow_ahead();
     }
 
-    fn drop_second(&self, second: u64) {
-        self.raise_floor(second);
-        for shard in &self.shards {
-            let dropped = lock(&shard.0).drop_second(second);
-            self.ground.entries.fetch_sub(dropped, Ordering::Relaxed);
+    /// Drops the oldest bucket, if it is out of use.
+    fn drop_oldest(&self, now: UnixTime, expiry: &Idle) -> bool {
+        let mut seconds = lock(&self.seconds);
+        let Some(oldest) = seconds.live.first_entry() else {
+            return false;
+        };
+        let second = *oldest.key();
+        let is_expired = now > UnixTime(second).after(self.length());
+        let is_idle = || {
+            let mut shards = oldest.get().shards();
+            shards.all(|shard| shard.directory.is_empty() || expiry.is_past(shard.touched))
+        };
+        if !is_expired || !is_idle() {
+            return false;
         }
-        // After the last shard: an insertion that still saw the old floor has noted the second again before.
-        lock(&self.seconds).live.remove(&second);
+        self.raise_floor(second);
+        oldest.remove().drain(&self.memory);
+        self.directory.invalidate(&second);
+        true
     }
 
     /// Nonces held.
     #[must_use]
     pub fn entries(&self) -> u64 {
-        self.ground.entries.load(Ordering::Relaxed)
+        self.memory.entries.load(Ordering::Relaxed)
     }
 
     /// Nothing at or below this second is accepted any more; 1970 if nothing was ever dropped. If it lies ahead of the
     /// clock, the clock was wrong for longer than a window and is right again, or the other way round.
     #[must_use]
     pub fn floor(&self) -> UnixTime {
-        UnixTime(self.header(Field::Floor))
+        UnixTime(self.memory.header(Field::Floor))
     }
 
     /// The earliest timestamp that may be accepted at all, whatever the clock says.
     #[must_use]
     pub fn earliest(&self) -> u64 {
-        let refused_through = self.refused_through.load(Ordering::Relaxed);
-        refused_through.saturating_add(1)
+        let rejected_through = self.rejected_through.load(Ordering::Relaxed);
+        rejected_through.saturating_add(1)
     }
 
     /// Bytes of the file, or of the memory, in whole chunks.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (self.ground.pool.map.blocks() * BLOCK_BYTES) as u64
+        (self.memory.map.blocks() * BLOCK_BYTES) as u64
     }
 
     /// The gap that [`Self::insert`] enforces.
@@ -335,45 +386,36 @@ impl LocalWindow {
     }
 
     /// Ends the window: brings everything to the disk and marks the file as clean, so that it is good after a power loss
-    /// as well. Insertions are refused from here on. Dropping the window does the same.
+    /// as well. Insertions are rejected from here on. Dropping the window does the same.
     ///
     /// # Errors
     ///
     /// The disk does not take it; the file is not marked, and good only until the machine goes down.
     pub fn close(&self) -> io::Result<()> {
         let _no_expiry = lock(&self.expiry);
-        if self.refused_through.swap(CLOSED, Ordering::Relaxed) == CLOSED {
+        if self.rejected_through.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
-        // Whoever is inside has finished once its lock was had.
-        for shard in &self.shards {
-            drop(lock(&shard.0));
+        // An insertion that did not see it has finished once its shard's lock was had.
+        for bucket in lock(&self.seconds).live.values() {
+            bucket.shards().for_each(drop);
         }
-        let map = &self.ground.pool.map;
+        let map = &self.memory.map;
         map.sync(map.blocks())?;
-        self.write_header(Field::Clean, 1);
+        self.memory.write_header(Field::Clean, 1);
         map.sync(HEADER_BLOCKS)
+    }
+
+    /// The file, or what errors call the memory.
+    pub(super) fn path(&self) -> &Path {
+        &self.memory.path
     }
 
     /// The address of the first byte, to which a journal's addresses are relative.
     #[cfg(test)]
     pub(super) fn first_word(&self) -> usize {
-        let block = self.ground.pool.map.block(0).unwrap();
+        let block = self.memory.map.block(0).unwrap();
         std::ptr::from_ref(block).addr()
-    }
-
-    fn header(&self, field: Field) -> u64 {
-        // The header was whole at the open, and nobody else writes it.
-        let block = self.ground.pool.map.block(0);
-        block.map_or(0, |block| {
-            header::read(block, &self.ground.key, field).unwrap_or(0)
-        })
-    }
-
-    fn write_header(&self, field: Field, value: u64) {
-        if let Some(block) = self.ground.pool.map.block(0) {
-            header::write(block, &self.ground.key, field, value);
-        }
     }
 }
 
@@ -389,6 +431,74 @@ impl Drop for LocalWindow {
                 error = &error as &dyn std::error::Error,
                 "the nonce window could not be written to the disk"
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_700_000_000);
+
+    fn window() -> LocalWindow {
+        let params = Params {
+            path: None,
+            window: Duration::from_secs(10),
+            max_entries: 100,
+        };
+        let opened = LocalWindow::open(&params, NOW).unwrap();
+        opened.start(Gap::None).unwrap()
+    }
+
+    fn insert(window: &LocalWindow, timestamp: u64) -> Insertion {
+        window.insert(NOW, timestamp, b"consumer", b"token", b"nonce")
+    }
+
+    #[test]
+    fn forgets_nothing_if_moka_loses_a_second() {
+        let window = window();
+        assert_eq!(insert(&window, NOW.0), Insertion::Fresh);
+        window.directory.invalidate_all();
+        window.directory.run_pending_tasks();
+        assert_eq!(window.directory.entry_count(), 0);
+        // Another thread, which has no bucket at hand.
+        let again = thread::scope(|scope| scope.spawn(|| insert(&window, NOW.0)).join());
+        assert_eq!(again.unwrap(), Insertion::Used);
+        assert_eq!(window.entries(), 1);
+    }
+
+    #[test]
+    fn keeps_no_second_that_was_dropped() {
+        let window = window();
+        for second in 0..100 {
+            let now = UnixTime(NOW.0 + second);
+            window.expire_at(now, Duration::from_secs(second));
+            assert_eq!(insert(&window, now.0), Insertion::Fresh);
+            assert_eq!(insert(&window, now.0), Insertion::Used);
+            // Too late: it begins no bucket.
+            if window.floor().0 > 0 {
+                assert_eq!(insert(&window, window.floor().0), Insertion::Forgotten);
+            }
+        }
+        window.directory.run_pending_tasks();
+        let live = lock(&window.seconds).live.len() as u64;
+        assert_eq!(
+            (window.directory.entry_count(), window.entries()),
+            (live, live)
+        );
+        assert!(live < 15, "{live}");
+    }
+
+    #[test]
+    fn takes_no_bucket_at_hand_for_another_windows() {
+        let windows = [window(), window()];
+        for expected in [Insertion::Fresh, Insertion::Used] {
+            for window in &windows {
+                assert_eq!(insert(window, NOW.0), expected);
+            }
         }
     }
 }

@@ -6,27 +6,27 @@
 //! ([`Continuity`]), from which and the store's mark follows how long nothing may be accepted ([`Gap`]).
 //!
 //! ```text
-//! local        the window: insert, expire, close
-//! open         making it or taking it up     gap       what may have been lost
-//! shard        extendible hashing a second   quiet     when a second is out of use
-//! segment      61 fingerprints               recover   reading the file back
-//! pool, map    memory                        header    the file's first page
+//! local     the window: insert, expire, close    open      making it or taking it up
+//! bucket    one second, in 16 shards             gap       what may have been lost
+//! segment   61 fingerprints                      idle      when a second is out of use
+//! memory    segments for all buckets             recover   reading the file back
+//! map       the mapped file                      header    its first page
 //! ```
 
 mod boot;
+mod bucket;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gap;
 mod header;
+mod idle;
 mod local;
 mod map;
+mod memory;
 mod open;
-mod pool;
-mod quiet;
 mod recover;
 mod segment;
-mod shard;
 #[cfg(test)]
 mod tests;
 
@@ -42,7 +42,7 @@ use crate::clock::UnixTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Insertion {
-    /// It was not there and is now: the one answer that lets a request pass.
+    /// It was not there and is now: the one result that lets a request pass.
     Fresh,
     /// It is there: the request is a repetition (401 `nonce_used`).
     Used,

@@ -12,20 +12,21 @@ use thiserror::Error;
 
 use super::{
     boot::Boot,
+    bucket::SHARDS,
     gap::{Continuity, Gap},
-    header::{
-        self, Damaged, FORMAT_VERSION, Field, FileKey, HEADER_BLOCKS, Header, Origin, Refusal,
-    },
+    header::{self, Damaged, FORMAT_VERSION, Field, HEADER_BLOCKS, Header, HeaderError, Origin},
     local::LocalWindow,
     map::{BLOCK_BYTES, GROWTH_BLOCKS, Map},
     recover::{Recovered, recover},
     segment::SLOTS,
-    shard::SHARDS,
 };
 use crate::clock::UnixTime;
 
 /// The longest window that a configuration may ask for.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What errors name in place of the file, where there is none.
+pub(super) const ANONYMOUS: &str = "anonymous memory";
 
 /// How a local window is to be.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub struct Params {
     pub path: Option<PathBuf>,
     /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
     pub window: Duration,
-    /// How many nonces are held at most; past it insertions are refused as [`super::Insertion::Full`].
+    /// How many nonces are held at most; past it insertions are rejected as [`super::Insertion::Full`].
     pub max_entries: u64,
 }
 
@@ -69,14 +70,14 @@ pub enum OpenError {
         /// Its format.
         version: u64,
     },
-    /// The operating system refuses.
+    /// The operating system reports an error.
     #[error("cannot {action} the nonce window {}; check nonce.path, its directory, and the room there", path.display())]
     Io {
         /// The file; `anonymous memory` if there is none.
         path: PathBuf,
-        /// What was tried.
+        /// What failed.
         action: &'static str,
-        /// The system's answer.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -85,11 +86,10 @@ pub enum OpenError {
     Random,
 }
 
-/// A window that is open and does not serve yet: first it must be settled what may have been lost.
+/// A window that is open and does not serve yet: first the caller decides what follows from what may have been lost.
 pub struct Opened {
     window: LocalWindow,
     continuity: Continuity,
-    path: PathBuf,
     /// When it was opened.
     now: UnixTime,
 }
@@ -108,39 +108,18 @@ impl Opened {
     ///
     /// The header cannot be written to the disk.
     pub fn start(mut self, gap: Gap) -> Result<LocalWindow, OpenError> {
-        match self.window.settle(gap, self.now) {
+        match self.window.start(gap, self.now) {
             Ok(()) => Ok(self.window),
-            Err(source) => Err(io_error(&self.path, "write", source)),
+            Err(source) => Err(io_error(self.window.path(), "write", source)),
         }
     }
 }
 
 /// Opens the window of `params` at `now`, on this boot.
 pub(super) fn open(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
-    match &params.path {
-        Some(path) => open_file(params, path, now, boot),
-        None => open_anonymous(params, now, boot),
-    }
-}
-
-fn open_anonymous(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
-    let path = PathBuf::from("anonymous memory");
-    let header = Header::fresh(random_key()?, boot.id, Origin::New);
-    let map = Map::anonymous(HEADER_BLOCKS, reserved_blocks(params))
-        .map_err(|source| io_error(&path, "reserve memory for", source))?;
-    if let Some(block) = map.block(0) {
-        header.write_to(block);
-    }
-    let window = LocalWindow::new(params, map, header.key, Recovered::empty(), 0, boot);
-    Ok(Opened {
-        window,
-        continuity: Continuity::New,
-        path,
-        now,
-    })
-}
-
-fn open_file(params: &Params, path: &Path, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
+    let Some(path) = &params.path else {
+        return begin(params, None, None, now, boot);
+    };
     let failed = |action| move |source| io_error(path, action, source);
     let file = File::options()
         .read(true)
@@ -159,30 +138,39 @@ fn open_file(params: &Params, path: &Path, now: UnixTime, boot: Boot) -> Result<
         Err(TryLockError::Error(source)) => return Err(io_error(path, "lock", source)),
     }
 
-    let judgement = judge(&file, params, path, now, boot)?;
-    let (lost, facts) = match judgement {
-        Judgement::Nothing => (None, None),
-        Judgement::Unreliable(lost) => (Some(lost), None),
-        Judgement::Content(facts) => (Some(facts.if_damaged), Some(facts)),
-    };
-    if let Some(facts) = facts {
-        let taken_up = take_up(params, &file, &facts, boot)
-            .map_err(failed("map"))?
-            .map(|window| Opened {
-                continuity: facts.continuity(window.entries()),
-                window,
-                path: path.into(),
-                now,
-            });
-        if let Ok(opened) = taken_up {
-            return Ok(opened);
+    let lost = match read_header(&file, path)? {
+        None => None,
+        Some(Err(Damaged)) => Some(Lost {
+            held_until: 0,
+            possible_until: now.after(params.window).0,
+        }),
+        Some(Ok(header)) => {
+            let same_boot = boot.id.is(header.boot());
+            match header.origin() {
+                Origin::New => None,
+                // Found before and not settled: the bound stays what it was then.
+                Origin::Untrusted => Some(Lost {
+                    held_until: header.get(Field::Highest),
+                    possible_until: header.get(Field::Lost),
+                }),
+                // What a killed process wrote is safe in this kernel; after another boot only a clean stop is.
+                Origin::Settled if !same_boot && header.get(Field::Clean) == 0 => {
+                    Some(Lost::all(&header, params, now))
+                }
+                Origin::Settled => {
+                    match take_up(params, &file, &header, boot, now).map_err(failed("map"))? {
+                        Ok(opened) => return Ok(opened),
+                        Err(Damaged) => Some(Lost::all(&header, params, now)),
+                    }
+                }
+            }
         }
-    }
-    begin(params, path, file, lost, now, boot)
+    };
+    begin(params, Some((path, file)), lost, now, boot)
 }
 
-/// Looks whether the file can be a window.
-pub(super) fn look_at(path: &Path) -> Result<(), OpenError> {
+/// Checks whether the file can be a window; changes nothing.
+pub(super) fn check_file(path: &Path) -> Result<(), OpenError> {
     let file = File::options()
         .read(true)
         .write(true)
@@ -194,7 +182,7 @@ pub(super) fn look_at(path: &Path) -> Result<(), OpenError> {
     read_header(&file, path).map(drop)
 }
 
-/// The header, if there is one and it is whole.
+/// The header, if the file is not empty.
 fn read_header(file: &File, path: &Path) -> Result<Option<Result<Header, Damaged>>, OpenError> {
     let failed = |source| io_error(path, "read", source);
     let length = file.metadata().map_err(failed)?.len();
@@ -206,23 +194,13 @@ fn read_header(file: &File, path: &Path) -> Result<Option<Result<Header, Damaged
     file.read_exact_at(&mut page[..read], 0).map_err(failed)?;
     match Header::parse(&page[..read]) {
         Ok(header) => Ok(Some(Ok(header))),
-        Err(Refusal::Damaged) => Ok(Some(Err(Damaged))),
-        Err(Refusal::Foreign) => Err(OpenError::NotAWindow { path: path.into() }),
-        Err(Refusal::Newer(version)) => Err(OpenError::NewerVersion {
+        Err(HeaderError::Damaged) => Ok(Some(Err(Damaged))),
+        Err(HeaderError::Foreign) => Err(OpenError::NotAWindow { path: path.into() }),
+        Err(HeaderError::Newer(version)) => Err(OpenError::NewerVersion {
             path: path.into(),
             version,
         }),
     }
-}
-
-/// What a file turned out to be worth.
-enum Judgement {
-    /// Empty, or made by a start that never served.
-    Nothing,
-    /// Not to be relied on.
-    Unreliable(Lost),
-    /// A header that says that the rest is whole.
-    Content(Facts),
 }
 
 /// Bounds of the timestamps whose nonces are lost, see [`Continuity::Untrusted`].
@@ -232,140 +210,69 @@ struct Lost {
     possible_until: u64,
 }
 
-/// What the header tells.
-struct Facts {
-    key: FileKey,
-    floor: u64,
-    blocks: u64,
-    vouches_until: u64,
-    lost_until: u64,
-    same_boot: bool,
-    if_damaged: Lost,
-}
-
-impl Facts {
-    fn continuity(&self, entries: u64) -> Continuity {
-        Continuity::Continued {
-            entries,
-            vouches_until: UnixTime(self.vouches_until),
-            lost_until: (self.lost_until > 0).then_some(UnixTime(self.lost_until)),
+impl Lost {
+    /// The bounds if nothing of the file counts but its header.
+    fn all(header: &Header, params: &Params, now: UnixTime) -> Self {
+        let held_until = header.get(Field::Highest).max(header.get(Field::Lost));
+        // The window of the earlier run counts if it was the wider one.
+        let earlier = Duration::from_secs(header.get(Field::Window));
+        Self {
+            held_until,
+            possible_until: now.after(earlier.max(params.window)).0.max(held_until),
         }
     }
-}
-
-fn judge(
-    file: &File,
-    params: &Params,
-    path: &Path,
-    now: UnixTime,
-    boot: Boot,
-) -> Result<Judgement, OpenError> {
-    let judged = match read_header(file, path)? {
-        None => return Ok(Judgement::Nothing),
-        Some(header) => header.and_then(|header| weigh(&header, params, now, boot)),
-    };
-    Ok(judged.unwrap_or(Judgement::Unreliable(Lost {
-        held_until: 0,
-        possible_until: now.after(params.window).0,
-    })))
-}
-
-fn weigh(
-    header: &Header,
-    params: &Params,
-    now: UnixTime,
-    boot: Boot,
-) -> Result<Judgement, Damaged> {
-    // All of them, also what this start does not need: one that is broken puts the rest in doubt.
-    for field in Field::ALL {
-        header.get(field)?;
-    }
-    let highest = header.get(Field::Highest)?;
-    let lost_until = header.get(Field::Lost)?;
-    // The window of the earlier run counts if it was the wider one.
-    let earlier_window = Duration::from_secs(header.get(Field::Window)?);
-    let reach = now.after(earlier_window.max(params.window)).0;
-    let lost = Lost {
-        held_until: highest.max(lost_until),
-        possible_until: reach.max(highest).max(lost_until),
-    };
-    let same_boot = boot.id.is(header.boot());
-    Ok(match header.origin()? {
-        Origin::New => Judgement::Nothing,
-        // Found before and not settled: the bound stays what it was then.
-        Origin::Untrusted => Judgement::Unreliable(Lost {
-            held_until: highest,
-            possible_until: lost_until,
-        }),
-        // What a killed process wrote is safe in this kernel; after another boot only a clean stop is.
-        Origin::Settled if !same_boot && header.get(Field::Clean)? == 0 => {
-            Judgement::Unreliable(lost)
-        }
-        Origin::Settled => Judgement::Content(Facts {
-            key: header.key,
-            floor: header.get(Field::Floor)?,
-            blocks: header.get(Field::Blocks)?,
-            vouches_until: header.get(Field::Vouches)?,
-            lost_until,
-            same_boot,
-            if_damaged: lost,
-        }),
-    })
 }
 
 /// Makes a window of what the file holds.
 fn take_up(
     params: &Params,
     file: &File,
-    facts: &Facts,
+    header: &Header,
     boot: Boot,
-) -> io::Result<Result<LocalWindow, Damaged>> {
+    now: UnixTime,
+) -> io::Result<Result<Opened, Damaged>> {
     let length = file.metadata()?.len() / BLOCK_BYTES as u64;
-    if length < facts.blocks {
+    if length < header.get(Field::Blocks) {
         return Ok(Err(Damaged));
     }
     let blocks = usize::try_from(length).map_err(io::Error::other)?;
     let mut map = Map::of_file(file.try_clone()?, blocks, reserved_blocks(params))?;
     // Ticks of this boot go on; of another boot, or from a clock that was set back, all count from now.
     let began = boot.uptime.unwrap_or(0);
-    let tick = |noted: u64| {
-        if facts.same_boot {
-            noted.min(began)
-        } else {
-            began
-        }
-    };
-    let Ok(recovered) = recover(&map, &facts.key, facts.floor, tick) else {
+    let same_boot = boot.id.is(header.boot());
+    let tick = |noted: u64| if same_boot { noted.min(began) } else { began };
+    let floor = header.get(Field::Floor);
+    let Ok(recovered) = recover(&map, &header.key, floor, tick) else {
         return Ok(Err(Damaged));
     };
     let used = recovered.used_blocks - HEADER_BLOCKS;
     let kept = HEADER_BLOCKS + used.next_multiple_of(GROWTH_BLOCKS);
     if let Some(block) = map.block(0) {
         let blocks = kept.min(map.blocks()) as u64;
-        header::write(block, &facts.key, Field::Blocks, blocks);
+        header::write(block, &header.key, Field::Blocks, blocks);
     }
     map.shrink(kept)?;
-    Ok(Ok(LocalWindow::new(
-        params,
-        map,
-        facts.key,
-        recovered,
-        facts.floor,
-        boot,
-    )))
+    let lost_until = header.get(Field::Lost);
+    Ok(Ok(Opened {
+        continuity: Continuity::Continued {
+            entries: recovered.entries,
+            mark: UnixTime(header.get(Field::Mark)),
+            lost_until: (lost_until > 0).then_some(UnixTime(lost_until)),
+        },
+        window: LocalWindow::new(params, map, header.key, recovered, floor, boot),
+        now,
+    }))
 }
 
-/// Makes a file without a nonce, or empties one. The new header is on the disk before the rest goes: whenever the machine
-/// stops, either the old file is there or one that tells what was lost.
+/// Makes a window without a nonce, or empties one. The new header is on the disk before the rest goes: whenever the
+/// machine stops, either the old file is there or one that says what was lost.
 fn begin(
     params: &Params,
-    path: &Path,
-    file: File,
+    file: Option<(&PathBuf, File)>,
     lost: Option<Lost>,
     now: UnixTime,
     boot: Boot,
 ) -> Result<Opened, OpenError> {
-    let failed = |action| move |source| io_error(path, action, source);
     let origin = match lost {
         Some(_) => Origin::Untrusted,
         None => Origin::New,
@@ -375,20 +282,31 @@ fn begin(
         header.set(Field::Highest, lost.held_until);
         header.set(Field::Lost, lost.possible_until);
     }
-    file.write_all_at(&header.page(), 0)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| file.set_len((HEADER_BLOCKS * BLOCK_BYTES) as u64))
-        .map_err(failed("write"))?;
-    let map = Map::of_file(file, HEADER_BLOCKS, reserved_blocks(params)).map_err(failed("map"))?;
-    let window = LocalWindow::new(params, map, header.key, Recovered::empty(), 0, boot);
-    let continuity = lost.map_or(Continuity::New, |lost| Continuity::Untrusted {
-        held_until: UnixTime(lost.held_until),
-        possible_until: UnixTime(lost.possible_until),
-    });
+    let reserved = reserved_blocks(params);
+    let map = match file {
+        Some((path, file)) => {
+            let failed = |action| move |source| io_error(path, action, source);
+            file.write_all_at(&header.page(), 0)
+                .and_then(|()| file.sync_all())
+                .and_then(|()| file.set_len((HEADER_BLOCKS * BLOCK_BYTES) as u64))
+                .map_err(failed("write"))?;
+            Map::of_file(file, HEADER_BLOCKS, reserved).map_err(failed("map"))?
+        }
+        None => {
+            let map = Map::anonymous(HEADER_BLOCKS, reserved)
+                .map_err(|source| io_error(Path::new(ANONYMOUS), "reserve memory for", source))?;
+            if let Some(block) = map.block(0) {
+                header.write_to(block);
+            }
+            map
+        }
+    };
     Ok(Opened {
-        window,
-        continuity,
-        path: path.into(),
+        window: LocalWindow::new(params, map, header.key, Recovered::default(), 0, boot),
+        continuity: lost.map_or(Continuity::New, |lost| Continuity::Untrusted {
+            held_until: UnixTime(lost.held_until),
+            possible_until: UnixTime(lost.possible_until),
+        }),
         now,
     })
 }

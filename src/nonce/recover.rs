@@ -1,12 +1,12 @@
-//! Finds again what a file holds: reads every segment, checks it, and builds the directories.
+//! Reads a file back: checks every segment and builds the buckets.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    bucket::{Bucket, MAX_DEPTH, Shard},
     header::{Damaged, FileKey, HEADER_BLOCKS},
     map::Map,
     segment::{Label, Segment},
-    shard::{Bucket, MAX_DEPTH, SHARDS, Shard},
 };
 
 /// A segment that counts, and its block.
@@ -14,26 +14,26 @@ type Part = (Label, u32);
 
 /// What a file holds.
 pub(super) struct Recovered {
-    pub(super) shards: Vec<Shard>,
-    pub(super) seconds: BTreeSet<u64>,
+    pub(super) buckets: BTreeMap<u64, Arc<Bucket>>,
     pub(super) entries: u64,
     /// Blocks up to the last one in use.
     pub(super) used_blocks: usize,
+    /// Those below it that are free; the highest first, so that the lowest are used first and the file can shrink again.
+    pub(super) free: Vec<u32>,
 }
 
-impl Recovered {
-    /// Nothing yet.
-    pub(super) fn empty() -> Self {
+impl Default for Recovered {
+    fn default() -> Self {
         Self {
-            shards: (0..).take(SHARDS).map(Shard::new).collect(),
-            seconds: BTreeSet::new(),
+            buckets: BTreeMap::new(),
             entries: 0,
             used_blocks: HEADER_BLOCKS,
+            free: Vec::new(),
         }
     }
 }
 
-/// Reads the segments of a file whose writer is gone.
+/// Reads the segments of a file that no process writes any more.
 ///
 /// `ticks` turns the tick that was noted for a second into the one to go on with. Seconds up to `floor` were dropped.
 ///
@@ -46,53 +46,42 @@ pub(super) fn recover(
     floor: u64,
     ticks: impl Fn(u64) -> u64,
 ) -> Result<Recovered, Damaged> {
-    let mut recovered = Recovered::empty();
+    let mut recovered = Recovered::default();
     let mut labelled = Vec::new();
-    let mut free = Vec::new();
     for block in HEADER_BLOCKS..map.blocks() {
         let number = u32::try_from(block).map_err(|_| Damaged)?;
         match segment(map, number)?.label(key, block)? {
             Some(label) if label.second > floor => labelled.push((label, number)),
-            _ => free.push(number),
+            _ => recovered.free.push(number),
         }
     }
     labelled.sort_unstable_by_key(|(label, block)| {
         (label.second, label.shard, start(label), label.depth, *block)
     });
 
-    let same_bucket =
+    let same_shard =
         |one: &Part, other: &Part| (one.0.second, one.0.shard) == (other.0.second, other.0.shard);
-    for group in labelled.chunk_by(same_bucket) {
-        let Some((Label { second, shard, .. }, _)) = group.first() else {
+    for group in labelled.chunk_by(same_shard) {
+        let Some((label, _)) = group.first() else {
             continue;
         };
         let (parts, halves) = cover(group)?;
         for block in halves {
             segment(map, block)?.retire();
-            free.push(block);
+            recovered.free.push(block);
         }
-        let mut bucket = bucket(map, &parts)?;
-        bucket.touched = ticks(bucket.touched);
-        recovered.entries += bucket.entries;
-        recovered.seconds.insert(*second);
+        let mut shard = shard(map, &parts)?;
+        shard.touched = ticks(shard.touched);
+        recovered.entries += shard.entries;
         let used = parts.iter().map(|(_, block)| *block as usize + 1).max();
         recovered.used_blocks = recovered.used_blocks.max(used.unwrap_or(0));
-        recovered
-            .shards
-            .get_mut(usize::from(*shard))
-            .ok_or(Damaged)?
-            .adopt(*second, bucket);
+        let bucket = recovered.buckets.entry(label.second).or_default();
+        *bucket.shard(label.shard.into()) = shard;
     }
 
-    // Dealt out in turn; the highest first, so that the lowest are used first and the file can shrink again.
     let used = recovered.used_blocks;
-    free.retain(|block| (*block as usize) < used);
-    free.sort_unstable_by(|one, other| other.cmp(one));
-    for (at, block) in free.into_iter().enumerate() {
-        if let Some(shard) = recovered.shards.get_mut(at % SHARDS) {
-            shard.adopt_spare(block);
-        }
-    }
+    recovered.free.retain(|block| (*block as usize) < used);
+    recovered.free.sort_unstable_by(|one, other| other.cmp(one));
     Ok(recovered)
 }
 
@@ -136,14 +125,14 @@ fn cover(group: &[Part]) -> Result<(Vec<Part>, Vec<u32>), Damaged> {
     }
 }
 
-/// Builds the directory, and checks that each fingerprint is where it belongs.
-fn bucket(map: &Map, parts: &[Part]) -> Result<Bucket, Damaged> {
+/// Builds a shard, and checks that each fingerprint is where it belongs.
+fn shard(map: &Map, parts: &[Part]) -> Result<Shard, Damaged> {
     let depth = parts
         .iter()
         .map(|(label, _)| label.depth)
         .max()
         .unwrap_or(0);
-    let mut bucket = Bucket {
+    let mut shard = Shard {
         directory: Vec::with_capacity(1 << depth),
         depth,
         entries: 0,
@@ -155,11 +144,11 @@ fn bucket(map: &Map, parts: &[Part]) -> Result<Bucket, Damaged> {
             if !label.covers(fingerprint) {
                 return Err(Damaged);
             }
-            bucket.entries += 1;
+            shard.entries += 1;
         }
-        bucket.touched = bucket.touched.max(segment.touched());
+        shard.touched = shard.touched.max(segment.touched());
         let places = 1 << (depth - label.depth);
-        bucket.directory.extend(std::iter::repeat_n(*block, places));
+        shard.directory.extend(std::iter::repeat_n(*block, places));
     }
-    Ok(bucket)
+    Ok(shard)
 }

@@ -6,9 +6,9 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::{
+    bucket::{MAX_DEPTH, SHARD_BITS, SHARDS},
     header::{Damaged, FileKey},
     map::{Block, WORDS, put},
-    shard::{MAX_DEPTH, SHARD_BITS, SHARDS},
 };
 
 const IDENTITY: usize = 0;
@@ -69,7 +69,7 @@ pub(super) fn prefix(fingerprint: u64, depth: u32) -> usize {
     (((fingerprint << SHARD_BITS) >> 1) >> (63 - depth)) as usize
 }
 
-/// Where a fingerprint stands in a segment.
+/// Where a fingerprint is in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
     /// It is there.
@@ -77,10 +77,10 @@ pub(super) enum Probe {
     /// It is not there, and belongs into this slot.
     Vacant(usize),
     /// It is not there, and there is no slot left.
-    Crowded,
+    Full,
 }
 
-/// A view of one block as a segment. Whoever writes holds the lock of the shard.
+/// A view of one block as a segment. The writer holds the lock of the shard.
 #[derive(Clone, Copy)]
 pub(super) struct Segment<'a>(pub(super) &'a Block);
 
@@ -109,7 +109,7 @@ impl Segment<'_> {
                 return Probe::Present;
             }
         }
-        Probe::Crowded
+        Probe::Full
     }
 
     /// Fills a slot that [`Segment::probe`] found vacant.
@@ -203,7 +203,7 @@ mod tests {
                 segment.set(slot, fingerprint);
                 true
             }
-            Probe::Present | Probe::Crowded => false,
+            Probe::Present | Probe::Full => false,
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
         for fingerprint in &fingerprints {
             assert_eq!(segment.probe(*fingerprint), Probe::Present);
         }
-        assert_eq!(segment.probe(1), Probe::Crowded);
+        assert_eq!(segment.probe(1), Probe::Full);
         assert_eq!(segment.fingerprints().count(), SLOTS);
     }
 

@@ -131,7 +131,7 @@ impl Nonces {
     #[must_use]
     pub fn next_mark(&self, now: UnixTime) -> UnixTime {
         let mark = nonce::next_mark(now, self.length().max(self.wanted()));
-        self.window.vouch(mark);
+        self.window.note_mark(mark);
         mark
     }
 

@@ -132,7 +132,7 @@ fn an_old_copy_is_told_by_the_mark() {
     let place = Place::new();
     let window = place.start();
     let first = next_mark(NOW, WINDOW);
-    window.vouch(first);
+    window.note_mark(first);
     let copy = place.killed();
     let gap = |place: &Place, mark: UnixTime| {
         Gap::after(&place.continuity(), Some(mark), WINDOW, OnLost::Refuse)
@@ -144,8 +144,8 @@ fn an_old_copy_is_told_by_the_mark() {
         Gap::None
     );
     let mark = next_mark(NOW.after(3 * MARK_EVERY), WINDOW);
-    window.vouch(mark);
-    window.vouch(first);
+    window.note_mark(mark);
+    window.note_mark(first);
     assert_eq!(gap(&copy, mark), Gap::Until(mark.after(WINDOW)));
     drop(window);
     assert_eq!(gap(&place, mark), Gap::None);

@@ -1,17 +1,17 @@
 //! When a second is surely out of use: at least a window, by a clock that never jumps, since the last insertion into it.
 //!
 //! Asking the clock costs more than the rest of an insertion, so an insertion notes the *tick*: the time of the last
-//! call of [`Quiet::advance`]. When it happened really is known no closer than "before the next call", and that is
+//! call of [`Idle::advance`]. When it happened really is known no closer than "before the next call", and that is
 //! how it is counted.
 
 use std::collections::VecDeque;
 
-/// How late calls of [`Quiet::advance`] may have been in an earlier process, of which only the ticks are known. A later
-/// one still would make a second be dropped that much early: refused, not admitted.
+/// How late calls of [`Idle::advance`] may have been in an earlier process, of which only the ticks are known. A later
+/// call makes a second be dropped that much too early: its requests are rejected, none is accepted twice.
 const LATEST_CALL: u64 = 10;
 
 /// Which ticks lie a window back. All times in seconds since the boot.
-pub(super) struct Quiet {
+pub(super) struct Idle {
     window: u64,
     /// When this process began; smaller ticks are an earlier one's.
     began: u64,
@@ -22,7 +22,7 @@ pub(super) struct Quiet {
     through: Option<u64>,
 }
 
-impl Quiet {
+impl Idle {
     pub(super) fn new(window: u64, began: u64) -> Self {
         Self {
             window,
@@ -74,52 +74,52 @@ mod tests {
 
     #[test]
     fn counts_from_the_end_of_the_tick() {
-        let mut quiet = Quiet::new(10, 100);
-        assert_eq!(quiet.advance(100), 100);
+        let mut idle = Idle::new(10, 100);
+        assert_eq!(idle.advance(100), 100);
         // The call came late: what noted 100 may have happened as late as 104.
-        assert_eq!(quiet.advance(104), 104);
-        assert_eq!(quiet.advance(114), 114);
-        assert!(!quiet.is_past(100));
-        assert_eq!(quiet.advance(115), 115);
-        assert!(quiet.is_past(100));
-        assert!(!quiet.is_past(104));
+        assert_eq!(idle.advance(104), 104);
+        assert_eq!(idle.advance(114), 114);
+        assert!(!idle.is_past(100));
+        assert_eq!(idle.advance(115), 115);
+        assert!(idle.is_past(100));
+        assert!(!idle.is_past(104));
     }
 
     #[test]
     fn counts_anew_under_a_wider_window_and_by_the_narrower_one_at_once() {
-        let mut quiet = Quiet::new(10, 100);
-        quiet.advance(104);
-        quiet.advance(115);
-        assert!(quiet.is_past(100));
-        quiet.set_window(20);
-        assert!(!quiet.is_past(100));
-        quiet.advance(124);
-        assert!(!quiet.is_past(100));
-        quiet.advance(136);
-        assert!(quiet.is_past(100) && quiet.is_past(104) && !quiet.is_past(124));
-        quiet.set_window(5);
-        quiet.advance(142);
-        assert!(quiet.is_past(124) && !quiet.is_past(136));
+        let mut idle = Idle::new(10, 100);
+        idle.advance(104);
+        idle.advance(115);
+        assert!(idle.is_past(100));
+        idle.set_window(20);
+        assert!(!idle.is_past(100));
+        idle.advance(124);
+        assert!(!idle.is_past(100));
+        idle.advance(136);
+        assert!(idle.is_past(100) && idle.is_past(104) && !idle.is_past(124));
+        idle.set_window(5);
+        idle.advance(142);
+        assert!(idle.is_past(124) && !idle.is_past(136));
     }
 
     #[test]
     fn keeps_no_more_ticks_than_a_window_has_seconds() {
-        let mut quiet = Quiet::new(10, 0);
+        let mut idle = Idle::new(10, 0);
         for now in 0..1_000 {
-            quiet.advance(now);
-            quiet.advance(now);
+            idle.advance(now);
+            idle.advance(now);
         }
-        assert!(quiet.ended.len() <= 12);
+        assert!(idle.ended.len() <= 12);
     }
 
     #[test]
     fn goes_on_with_an_earlier_processs_ticks() {
-        let mut quiet = Quiet::new(10, 100);
-        assert!(!quiet.is_past(90));
-        assert!(quiet.is_past(79));
-        quiet.advance(110);
-        assert!(!quiet.is_past(90));
-        quiet.advance(111);
-        assert!(quiet.is_past(90));
+        let mut idle = Idle::new(10, 100);
+        assert!(!idle.is_past(90));
+        assert!(idle.is_past(79));
+        idle.advance(110);
+        assert!(!idle.is_past(90));
+        idle.advance(111);
+        assert!(idle.is_past(90));
     }
 }
