@@ -449,7 +449,10 @@ fn problem(failure: &Failure) -> Problem {
 
         Failure::Store(_)
         | Failure::Unverifiable(
-            Unverifiable::Store(_) | Unverifiable::NonceWindowFull | Unverifiable::NonceMarkStale,
+            Unverifiable::Store(_)
+            | Unverifiable::NonceWindowFull
+            | Unverifiable::NonceMarkStale
+            | Unverifiable::SharedNonces(_),
         ) => Problem::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
         Failure::Unverifiable(Unverifiable::NoncesLost { retry_after }) => {
             Problem::plain(503, Verdict::Unavailable).retry_after(*retry_after)

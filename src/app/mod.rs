@@ -118,7 +118,11 @@ impl StartError {
             Self::Live(_)
                 | Self::Tls(_)
                 | Self::Own(_)
-                | Self::Service(ServiceError::Key { .. } | ServiceError::OneFile { .. })
+                | Self::Service(
+                    ServiceError::Key { .. }
+                        | ServiceError::OneFile { .. }
+                        | ServiceError::NoSharedNonces,
+                )
         )
     }
 }

@@ -10,10 +10,10 @@ use thiserror::Error;
 use super::own::resolved;
 use crate::{
     clock::Clock,
-    config::{Config, OnLost},
+    config::{Config, NonceScope, OnLost},
     issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
-    nonce::{self, Gap, LocalWindow},
+    nonce::{self, Gap, LocalWindow, SharedWindow},
     pages,
     store::{
         self, Store, StoreError,
@@ -43,6 +43,9 @@ pub enum ServiceError {
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
+    /// No store that there is can share nonces.
+    #[error("nonce.scope: this version cannot share nonces between replicas")]
+    NoSharedNonces,
     /// Store and nonce window are one file.
     #[error(
         "nonce.path: {} is the store's own file, store.url; write another, or leave it out",
@@ -172,7 +175,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         clock.clone(),
     ));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(window));
+    let nonces = Arc::new(Nonces::new(window, shared_window(config)?));
     mark(&nonces, &*store, &clock).await?;
     let verifier = Arc::new(Verifier::new(
         Arc::clone(&credentials),
@@ -228,6 +231,14 @@ fn window_params(config: &Config) -> nonce::Params {
     }
 }
 
+/// The window behind the local one, as `nonce.scope` has it.
+fn shared_window(config: &Config) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
+    match config.nonce_scope() {
+        NonceScope::Local => Ok(None),
+        NonceScope::Shared => Err(ServiceError::NoSharedNonces),
+    }
+}
+
 async fn start_window(
     config: &Config,
     opened: nonce::Opened,
@@ -268,7 +279,7 @@ async fn start_window(
 /// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     let now = clock.now();
-    if nonces.window().gap().rejects(now) {
+    if nonces.are_shared() || nonces.window().gap().rejects(now) {
         return Ok(());
     }
     let mark = nonces.next_mark(now);

@@ -30,7 +30,13 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use thiserror::Error;
 
 pub use gap::{Continuity, Gap, MARK_AHEAD, MARK_EVERY, OnLost, mark_covers, next_mark};
 pub use local::LocalWindow;
@@ -55,31 +61,60 @@ pub enum Insertion {
     Forgotten,
 }
 
-/// Where nonces are kept (`nonce.scope`).
-pub enum NonceWindow {
-    /// In this process.
-    Local(LocalWindow),
+/// One use of a nonce; the four together must be unique.
+#[derive(Debug, Clone, Copy)]
+pub struct NonceUse<'a> {
+    /// `oauth_timestamp`.
+    pub timestamp: u64,
+    /// `oauth_consumer_key`.
+    pub consumer: &'a [u8],
+    /// `oauth_token`; empty if there is none.
+    pub token: &'a [u8],
+    /// `oauth_nonce`.
+    pub nonce: &'a [u8],
 }
 
-impl NonceWindow {
-    /// Inserts a nonce if it is not there; atomic. See [`LocalWindow::insert`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A call that is dropped may have inserted the nonce.
-    pub async fn insert(
-        &self,
+/// A nonce window that several processes share, behind the [`LocalWindow`] of each (`nonce.scope = "shared"`).
+///
+/// The local window is asked first and without waiting: what this process has seen is rejected there. What is fresh there
+/// is inserted here, and the request is forwarded only after that.
+///
+/// # What must be atomic
+///
+/// The check and the insertion are one step of the backend: of any number of calls with the same [`NonceUse`], in all
+/// processes, exactly one returns [`Insertion::Fresh`].
+///
+/// # What may be lost
+///
+/// No nonce for which a call returned [`Insertion::Fresh`], as long as a process may accept its timestamp: until its
+/// clock is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
+/// [`Insertion::Forgotten`]. A backend never drops a nonce to make room: it returns [`Insertion::Full`]. After a fail-over
+/// or a restore from which nonces may be missing, it returns [`Insertion::Lost`] until their timestamps have left.
+///
+/// The reply may be lost, also to a deadline, which the backend sets itself: the call then returns [`Unavailable`], whether
+/// or not the nonce was inserted. The same request sent again is rejected as used.
+///
+/// # Cancel safety
+///
+/// A call that is dropped may have inserted the nonce.
+pub trait SharedWindow: Send + Sync + 'static {
+    /// Inserts a nonce if it is not there; atomic. `length` is how far a timestamp may be from `now`, either way.
+    fn insert<'a>(
+        &'a self,
         now: UnixTime,
-        timestamp: u64,
-        consumer: &[u8],
-        token: &[u8],
-        nonce: &[u8],
-    ) -> Insertion {
-        match self {
-            Self::Local(window) => window.insert(now, timestamp, consumer, token, nonce),
-        }
-    }
+        length: Duration,
+        nonce: NonceUse<'a>,
+    ) -> SharedInsertion<'a>;
 }
+
+/// What [`SharedWindow::insert`] returns.
+pub type SharedInsertion<'a> =
+    Pin<Box<dyn Future<Output = Result<Insertion, Unavailable>> + Send + 'a>>;
+
+/// The shared window cannot be reached, or is too slow (503).
+#[derive(Debug, Error)]
+#[error("the shared nonce window is unavailable")]
+pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// Locks, also after a panic of another holder: what the locks guard is valid after every single step.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

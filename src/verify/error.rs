@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::nonces::NotRecorded;
-use crate::store::StoreError;
+use crate::{nonce, store::StoreError};
 
 /// What the caller did wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -68,6 +68,9 @@ pub enum Fault {
         /// When signed requests are accepted again.
         retry_after: Duration,
     },
+    /// The window that replicas share is unavailable.
+    #[error(transparent)]
+    SharedNonces(nonce::Unavailable),
 }
 
 /// Why a signed request is not verified.

@@ -23,6 +23,7 @@ use self::{
 };
 use crate::{
     clock::{Clock, UnixTime},
+    nonce::NonceUse,
     oauth::{
         BaseString, BodyHash, Credentials, MethodSet, Place, RsaPublicKey, Selection,
         SignatureHolds, SignatureMethod, SigningKey, signature,
@@ -130,8 +131,8 @@ impl Verifier {
     /// Verifies a call, in the order of this module.
     ///
     /// # Errors
-    /// The first check that fails; a fault of the store, [`Fault::NonceWindowFull`], [`Fault::NonceMarkStale`] or
-    /// [`Fault::NoncesLost`].
+    /// The first check that fails, in the order of this module; a fault of the store, and those of
+    /// [`Nonces::record`].
     pub async fn verify(
         &self,
         params: &Params,
@@ -150,7 +151,7 @@ impl Verifier {
         };
         let signature = self.prove(params, purpose, request, &credential, now)?;
         check_body_hash(request)?;
-        self.record_nonce(request, now)?;
+        self.record_nonce(request, now).await?;
         if let Credential::AccessToken(access) = &mut credential
             && is_idle(params, access, now)
         {
@@ -284,18 +285,18 @@ impl Verifier {
     }
 
     /// Records the nonce: of several requests with the same one, one succeeds.
-    fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
+    async fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
         let Some(freshness) = &request.credentials.freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(());
         };
-        Ok(self.nonces.record(
-            now,
-            freshness.timestamp.seconds(),
-            request.credentials.consumer_key,
-            request.credentials.token.unwrap_or_default(),
-            freshness.nonce.as_bytes(),
-        )?)
+        let nonce = NonceUse {
+            timestamp: freshness.timestamp.seconds(),
+            consumer: request.credentials.consumer_key,
+            token: request.credentials.token.unwrap_or_default(),
+            nonce: freshness.nonce.as_bytes(),
+        };
+        self.nonces.record(now, nonce).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The nonce window as verification sees it, closed while nonces of an earlier run may be missing.
+//! Records nonces for verification, and rejects them while nonces of an earlier run may be missing.
 
 use std::{
     io,
@@ -8,9 +8,10 @@ use std::{
 
 use thiserror::Error;
 
+use super::error::{Error, Fault};
 use crate::{
     clock::UnixTime,
-    nonce::{self, Gap, Insertion, LocalWindow},
+    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, SharedWindow},
 };
 
 /// Why a nonce was not recorded; the request must not go on.
@@ -36,7 +37,7 @@ pub enum NotRecorded {
     },
 }
 
-/// Why every signed request, or every one whose clock is right, is refused at present.
+/// Why every signed request, or every one whose clock is right, is rejected at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Outage {
     /// Nonces of an earlier run are lost, and it is waited until none of its requests could be replayed.
@@ -60,14 +61,15 @@ pub enum Outage {
          nonce.on_lost = \"accept\""
     )]
     ClockSetBack {
-        /// The last second that is refused.
+        /// The last second that is rejected.
         until: UnixTime,
     },
 }
 
-/// Where nonces are recorded.
+/// Where nonces are recorded: in this process and, if there is a shared window, with the other replicas.
 pub struct Nonces {
     window: LocalWindow,
+    shared: Option<Box<dyn SharedWindow>>,
     /// The length in seconds that the configuration asks for; the window's own becomes as long once a mark covers it.
     wanted: AtomicU64,
     /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
@@ -75,14 +77,23 @@ pub struct Nonces {
 }
 
 impl Nonces {
-    /// Records in this window.
+    /// Records in this window, and then in the shared one if there is one.
     #[must_use]
-    pub fn new(window: LocalWindow) -> Self {
+    pub fn new(window: LocalWindow, shared: Option<Box<dyn SharedWindow>>) -> Self {
+        // The mark is for a start that finds the nonces of this process lost. What is shared is not lost with a process.
+        let mark = if shared.is_some() { u64::MAX } else { 0 };
         Self {
             wanted: AtomicU64::new(window.length().as_secs()),
             window,
-            mark: AtomicU64::new(0),
+            shared,
+            mark: AtomicU64::new(mark),
         }
+    }
+
+    /// Whether a shared window knows the nonces, so that no mark need be written.
+    #[must_use]
+    pub const fn are_shared(&self) -> bool {
+        self.shared.is_some()
     }
 
     /// How far a timestamp may be from now, either way.
@@ -156,7 +167,7 @@ impl Nonces {
         nonce::mark_covers(mark, now, self.length())
     }
 
-    /// Why signed requests are refused at `now` whoever sends them, if they are.
+    /// Why all signed requests are rejected at `now`, if they are.
     #[must_use]
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
         let floor = self.window.floor();
@@ -168,28 +179,46 @@ impl Nonces {
         }
     }
 
-    /// Records a nonce that was not used before: one atomic step.
+    /// Records a nonce that was not used before. Without a shared window this never waits.
     ///
     /// # Errors
-    /// [`NotRecorded`]
-    pub fn record(
-        &self,
-        now: UnixTime,
-        timestamp: u64,
-        consumer: &[u8],
-        token: &[u8],
-        nonce: &[u8],
-    ) -> Result<(), NotRecorded> {
+    /// [`NotRecorded`] as a rejection or a fault, and [`Fault::SharedNonces`]. The nonce may be recorded all the same: the
+    /// same request is rejected as used then.
+    ///
+    /// # Cancel safety
+    /// A call that is dropped may have recorded the nonce.
+    pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), Error> {
+        self.record_here(now, nonce)?;
+        if let Some(shared) = &self.shared {
+            let insertion = shared.insert(now, self.length(), nonce).await;
+            self.result(now, insertion.map_err(Fault::SharedNonces)?)?;
+        }
+        Ok(())
+    }
+
+    /// Records a nonce in the window of this process: one atomic step.
+    fn record_here(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), NotRecorded> {
         if let Gap::Until(until) = self.window.gap()
             && now <= until
         {
             return Err(lost(until, now));
         }
         // The timestamp itself, and not what the length makes of `now`: either may have changed since it was checked.
-        if timestamp > self.mark.load(Ordering::Relaxed) {
+        if nonce.timestamp > self.mark.load(Ordering::Relaxed) {
             return Err(NotRecorded::Unmarked);
         }
-        match self.window.insert(now, timestamp, consumer, token, nonce) {
+        let NonceUse {
+            timestamp,
+            consumer,
+            token,
+            nonce,
+        } = nonce;
+        let insertion = self.window.insert(now, timestamp, consumer, token, nonce);
+        self.result(now, insertion)
+    }
+
+    fn result(&self, now: UnixTime, insertion: Insertion) -> Result<(), NotRecorded> {
+        match insertion {
             Insertion::Fresh => Ok(()),
             Insertion::Used => Err(NotRecorded::Used),
             Insertion::Full => Err(NotRecorded::Full),
@@ -220,7 +249,13 @@ impl std::fmt::Debug for Nonces {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+    use crate::{
+        nonce::{SharedInsertion, Unavailable},
+        verify::Rejection,
+    };
 
     const NOW: UnixTime = UnixTime(1_800_000_000);
     const WINDOW: Duration = Duration::from_secs(10);
@@ -233,11 +268,20 @@ mod tests {
             max_entries: 1_000,
         };
         let window = LocalWindow::open(&params, NOW).unwrap();
-        Nonces::new(window.start(gap).unwrap())
+        Nonces::new(window.start(gap).unwrap(), None)
     }
 
     fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), NotRecorded> {
-        nonces.record(now, timestamp, b"consumer", b"token", b"nonce")
+        nonces.record_here(now, nonce(timestamp))
+    }
+
+    fn nonce(timestamp: u64) -> NonceUse<'static> {
+        NonceUse {
+            timestamp,
+            consumer: b"consumer",
+            token: b"token",
+            nonce: b"nonce",
+        }
     }
 
     #[test]
@@ -321,5 +365,107 @@ mod tests {
         let floor = nonces.window().floor();
         assert!(floor > back);
         assert_eq!(nonces.outage(back), Some(Outage::Lost { until }));
+    }
+
+    /// What a shared window is asked, and what it returns, the last first.
+    #[derive(Clone, Default)]
+    struct Shared {
+        asked: Arc<Mutex<Vec<u64>>>,
+        results: Arc<Mutex<Vec<Result<Insertion, Unavailable>>>>,
+    }
+
+    impl SharedWindow for Shared {
+        fn insert<'a>(
+            &'a self,
+            _: UnixTime,
+            length: Duration,
+            nonce: NonceUse<'a>,
+        ) -> SharedInsertion<'a> {
+            assert_eq!(length, WINDOW);
+            self.asked.lock().unwrap().push(nonce.timestamp);
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                self.results.lock().unwrap().pop().unwrap()
+            })
+        }
+    }
+
+    fn shared(
+        results: impl IntoIterator<Item = Result<Insertion, Unavailable>>,
+    ) -> (Nonces, Shared) {
+        let shared = Shared::default();
+        shared.results.lock().unwrap().extend(results);
+        let Nonces { window, .. } = nonces(Gap::None);
+        let nonces = Nonces::new(window, Some(Box::new(shared.clone())));
+        (nonces, shared)
+    }
+
+    #[tokio::test]
+    async fn rejects_what_this_process_has_seen_without_asking_the_shared_window() {
+        let (nonces, shared) = shared([Ok(Insertion::Fresh)]);
+        nonces.record(NOW, nonce(NOW.0)).await.unwrap();
+        let again = nonces.record(NOW, nonce(NOW.0)).await;
+        assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+        assert_eq!(*shared.asked.lock().unwrap(), [NOW.0]);
+        assert!(nonces.is_settled(NOW) && nonces.outage(NOW).is_none());
+    }
+
+    #[tokio::test]
+    async fn accepts_nothing_that_the_shared_window_does_not_call_fresh() {
+        let down = Unavailable("connection refused".into());
+        let (nonces, _) = shared([
+            Err(down),
+            Ok(Insertion::Lost),
+            Ok(Insertion::Full),
+            Ok(Insertion::Forgotten),
+            Ok(Insertion::Used),
+        ]);
+        let mut failures = Vec::new();
+        for number in 0..5 {
+            failures.push(nonces.record(NOW, nonce(NOW.0 + number)).await.unwrap_err());
+        }
+        assert!(matches!(
+            failures[..],
+            [
+                Error::Rejection(Rejection::NonceUsed),
+                Error::Rejection(Rejection::TimestampOutsideWindow { .. }),
+                Error::Fault(Fault::NonceWindowFull),
+                Error::Fault(Fault::NoncesLost { .. }),
+                Error::Fault(Fault::SharedNonces(_)),
+            ]
+        ));
+        // Not even when the shared window is back: nobody knows what it recorded.
+        let again = nonces.record(NOW, nonce(NOW.0 + 4)).await;
+        assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_while_it_waits_uses_the_nonce_up() {
+        let (nonces, shared) = shared([Ok(Insertion::Fresh)]);
+        let mut call = Box::pin(nonces.record(NOW, nonce(NOW.0)));
+        assert!(poll_once(&mut call).await.is_none());
+        drop(call);
+        let again = nonces.record(NOW, nonce(NOW.0)).await;
+        assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+        assert_eq!(shared.asked.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn never_waits_without_a_shared_window() {
+        let nonces = nonces(Gap::None);
+        nonces.marked(nonces.next_mark(NOW), NOW).unwrap();
+        let mut call = Box::pin(nonces.record(NOW, nonce(NOW.0)));
+        assert!(poll_once(&mut call).await.unwrap().is_ok());
+    }
+
+    /// Polls once.
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
+                std::task::Poll::Ready(output) => Some(output),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
     }
 }

@@ -93,7 +93,7 @@ impl Setup {
             max_entries: 1_000,
         };
         let window = LocalWindow::open(&window, NOW).unwrap();
-        let nonces = Nonces::new(window.start(Gap::None).unwrap());
+        let nonces = Nonces::new(window.start(Gap::None).unwrap(), None);
         nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
         Self {
             verifier: Verifier::new(Arc::new(cached), Arc::new(nonces), clock.clone()),

@@ -193,7 +193,7 @@ impl World {
             max_entries: 1_000_000,
         };
         let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Gap::None));
-        let nonces = Arc::new(Nonces::new(window.expect("memory")));
+        let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
         nonces.marked(nonces.next_mark(clock.now()), clock.now()).expect("no disk");
         let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&nonces), clock.clone()));
         let metrics = Arc::new(Metrics::new(1));

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use super::{super::NonceWindow, *};
+use super::*;
 
 #[test]
 fn is_fresh_once_for_each_consumer_token_timestamp_and_nonce() {
@@ -238,18 +238,4 @@ fn refuses_after_the_close() {
     window.expire_at(UnixTime(NOW.0 + 10_000), at(10_000));
     drop(window);
     assert_eq!(insert(&place.start(), NOW.0, 1), Insertion::Used);
-}
-
-#[test]
-fn the_port_passes_the_windows_answer_on() {
-    let window = NonceWindow::Local(anonymous(1));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    let insert = |nonce: &'static [u8]| {
-        runtime.block_on(window.insert(NOW, NOW.0, b"consumer", b"token", nonce))
-    };
-    assert_eq!(insert(b"n"), Insertion::Fresh);
-    assert_eq!(insert(b"n"), Insertion::Used);
-    assert_eq!(insert(b"m"), Insertion::Full);
 }
