@@ -1,21 +1,24 @@
-//! Keeps the guessing of passwords slow: `login.max_failures`.
+//! Slows down the guessing of passwords: `login.max_failures`.
 //!
 //! Failures are counted by account together with address, and at ten times the limit by address; never by account
 //! alone, or a stranger could lock anybody out. At the limit there is a pause of 30 seconds, after it one attempt, and
 //! each further failure doubles the pause, up to the period. A whole period after the last pause, or after the first
 //! failure if there was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
 //!
-//! An attempt is counted as a failure when it begins and taken back when it proves right, so that a hundred attempts at
-//! once count a hundred. The count is this process's own.
+//! An attempt is counted as a failure when it begins, and the count is taken back when the password is right, so that a
+//! hundred attempts at once count a hundred. Each process counts for itself.
 //!
 //! # What bounds the memory
 //!
-//! The table has 16,384 sets of 8 entries, some 4 MiB when full. A key (of a keyed hash, so nobody can aim)
-//! belongs to one set. Where a set is full of entries that still count, the new one takes the place of the entry with
-//! the fewest failures, and never of one that is in its pause: a stranger who wants to wash away nine failures has to
-//! fill their set with as many, and, not knowing it, every set. If all of a set is in its pause, the attempt is refused
-//! for the first pause: that fails closed, and only for the keys of that set. To do so to a tenth of the sets, some
-//! thirteen thousand pairs must be in their pause, each with ten failures that a password hash was computed for.
+//! The table has 16,384 sets of 8 entries, some 4 MiB when full. A key (a keyed hash, so nobody can choose its set)
+//! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
+//! failures, and never one that is in its pause. A stranger who wants to push out nine failures has to fill their set
+//! with as many, and, not knowing which set it is, every set. If all of a set is in its pause, the attempt is rejected for
+//! the first pause: that fails closed, and only for the keys of that set. To do so to a tenth of the sets, some thirteen
+//! thousand pairs must be in their pause, each with ten failures that a password hash was computed for.
+//!
+//! This is not a moka cache. With a capacity, moka chooses what it evicts and may refuse the new entry, so a stranger
+//! could end a pause, or guess without being counted. Without one, the memory grows with the strangers' addresses.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -35,7 +38,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(30);
 /// How many times the failures of one account an address may have, over all accounts.
 const ADDRESS_FACTOR: u32 = 10;
 
-/// How many failures are taken in what time: `"10 per 15m"`.
+/// How many failures are allowed in what time: `"10 per 15m"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Failures of one account from one address; at least 1.
@@ -60,7 +63,7 @@ pub struct Throttle {
     table: Mutex<Table>,
 }
 
-/// The attempt is refused, and has not been counted.
+/// The attempt is rejected, and has not been counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttled {
     /// When the next one may be made: whole seconds, at least one.
@@ -109,7 +112,7 @@ impl Throttle {
         let address_key = self.keys.hash_one((network, None::<String>));
         let mut table = self.table();
         let failures = table.limits.failures.max(1);
-        // Both are looked at before either is counted: an attempt that is refused counts nowhere.
+        // Both are checked before either is counted: an attempt that is rejected counts nowhere.
         let pause = table
             .pause(account_key, now)
             .max(table.pause(address_key, now));
@@ -122,8 +125,8 @@ impl Throttle {
         })
     }
 
-    /// The password was right: the account's failures from this address are forgotten, the address's others are not, or
-    /// anybody with an account could guess at others for ever.
+    /// The password was right: the account's failures from this address are forgotten. The address's other failures stay,
+    /// or anybody with an account could guess the passwords of others for ever.
     pub fn succeeded(&self, attempt: &Attempt, now: UnixTime) {
         let mut table = self.table();
         table.forget(&attempt.by_account);
@@ -138,7 +141,7 @@ impl Throttle {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // A count that a panic left half done is still a count.
+        // A count that a panic interrupted is still a count.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,7 +152,7 @@ struct Table {
     sets: Box<[Vec<Entry>]>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     key: u64,
     failures: u32,
@@ -196,33 +199,13 @@ impl Table {
     /// Counts a failure of `key`, which is in no pause; at `limit` a pause begins.
     fn charge(&mut self, key: u64, limit: u32, now: UnixTime) -> Charge {
         let longest = self.limits.period;
-        let set = self.set(key);
-        let at = match set.iter().position(|entry| entry.key == key) {
-            Some(at) => at,
-            None => {
-                if set.len() == WAYS {
-                    let weakest = set
-                        .iter()
-                        .enumerate()
-                        .filter(|(_, entry)| entry.pause(now).is_none())
-                        .min_by_key(|(_, entry)| (entry.failures, entry.first_failure));
-                    match weakest.map(|(at, _)| at) {
-                        Some(at) => drop(set.swap_remove(at)),
-                        // The account's charge of this very attempt took the last one that was in no pause: the
-                        // attempt is counted there.
-                        None => {
-                            return Charge {
-                                key,
-                                began_pause: false,
-                            };
-                        }
-                    }
-                }
-                set.push(Entry::new(key, now));
-                set.len() - 1
-            }
+        let Some(entry) = self.entry_or_new(key, now) else {
+            // The account's charge of this very attempt took the last entry that was in no pause: it is counted there.
+            return Charge {
+                key,
+                began_pause: false,
+            };
         };
-        let entry = &mut set[at];
         entry.failures = entry.failures.saturating_add(1);
         let began_pause = entry.failures >= limit;
         if began_pause {
@@ -231,6 +214,25 @@ impl Table {
             entry.paused_until = now.after(doubled.min(longest).max(Duration::from_secs(1)));
         }
         Charge { key, began_pause }
+    }
+
+    /// The entry of `key`. In a full set a new one replaces the weakest; `None` if all of the set are in their pause.
+    fn entry_or_new(&mut self, key: u64, now: UnixTime) -> Option<&mut Entry> {
+        if self.entry(key).is_none() {
+            let set = self.set(key);
+            if set.len() == WAYS {
+                let weakest = (0..WAYS)
+                    .filter(|&at| set[at].pause(now).is_none())
+                    .min_by_key(|&at| (set[at].failures, set[at].first_failure))?;
+                set.swap_remove(weakest);
+            }
+            set.push(Entry {
+                key,
+                first_failure: now,
+                ..Entry::default()
+            });
+        }
+        self.entry(key)
     }
 
     fn give_back(&mut self, charge: &Charge, now: UnixTime) {
@@ -252,16 +254,6 @@ impl Table {
 }
 
 impl Entry {
-    fn new(key: u64, now: UnixTime) -> Self {
-        Self {
-            key,
-            failures: 0,
-            pauses: 0,
-            first_failure: now,
-            paused_until: UnixTime(0),
-        }
-    }
-
     fn pause(&self, now: UnixTime) -> Option<Duration> {
         (self.paused_until > now).then(|| Duration::from_secs(self.paused_until.0 - now.0))
     }
