@@ -26,7 +26,7 @@ use crate::{
     verify::{Verifier, nonces::Nonces},
 };
 
-/// Why a service cannot be had.
+/// Why a service cannot be opened.
 #[derive(Debug, Error)]
 pub enum ServiceError {
     /// The store cannot be opened.
@@ -55,7 +55,7 @@ pub enum ServiceError {
         /// The file, as `nonce.path` has it.
         path: PathBuf,
     },
-    /// The store does not answer.
+    /// The store does not respond.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
     /// The mark of accepted nonces cannot be written.
@@ -128,7 +128,7 @@ pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
     read.map(Some)
 }
 
-/// Looks at where store and nonce window are to be, before either is made.
+/// Checks the paths of store and nonce window before either is created.
 ///
 /// # Errors
 /// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
@@ -189,8 +189,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         throttle: Arc::new(Throttle::new(throttle_limits(config))),
     };
     let metrics = Arc::new(Metrics::new(config.workers().get()));
-    metrics.watch_store(store_metrics);
-    super::watch::watch(&metrics, &nonces, &credentials);
+    super::watch::watch(&metrics, store_metrics, &nonces, &credentials);
     Ok(Services {
         clock,
         hop: random::identifier()?.into(),
@@ -203,7 +202,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })
 }
 
-/// How many failed logins are borne.
+/// How many failed logins are tolerated.
 #[must_use]
 pub fn throttle_limits(config: &Config) -> Limits {
     let rate = config.login.max_failures;

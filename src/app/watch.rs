@@ -1,44 +1,45 @@
-//! What metrics read from the services when they are scraped.
+//! The metrics of the services, read at each scrape.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
-    store::cached::{Cached, Counts},
-    telemetry::metrics::{CacheCounter, Metrics},
+    store::cached::Cached,
+    telemetry::metrics::{Metrics, StoreMetrics},
     verify::nonces::Nonces,
 };
 
-/// Lets `metrics` read the nonce window and the caches.
-pub(super) fn watch(metrics: &Metrics, nonces: &Arc<Nonces>, credentials: &Arc<Cached>) {
-    let (entries, bytes) = (Arc::clone(nonces), Arc::clone(nonces));
-    metrics.watch_nonces(
-        Box::new(move || entries.window().entries()),
-        Box::new(move || bytes.window().bytes()),
-    );
-    type Which = fn(&Counts) -> &AtomicU64;
-    let results: [(&str, Which); 5] = [
-        ("hit", |counts| &counts.hits),
-        ("negative_hit", |counts| &counts.negative_hits),
-        ("miss", |counts| &counts.misses),
-        ("stale", |counts| &counts.stale),
-        ("error", |counts| &counts.errors),
-    ];
-    let mut counters = Vec::new();
-    for (result, which) in results {
-        for (cache, access) in [("consumer", false), ("access_token", true)] {
-            let credentials = Arc::clone(credentials);
-            counters.push(CacheCounter {
-                cache,
-                result,
-                reading: Box::new(move || {
-                    let (consumers, tokens) = credentials.counts();
-                    which(if access { tokens } else { consumers }).load(Ordering::Relaxed)
-                }),
-            });
+/// Lets `metrics` render the nonce window, the caches and the store.
+pub(super) fn watch(
+    metrics: &Metrics,
+    store: Arc<StoreMetrics>,
+    nonces: &Arc<Nonces>,
+    credentials: &Arc<Cached>,
+) {
+    let (nonces, credentials) = (Arc::clone(nonces), Arc::clone(credentials));
+    metrics.watch(Box::new(move |text| {
+        let window = nonces.window();
+        text.gauge(
+            "countersign_nonces",
+            "Nonces in the window.",
+            window.entries(),
+        );
+        let bytes = "countersign_nonce_window_bytes";
+        text.gauge(bytes, "Memory of the nonce window.", window.bytes());
+        let name = "countersign_cache_requests_total";
+        text.family(name, "counter", "Look-ups in the caches by their result.");
+        let (consumers, tokens) = credentials.counts();
+        for (cache, counts) in [("consumer", consumers), ("access_token", tokens)] {
+            for (result, count) in [
+                ("hit", &counts.hits),
+                ("negative_hit", &counts.negative_hits),
+                ("miss", &counts.misses),
+                ("stale", &counts.stale),
+                ("error", &counts.errors),
+            ] {
+                let labels = [("cache", cache), ("result", result)];
+                text.sample(name, &labels, count.load(Ordering::Relaxed));
+            }
         }
-    }
-    metrics.watch_caches(counters);
+        store.render(text);
+    }));
 }

@@ -1,5 +1,5 @@
-//! Records as lines of text: the library's own form, written without its detours where it is a request that is told of,
-//! since there is a line for each of them.
+//! Records as lines of text in the library's own form. Records of requests, one for each, are formatted here at less
+//! cost.
 
 use std::{
     cell::Cell,
@@ -7,7 +7,6 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use time::OffsetDateTime;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -20,7 +19,9 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// The target of the records that tell of requests.
+use crate::clock::UnixTime;
+
+/// The target of the records of requests.
 pub const ACCESS: &str = "access";
 
 /// How a record becomes a line.
@@ -84,7 +85,7 @@ impl Line<'_, '_> {
     /// The time as RFC 3339 has it, in UTC and with microseconds.
     fn time(&mut self, now: SystemTime) {
         thread_local! {
-            /// The second that was told last, and how: `2026-11-21T11:06:48`.
+            /// The second that was written last, and its text: `2026-11-21T11:06:48`.
             static LAST: Cell<(u64, [u8; 19])> = const { Cell::new((u64::MAX, [0; 19])) };
         }
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -123,14 +124,7 @@ impl Visit for Line<'_, '_> {
 
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.name(field);
-        match u32::try_from(value) {
-            Ok(value @ 100..1_000) => {
-                let mut text = [b'0'; 3];
-                digits(&mut text, value);
-                self.put(std::str::from_utf8(&text).unwrap_or_default());
-            }
-            _ => self.written = self.written.and_then(|()| write!(self.out, "{value}")),
-        }
+        self.written = self.written.and_then(|()| write!(self.out, "{value}"));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
@@ -143,13 +137,13 @@ impl Visit for Line<'_, '_> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "within the bounds that were looked at"
+            reason = "the range is checked above"
         )]
         let thousandths = thousandths as u32;
         let mut text = *b"000000.000";
         digits(&mut text[..6], thousandths / 1_000);
         digits(&mut text[7..], thousandths % 1_000);
-        // A digit on either side of the point stays.
+        // At least one digit is kept on either side of the point.
         let begin = text[..5].iter().take_while(|&&digit| digit == b'0').count();
         let zeros = text[8..]
             .iter()
@@ -160,7 +154,7 @@ impl Visit for Line<'_, '_> {
     }
 }
 
-/// Writes what cannot be seen as Rust writes it in a text: nobody's name may begin a line or move the cursor.
+/// Writes control characters escaped, as Rust does in a string: no name may begin a line or move the cursor.
 struct Visible<'v, 'w>(&'v mut Writer<'w>);
 
 impl fmt::Write for Visible<'_, '_> {
@@ -183,19 +177,9 @@ impl fmt::Write for Visible<'_, '_> {
 }
 
 fn date_and_time(seconds: u64) -> [u8; 19] {
-    let mut text = *b"0000-00-00T00:00:00";
-    let seconds = i64::try_from(seconds).unwrap_or_default();
-    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    digits(
-        &mut text[..4],
-        u32::try_from(time.year()).unwrap_or_default(),
-    );
-    digits(&mut text[5..7], u8::from(time.month()).into());
-    digits(&mut text[8..10], time.day().into());
-    digits(&mut text[11..13], time.hour().into());
-    digits(&mut text[14..16], time.minute().into());
-    digits(&mut text[17..], time.second().into());
-    text
+    let text = UnixTime(seconds).to_string();
+    let text = text.as_bytes().first_chunk().copied();
+    text.unwrap_or(*b"0000-00-00T00:00:00")
 }
 
 /// Fills `place` with the last digits of a number.
@@ -210,6 +194,7 @@ fn digits(place: &mut [u8], mut number: u32) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use time::OffsetDateTime;
     use tracing_subscriber::{Layer as _, layer::SubscriberExt as _};
 
     use super::{super::kept::Kept, *};
@@ -295,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_told_as_the_calendar_has_it() {
+    fn a_second_is_written_as_the_calendar_has_it() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00"),
             (951_782_400, "2000-02-29T00:00:00"),

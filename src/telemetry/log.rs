@@ -27,7 +27,7 @@ pub struct LogLevel {
 /// Why a text is no [`LogLevel`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvalidLogLevel {
-    /// A word that is no level. A bare target is refused too, because a mistyped level looks like one.
+    /// A word that is no level. A bare target is rejected too, because a mistyped level looks like one.
     #[error("the levels are off, error, warn, info, debug and trace")]
     Level,
     /// A target with other characters than the path of a module has.
@@ -39,24 +39,8 @@ pub enum InvalidLogLevel {
 }
 
 impl LogLevel {
-    /// The level of records of `target`.
-    #[must_use]
-    pub fn of_target(&self, target: &str) -> LevelFilter {
-        let filter = self.targets();
-        [
-            tracing::Level::TRACE,
-            tracing::Level::DEBUG,
-            tracing::Level::INFO,
-            tracing::Level::WARN,
-            tracing::Level::ERROR,
-        ]
-        .into_iter()
-        .find(|level| filter.would_enable(target, level))
-        .map_or(LevelFilter::OFF, LevelFilter::from_level)
-    }
-
     fn targets(&self) -> Targets {
-        // What the TLS library warns of is what peers did, as often as they like: that is for whoever looks for more.
+        // The TLS library warns of what peers did, as often as they like: only a debug log holds that.
         let of_tls = if self.default > LevelFilter::INFO {
             self.default
         } else {
@@ -198,22 +182,36 @@ where
 mod tests {
     use super::{super::kept::Kept, *};
 
+    fn of_target(level: &LogLevel, target: &str) -> LevelFilter {
+        use tracing::Level;
+        [
+            Level::TRACE,
+            Level::DEBUG,
+            Level::INFO,
+            Level::WARN,
+            Level::ERROR,
+        ]
+        .into_iter()
+        .find(|at| level.targets().would_enable(target, at))
+        .map_or(LevelFilter::OFF, LevelFilter::from_level)
+    }
+
     #[test]
     fn reads_levels_by_target() {
         let level: LogLevel = "warn, audit=debug,countersign::verify=off".parse().unwrap();
-        assert_eq!(level.of_target("hyper"), LevelFilter::WARN);
-        assert_eq!(level.of_target("audit"), LevelFilter::DEBUG);
+        assert_eq!(of_target(&level, "hyper"), LevelFilter::WARN);
+        assert_eq!(of_target(&level, "audit"), LevelFilter::DEBUG);
         assert_eq!(
-            level.of_target("countersign::verify::order"),
+            of_target(&level, "countersign::verify::order"),
             LevelFilter::OFF
         );
         let level: LogLevel = "audit=debug".parse().unwrap();
-        assert_eq!(level.of_target("hyper"), LevelFilter::INFO);
+        assert_eq!(of_target(&level, "hyper"), LevelFilter::INFO);
         assert_eq!(level.to_string(), "info,audit=debug");
     }
 
     #[test]
-    fn refuses_a_mistyped_level_rather_than_taking_it_for_a_target() {
+    fn rejects_a_mistyped_level_rather_than_taking_it_for_a_target() {
         for (text, error) in [
             ("", InvalidLogLevel::Level),
             ("inof", InvalidLogLevel::Level),
@@ -233,7 +231,7 @@ mod tests {
     fn what_peers_do_to_the_tls_library_is_no_warning() {
         let of_tls = |text: &str| {
             let level: LogLevel = text.parse().unwrap();
-            level.of_target("rustls::common_state")
+            of_target(&level, "rustls::common_state")
         };
         assert_eq!(of_tls("info"), LevelFilter::ERROR);
         assert_eq!(of_tls("off"), LevelFilter::OFF);

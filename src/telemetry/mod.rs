@@ -1,4 +1,4 @@
-//! What the process tells about itself: its log, its metrics, and what neither may hold.
+//! The log, the metrics, and what neither may hold.
 
 #[cfg(test)]
 mod kept;

@@ -1,4 +1,4 @@
-//! Histograms with fixed buckets, counted in nanoseconds and told in seconds.
+//! Histograms with fixed buckets, counted in nanoseconds and rendered in seconds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,65 +6,41 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const MAX_BOUNDS: usize = 16;
 
 const MICROSECOND: i64 = 1_000;
-const MILLISECOND: i64 = 1_000_000;
 const SECOND: i64 = 1_000_000_000;
 
 /// From below a cache hit to a store that hangs.
-pub(super) const VERIFY_BOUNDS: &[i64] = &[
+pub(super) const VERIFY_BOUNDS: &[i64] = &scaled(
     MICROSECOND,
-    2 * MICROSECOND,
-    5 * MICROSECOND,
-    10 * MICROSECOND,
-    20 * MICROSECOND,
-    50 * MICROSECOND,
-    100 * MICROSECOND,
-    250 * MICROSECOND,
-    MILLISECOND,
-    5 * MILLISECOND,
-    25 * MILLISECOND,
-    100 * MILLISECOND,
-    500 * MILLISECOND,
-    2 * SECOND,
-];
+    [
+        1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 25_000, 100_000, 500_000, 2_000_000,
+    ],
+);
 
 /// From an API on the same machine to the longest time-outs.
-pub(super) const REQUEST_BOUNDS: &[i64] = &[
-    500 * MICROSECOND,
-    MILLISECOND,
-    2_500 * MICROSECOND,
-    5 * MILLISECOND,
-    10 * MILLISECOND,
-    25 * MILLISECOND,
-    50 * MILLISECOND,
-    100 * MILLISECOND,
-    250 * MILLISECOND,
-    500 * MILLISECOND,
-    SECOND,
-    2_500 * MILLISECOND,
-    5 * SECOND,
-    10 * SECOND,
-    30 * SECOND,
-    60 * SECOND,
-];
+pub(super) const REQUEST_BOUNDS: &[i64] = &scaled(
+    100 * MICROSECOND,
+    [
+        5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000,
+        300_000, 600_000,
+    ],
+);
 
 /// Both ways: below zero the consumer's clock is behind, above it ahead.
-pub(super) const SKEW_BOUNDS: &[i64] = &[
-    -3_600 * SECOND,
-    -600 * SECOND,
-    -300 * SECOND,
-    -120 * SECOND,
-    -30 * SECOND,
-    -5 * SECOND,
-    -SECOND,
-    0,
+pub(super) const SKEW_BOUNDS: &[i64] = &scaled(
     SECOND,
-    5 * SECOND,
-    30 * SECOND,
-    120 * SECOND,
-    300 * SECOND,
-    600 * SECOND,
-    3_600 * SECOND,
-];
+    [
+        -3_600, -600, -300, -120, -30, -5, -1, 0, 1, 5, 30, 120, 300, 600, 3_600,
+    ],
+);
+
+const fn scaled<const N: usize>(unit: i64, mut bounds: [i64; N]) -> [i64; N] {
+    let mut index = 0;
+    while index < N {
+        bounds[index] *= unit;
+        index += 1;
+    }
+    bounds
+}
 
 /// A histogram that one writer fills at the cost of a few plain stores, or several by [`Histogram::record_shared`].
 #[derive(Debug)]

@@ -1,6 +1,6 @@
-//! What `/metrics` tells.
+//! What `/metrics` shows.
 //!
-//! Each worker counts on cache lines of its own; a scrape adds them up and asks whoever keeps the rest (nonce window,
+//! Each worker counts on cache lines of its own; a scrape adds them up and asks the services for the rest (nonce window,
 //! caches, store). Every label value is a constant of the program.
 
 mod histogram;
@@ -11,43 +11,27 @@ mod worker;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
-use self::{histogram::Histogram, text::Text};
-pub use self::{store::StoreMetrics, verdict::Verdict, worker::WorkerMetrics};
+use self::histogram::Histogram;
+pub use self::{store::StoreMetrics, text::Text, verdict::Verdict, worker::WorkerMetrics};
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Asked at each scrape for a number.
-pub type Reading = Box<dyn Fn() -> u64 + Send + Sync>;
-
-/// One counter of a cache: how often it answered in one way.
-pub struct CacheCounter {
-    /// Which cache: `consumer`, `access_token`, …
-    pub cache: &'static str,
-    /// Which answer: `hit`, `miss`, …
-    pub result: &'static str,
-    /// How often so far.
-    pub reading: Reading,
-}
-
-impl fmt::Debug for CacheCounter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CacheCounter({}, {})", self.cache, self.result)
-    }
-}
+/// Renders at each scrape what others count.
+pub type Source = Box<dyn Fn(&mut Text) + Send + Sync>;
 
 /// All metrics of the process.
 pub struct Metrics {
     workers: Box<[WorkerMetrics]>,
     started: Instant,
-    nonces: OnceLock<Reading>,
-    nonce_window_bytes: OnceLock<Reading>,
-    caches: OnceLock<Vec<CacheCounter>>,
-    store: OnceLock<Arc<StoreMetrics>>,
+    source: OnceLock<Source>,
 }
 
 impl Metrics {
@@ -57,10 +41,7 @@ impl Metrics {
         Self {
             workers: (0..workers.max(1)).map(|_| WorkerMetrics::new()).collect(),
             started: Instant::now(),
-            nonces: OnceLock::new(),
-            nonce_window_bytes: OnceLock::new(),
-            caches: OnceLock::new(),
-            store: OnceLock::new(),
+            source: OnceLock::new(),
         }
     }
 
@@ -70,20 +51,9 @@ impl Metrics {
         &self.workers[index % self.workers.len()]
     }
 
-    /// Says who knows the number of nonces in the window and its size in bytes. The first to say so stays.
-    pub fn watch_nonces(&self, nonces: Reading, window_bytes: Reading) {
-        let _ = self.nonces.set(nonces);
-        let _ = self.nonce_window_bytes.set(window_bytes);
-    }
-
-    /// Says who counts the answers of the caches. The first to say so stays.
-    pub fn watch_caches(&self, counters: Vec<CacheCounter>) {
-        let _ = self.caches.set(counters);
-    }
-
-    /// Says who times the store. The first to say so stays.
-    pub fn watch_store(&self, store: Arc<StoreMetrics>) {
-        let _ = self.store.set(store);
+    /// Sets what renders the metrics of the services. Only the first call counts.
+    pub fn watch(&self, source: Source) {
+        let _ = self.source.set(source);
     }
 
     /// The connections that are open now, on all workers.
@@ -103,25 +73,31 @@ impl Metrics {
         self.render_requests(&mut text);
         self.render_times(&mut text);
         self.render_gauges(&mut text);
-        self.render_caches(&mut text);
-        self.render_store(&mut text);
+        if let Some(source) = self.source.get() {
+            source(&mut text);
+        }
         text.finish()
     }
 
     fn render_requests(&self, text: &mut Text) {
+        let total = |counter: &dyn Fn(&WorkerMetrics) -> &AtomicU64| {
+            let counts = self
+                .workers
+                .iter()
+                .map(|worker| counter(worker).load(Relaxed));
+            counts.sum::<u64>()
+        };
         let name = "countersign_requests_total";
         text.family(name, "counter", "Requests by what became of them.");
         for verdict in Verdict::ALL {
-            let of_worker = |worker: &WorkerMetrics| worker.requests[verdict.index()].load(Relaxed);
-            let total: u64 = self.workers.iter().map(of_worker).sum();
+            let total = total(&|worker| &worker.requests[verdict.index()]);
             text.sample(name, &[("verdict", verdict.as_str())], total);
         }
         let name = "countersign_observed_total";
-        let help = "Requests let through by observe, by what they would have been refused with.";
+        let help = "Requests that observe let through, by what would have rejected them.";
         text.family(name, "counter", help);
         for verdict in Verdict::ALL {
-            let of_worker = |worker: &WorkerMetrics| worker.observed[verdict.index()].load(Relaxed);
-            let total: u64 = self.workers.iter().map(of_worker).sum();
+            let total = total(&|worker| &worker.observed[verdict.index()]);
             // Few of these words can occur at all; the others would only fill the page.
             if total > 0 {
                 text.sample(name, &[("verdict", verdict.as_str())], total);
@@ -139,12 +115,12 @@ impl Metrics {
             ),
             (
                 "countersign_upstream_seconds",
-                "Time from the request sent to the API to the head of its answer.",
+                "Time from the request sent to the API to the head of its response.",
                 |worker| &worker.upstream,
             ),
             (
                 "countersign_request_seconds",
-                "Time from the head of a request to the end of its answer.",
+                "Time from the head of a request to the end of its response.",
                 |worker| &worker.request,
             ),
             (
@@ -164,57 +140,21 @@ impl Metrics {
     }
 
     fn render_gauges(&self, text: &mut Text) {
-        let name = "countersign_connections";
-        text.family(name, "gauge", "Open connections of callers.");
-        text.sample(name, &[], self.connections());
-        let readings = [
-            ("countersign_nonces", "Nonces in the window.", &self.nonces),
-            (
-                "countersign_nonce_window_bytes",
-                "Memory of the nonce window.",
-                &self.nonce_window_bytes,
-            ),
-        ];
-        for (name, help, reading) in readings {
-            if let Some(reading) = reading.get() {
-                text.family(name, "gauge", help);
-                text.sample(name, &[], reading());
-            }
-        }
-        let name = "countersign_uptime_seconds";
-        text.family(name, "gauge", "Time since the process started.");
-        text.sample(name, &[], self.started.elapsed().as_secs_f64());
+        let connections = "countersign_connections";
+        text.gauge(
+            connections,
+            "Open connections of callers.",
+            self.connections(),
+        );
+        let uptime = self.started.elapsed().as_secs_f64();
+        text.gauge(
+            "countersign_uptime_seconds",
+            "Time since the process started.",
+            uptime,
+        );
         let name = "countersign_build_info";
         text.family(name, "gauge", "Which version this is; always 1.");
         text.sample(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    }
-
-    fn render_caches(&self, text: &mut Text) {
-        let Some(counters) = self.caches.get() else {
-            return;
-        };
-        let name = "countersign_cache_requests_total";
-        text.family(name, "counter", "Look-ups in the caches by their result.");
-        for counter in counters {
-            let labels = [("cache", counter.cache), ("result", counter.result)];
-            text.sample(name, &labels, (counter.reading)());
-        }
-    }
-
-    fn render_store(&self, text: &mut Text) {
-        let Some(store) = self.store.get() else {
-            return;
-        };
-        let name = "countersign_store_seconds";
-        text.family(name, "histogram", "Time that the store took, by operation.");
-        for (operation, snapshot, _) in store.snapshots() {
-            text.histogram(name, &[("operation", operation)], &snapshot);
-        }
-        let name = "countersign_store_errors_total";
-        text.family(name, "counter", "Faults of the store, by operation.");
-        for (operation, _, errors) in store.snapshots() {
-            text.sample(name, &[("operation", operation)], errors);
-        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! How long the store takes and how often it fails, by operation.
 
-use super::histogram::{Histogram, REQUEST_BOUNDS, Snapshot, clamped};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{
+    histogram::{Histogram, REQUEST_BOUNDS, clamped},
+    text::Text,
+};
 
 /// Times and faults of the store's operations; filled from any thread.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ impl StoreMetrics {
         }
     }
 
-    /// Counts one run of `operation`; of one that [`StoreMetrics::new`] was not told, nothing.
+    /// Counts one run of `operation`, which is one that [`StoreMetrics::new`] was given.
     pub fn record(&self, operation: &str, nanoseconds: u64, failed: bool) {
         let Some(operation) = self.operations.iter().find(|known| known.name == operation) else {
             debug_assert!(false, "{operation} is not counted");
@@ -42,11 +46,19 @@ impl StoreMetrics {
         }
     }
 
-    /// Each operation with its times and its faults.
-    pub(super) fn snapshots(&self) -> impl Iterator<Item = (&'static str, Snapshot, u64)> {
-        self.operations.iter().map(|operation| {
-            let errors = operation.errors.load(Relaxed);
-            (operation.name, operation.seconds.snapshot(), errors)
-        })
+    /// Writes the times and faults of every operation.
+    pub fn render(&self, text: &mut Text) {
+        let name = "countersign_store_seconds";
+        text.family(name, "histogram", "Time that the store took, by operation.");
+        for operation in &self.operations {
+            let labels = [("operation", operation.name)];
+            text.histogram(name, &labels, &operation.seconds.snapshot());
+        }
+        let name = "countersign_store_errors_total";
+        text.family(name, "counter", "Faults of the store, by operation.");
+        for operation in &self.operations {
+            let labels = [("operation", operation.name)];
+            text.sample(name, &labels, operation.errors.load(Relaxed));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `/metrics` as a scraper reads it, by a parser written from the format's description.
 
-use std::{collections::BTreeMap, thread};
+use std::{collections::BTreeMap, sync::Arc, thread};
 
 use super::*;
 
@@ -171,29 +171,23 @@ fn adds_up_what_the_workers_counted() {
 }
 
 #[test]
-fn asks_the_keepers_of_the_rest_at_each_scrape() {
+fn asks_the_services_for_the_rest_at_each_scrape() {
     let metrics = Metrics::new(1);
     let store = Arc::new(StoreMetrics::new(&["consumer", "exchange"]));
-    metrics.watch_store(Arc::clone(&store));
-    metrics.watch_nonces(Box::new(|| 7), Box::new(|| 4_096));
-    metrics.watch_caches(vec![
-        CacheCounter {
-            cache: "consumer",
-            result: "hit",
-            reading: Box::new(|| 5),
-        },
-        CacheCounter {
-            cache: "consumer",
-            result: "miss",
-            reading: Box::new(|| 1),
-        },
-    ]);
+    let counted = Arc::clone(&store);
+    metrics.watch(Box::new(move |text| {
+        text.gauge("countersign_nonces", "Nonces in the window.", 7);
+        let name = "countersign_cache_requests_total";
+        text.family(name, "counter", "Look-ups in the caches.");
+        text.sample(name, &[("cache", "consumer"), ("result", "hit")], 5);
+        text.sample(name, &[("cache", "consumer"), ("result", "miss")], 1);
+        counted.render(text);
+    }));
     store.record("exchange", 2_000_000, false);
     store.record("exchange", 2_000_000, true);
     let samples = parse(&metrics.render());
     for (series, value) in [
         ("countersign_nonces", 7.0),
-        ("countersign_nonce_window_bytes", 4_096.0),
         (
             "countersign_cache_requests_total{cache=\"consumer\",result=\"hit\"}",
             5.0,

@@ -9,19 +9,26 @@ pub(super) type Label = (&'static str, &'static str);
 
 /// Writes metrics one family after the other.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub struct Text(String);
 
 // Writing to a `String` never fails, so results are dropped here.
 impl Text {
     /// Starts a family; `kind` is `counter`, `gauge` or `histogram`.
-    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    pub(super) fn sample(&mut self, name: &str, labels: &[Label], value: impl Display) {
+    /// Adds a sample to the family of that name.
+    pub fn sample(&mut self, name: &str, labels: &[Label], value: impl Display) {
         self.0.push_str(name);
         self.labels(labels, None);
         let _ = writeln!(self.0, " {value}");
+    }
+
+    /// Writes a family of one gauge without labels.
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, &[], value);
     }
 
     pub(super) fn histogram(&mut self, name: &str, labels: &[Label], snapshot: &Snapshot) {

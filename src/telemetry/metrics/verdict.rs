@@ -4,7 +4,7 @@ macro_rules! verdicts {
     ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
         /// What became of a request: the label of `countersign_requests_total` and the `verdict` of the access log.
         ///
-        /// There is no catch-all, so that whoever adds an answer decides what it counts as.
+        /// There is no catch-all, so that a new response needs a decision what it counts as.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Verdict {
             $($(#[$doc])* $variant,)+
@@ -35,14 +35,14 @@ verdicts! {
     Forwarded = "forwarded",
     /// Went to the API without one.
     Anonymous = "anonymous",
-    /// Went to the API although it would have been refused: `signature.enforcement = "observe"`.
+    /// Went to the API although it would have been rejected: `signature.enforcement = "observe"`.
     Observed = "observed",
 
     /// A request token was given out.
     RequestTokenIssued = "request_token_issued",
     /// An access token was given out.
     AccessTokenIssued = "access_token_issued",
-    /// An access token was revoked by whoever holds it.
+    /// An access token was revoked by its consumer.
     AccessTokenRevoked = "access_token_revoked",
     /// A page was shown, or its form led on.
     Page = "page",
@@ -75,7 +75,7 @@ verdicts! {
     NonceUsed = "nonce_used",
     /// The timestamp is outside the window.
     TimestampRefused = "timestamp_refused",
-    /// The operation is not permitted, or the user refused.
+    /// The operation is not permitted, or the user denied it.
     PermissionDenied = "permission_denied",
     /// The user has not decided.
     PermissionUnknown = "permission_unknown",
@@ -112,7 +112,7 @@ verdicts! {
     GatewayTimeout = "gateway_timeout",
     /// 508: the request passed this process before.
     LoopDetected = "loop_detected",
-    /// The peer went away before there was an answer.
+    /// The peer went away before there was a response.
     Aborted = "aborted",
 }
 

@@ -41,7 +41,7 @@ impl WorkerMetrics {
         count(&self.requests[verdict.index()]);
     }
 
-    /// Counts what a request would have been refused with, had it not been let through by `observe`. The request
+    /// Counts what would have rejected a request that `observe` let through. The request
     /// itself counts as [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         count(&self.observed[verdict.index()]);
@@ -52,12 +52,12 @@ impl WorkerMetrics {
         self.verify.record(clamped(nanoseconds));
     }
 
-    /// Counts the time from the request sent to the API to the head of its answer, in nanoseconds.
+    /// Counts the time from the request sent to the API to the head of its response, in nanoseconds.
     pub fn upstream_nanoseconds(&self, nanoseconds: u64) {
         self.upstream.record(clamped(nanoseconds));
     }
 
-    /// Counts the time from a request's head to the end of its answer, in nanoseconds.
+    /// Counts the time from a request's head to the end of its response, in nanoseconds.
     pub fn request_nanoseconds(&self, nanoseconds: u64) {
         self.request.record(clamped(nanoseconds));
     }
