@@ -29,10 +29,10 @@ use crate::{
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
 
-/// How long the store may take to answer before the process is not ready.
+/// How long the store may take to respond before the process is not ready.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers on the admin listener.
+/// Serves the admin listener.
 pub struct Admin {
     store: Arc<dyn Store>,
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// The handler of the admin listener, or of the probe listener, which tells health alone, under any Host.
+    /// The handler of the admin listener, or of the probe listener, which reports health alone, under any Host.
     #[must_use]
     pub const fn new(store: Arc<dyn Store>, shared: Arc<Shared>, probe: bool) -> Self {
         Self {
@@ -100,8 +100,8 @@ fn text(status: u16, line: &str) -> OwnResponse {
     answer
 }
 
-/// A page in the operator's browser could reach a loopback address under a name of its own; it cannot choose an address
-/// as Host.
+/// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
+/// address as Host.
 fn check_host(headers: &HeaderMap) -> Result<(), OriginError> {
     let host = single(headers, &header::HOST)
         .ok()
@@ -121,7 +121,7 @@ fn check_host(headers: &HeaderMap) -> Result<(), OriginError> {
     }
 }
 
-/// Bounds of the admin listener: what it is asked is small.
+/// Bounds of the admin listener, whose requests are small.
 const LIMITS: Limits = Limits {
     head_bytes: 16 * 1024,
     head_fields: 100,

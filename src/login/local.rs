@@ -25,7 +25,7 @@ impl LocalLogin {
     }
 
     async fn check(&self, name: &str, password: Secret) -> LoginOutcome {
-        // What cannot be right is refused before it costs anything; the caller knows its own lengths.
+        // A password that cannot be right is rejected before it costs anything; the caller knows its own lengths.
         if !password::is_length_allowed(&password) || !(1..=MAX_NAME_BYTES).contains(&name.len()) {
             return LoginOutcome::Refused { account: None };
         }
@@ -38,7 +38,7 @@ impl LocalLogin {
         let is_enabled = user.as_ref().is_some_and(|user| user.enabled);
         let check = move || {
             let is_right = password::verify_evenly(hash.as_ref(), &costs, &password);
-            // This takes time that a refusal does not: only a login that succeeds may come here.
+            // This takes time that a rejection does not: only a login that succeeds may come here.
             let rehashed = hash
                 .filter(|hash| is_right && is_enabled && !password::has_our_cost(hash))
                 .and_then(|_| password::hash(&password).ok());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_disabled_users_and_users_without_a_password() {
+    async fn rejects_disabled_users_and_users_without_a_password() {
         let store = Arc::new(MemoryStore::default());
         let mut disabled = with_password("disabled", "enchantress");
         disabled.enabled = false;
@@ -169,7 +169,7 @@ mod tests {
         store.put_user(user("outside"));
         let pool = Arc::new(Pool::start(1, 1).unwrap());
         let backend = LocalLogin::new(Arc::clone(&store) as _, Arc::clone(&pool));
-        // The one thread is held and the one place in the queue is taken: whoever needs a turn is told so.
+        // The one thread is held and the one place in the queue is taken: the next login gets `Busy`.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();
         let holder = Arc::clone(&pool);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_impossible_lengths_before_asking_anybody() {
+    async fn rejects_impossible_lengths_before_asking_the_store() {
         let store = Arc::new(MemoryStore::default());
         store.fail(true);
         let backend = backend(&store);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_is_away_is_a_fault_and_lets_nobody_in() {
+    async fn an_unavailable_store_is_a_fault_and_no_login() {
         let store = Arc::new(MemoryStore::default());
         store.put_user(with_password("ada", "enchantress"));
         store.fail(true);

@@ -1,7 +1,7 @@
-//! Who is at the browser: backends that check a name and a password, and what keeps guessing slow and cheap to bear.
+//! Logins: backends that check a name and a password, and a throttle that slows guessing down.
 //!
 //! There is the backend for local accounts ([`local`]). Each backend is a [`LoginBackend`], so one that asks an outside
-//! service stands beside it without a change to the pages.
+//! service can be added without a change to the pages.
 
 use std::{future::Future, pin::Pin};
 
@@ -25,12 +25,12 @@ pub use throttle::{Limits, Throttle};
 #[cfg(any(test, fuzzing))]
 pub mod double;
 
-/// The longest login name that is looked up, in bytes; a longer one is refused like an unknown one.
+/// The longest login name that is looked up, in bytes; a longer one is rejected like an unknown one.
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
-    /// Checks one attempt. A refusal must take the same time whether the name is unknown, disabled or known, and
+    /// Checks one attempt. A rejection must take the same time whether the name is unknown, disabled or known, and
     /// whatever its password costs to check.
     ///
     /// # Cancel safety

@@ -88,9 +88,9 @@ pub fn verify(hash: &Secret, password: &Secret) -> bool {
 /// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes just as long.
 /// So there is none: the password is hashed once at each cost that any account has (`costs`, as
 /// [`Account`](crate::store::port::Account) has them) and once at ours, always in the same order; at the cost of `hash`
-/// with its salt, at all others with a salt that nobody has. A store whose hashes were all made here costs one hash per
+/// with its salt, at all others with a salt of no account. A store whose hashes were all made here costs one hash per
 /// login. Imported ones of other costs cost one more for each, until their users have logged in and
-/// [were given](has_our_cost) one of ours. What the time tells is which costs the store has, never which account has
+/// [were given](has_our_cost) one of ours. The time reveals which costs the store has, never which account has
 /// one.
 #[must_use]
 pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret) -> bool {
@@ -179,10 +179,10 @@ impl Cost {
             lanes: params.p_cost(),
             version: version.into(),
         };
-        let is_bearable = cost.memory_kib <= MAX_MEMORY_KIB
+        let is_affordable = cost.memory_kib <= MAX_MEMORY_KIB
             && cost.memory_kib.saturating_mul(cost.passes) <= MAX_MEMORY_KIB_PASSES
             && cost.lanes <= MAX_LANES;
-        if is_bearable {
+        if is_affordable {
             Ok(cost)
         } else {
             Err(UnusableHash::Cost)
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_only_argon2id_of_bearable_cost() {
+    fn takes_only_argon2id_of_affordable_cost() {
         let tail = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         for head in [
             "$argon2i$v=19$m=65536,t=2,p=1",

@@ -2,7 +2,7 @@
 //!
 //! argon2 takes milliseconds of a core and megabytes each time. On the workers it would stop every connection of that
 //! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`Pool`]'s threads hash, at a
-//! lower priority than the workers, and what finds the short queue full is told so at once.
+//! lower priority than the workers, and a job that finds the short queue full fails at once.
 
 use std::{
     io,
@@ -75,7 +75,7 @@ impl Pool {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move || {
             if !sender.is_closed() {
-                // Whoever asked may go away meanwhile: then nobody needs the result.
+                // The receiver may be dropped meanwhile: then the result is not needed.
                 let _ = sender.send(job());
             }
         });
@@ -94,7 +94,7 @@ fn work(queue: &Mutex<Receiver<Job>>) {
         // One idle thread waits in `recv` and the others for the lock; the lock is not held while a job runs.
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        // A panic ends the job, not the thread; its result is dropped and `run` answers `Failed`.
+        // A panic ends the job, not the thread; its result is dropped and `run` returns `Failed`.
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("a job of the password pool panicked");
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_at_once_when_the_queue_is_full() {
+    async fn fails_at_once_when_the_queue_is_full() {
         let pool = Pool::start(2, 3).unwrap();
         let (started, starts) = mpsc::channel();
         let (gate, gated) = mpsc::channel::<()>();

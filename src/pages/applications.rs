@@ -8,10 +8,10 @@ use super::{
     LoggedIn, Page, PageRequest, Pages,
     csrf::{self, Purpose},
     displayed,
+    error::PageError,
     fields::{self, Form},
     guard::{Act, act},
-    login::Place,
-    refusal::Refusal,
+    login::LoginPlace,
     view,
 };
 use crate::{
@@ -39,9 +39,9 @@ impl Pages {
         format!("{}?mode=applications", self.params.path)
     }
 
-    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let here = self.applications_path();
-        let place = Place {
+        let place = LoginPlace {
             here: &here,
             next: &here,
             consumer: None,
@@ -64,17 +64,17 @@ impl Pages {
         form: &Form,
         token: &str,
         here: String,
-    ) -> Result<Page, Refusal> {
+    ) -> Result<Page, PageError> {
         let caller = self.logged_in(request).await?;
         let caller = caller
             .filter(|caller| csrf::is_value(form.field("csrf"), &caller.id, Purpose::Revoke, token))
-            .ok_or_else(|| Refusal::StaleForm(here.clone()))?;
+            .ok_or_else(|| PageError::StaleForm(here.clone()))?;
         let store = &self.services.store;
         // No form of ours names a token of another user; this holds even if one did.
         let token = store.access_token(token).await?;
         let token = token
             .filter(|token| token.user == caller.user.id)
-            .ok_or(Refusal::ApplicationUnknown)?;
+            .ok_or(PageError::ApplicationUnknown)?;
         store.revoke_access_token(&token.token, request.now).await?;
         tracing::info!(
             target: "audit",
@@ -92,8 +92,8 @@ impl Pages {
         request: &PageRequest<'_>,
         here: &str,
         caller: &LoggedIn,
-    ) -> Result<Page, Refusal> {
-        let broken = |_| Refusal::Malformed("It names a page twice.");
+    ) -> Result<Page, PageError> {
+        let broken = |_| PageError::Malformed("It names a page twice.");
         let after = fields::parameter(request.query, "after").map_err(broken)?;
         let revoked = fields::parameter(request.query, "revoked")
             .map_err(broken)?
@@ -130,7 +130,7 @@ impl Pages {
         caller: &LoggedIn,
         mut after: Option<String>,
         now: UnixTime,
-    ) -> Result<(Vec<AccessToken>, Option<String>), Refusal> {
+    ) -> Result<(Vec<AccessToken>, Option<String>), PageError> {
         let filter = TokenFilter {
             user: Some(caller.user.id.clone()),
             consumer: None,
@@ -172,7 +172,7 @@ impl Pages {
                 .is_none_or(|idle| now < last_use.after(idle))
     }
 
-    async fn consumer_name(&self, key: &ConsumerKey) -> Result<String, Refusal> {
+    async fn consumer_name(&self, key: &ConsumerKey) -> Result<String, PageError> {
         let consumer = self.services.store.consumer(key).await?;
         Ok(consumer.map_or_else(|| key.to_string(), |consumer| consumer.name))
     }
@@ -186,7 +186,7 @@ impl Pages {
         let permissions = token
             .permissions
             .iter()
-            .map(|name| self.permission_title(name).to_owned());
+            .map(|name| self.described(name).title);
         view::Application {
             csrf: csrf::value(&caller.id, Purpose::Revoke, &token.token),
             name,

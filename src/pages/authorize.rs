@@ -1,6 +1,6 @@
 //! `mode=auth_req_token`: a user decides about a request token (RFC 5849 §2.2).
 //!
-//! The way is: login form unless there is a session, consent form, redirect to the callback or a page with the
+//! The steps: login form unless there is a session, consent form, redirect to the callback or a page with the
 //! verifier. A request token that cannot be decided never leads to a redirect: its callback is not to be trusted then.
 
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, PermissionText, cookies,
+    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, cookies,
     csrf::{self, Purpose},
     displayed,
+    error::PageError,
     fields::{self, Form},
     guard::{Act, act},
-    login::Place,
-    refusal::Refusal,
+    login::LoginPlace,
     view::{self, Destination},
 };
 use crate::{
@@ -44,15 +44,16 @@ impl Pages {
     ///
     /// # Cancel safety
     ///
-    /// A decision is recorded whole or not at all; one that is recorded while nobody waits any more cannot be repeated.
+    /// A decision is recorded whole or not at all; one that is recorded after the browser went away cannot be repeated.
     pub async fn authorize(&self, request: PageRequest<'_>) -> Page {
         self.answer(self.try_authorize(&request).await)
     }
 
-    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let act = act(request, &self.params.origin)?;
-        let broken =
-            Refusal::Malformed("It names no request. Go back to the application and start again.");
+        let broken = PageError::Malformed(
+            "It names no request. Go back to the application and start again.",
+        );
         let Ok(Some(token)) = fields::parameter(request.query, "oauth_token") else {
             return Err(broken);
         };
@@ -71,20 +72,20 @@ impl Pages {
             Act::Submit(form)
                 if form.field("decision").is_some() || form.field("switch").is_some() =>
             {
-                // The form's own value comes first: who cannot show it learns nothing of the token.
+                // The form's own value comes first: a browser that does not have it learns nothing of the token.
                 let caller = self.logged_in(request).await?;
                 let csrf = form.field("csrf");
                 let caller = caller
                     .filter(|caller| csrf::is_value(csrf, &caller.id, Purpose::Decide, &token))
-                    .ok_or_else(|| Refusal::StaleForm(here.clone()))?;
+                    .ok_or_else(|| PageError::StaleForm(here.clone()))?;
                 if form.field("switch").is_some() {
                     return self.log_out(&caller, here, request).await;
                 }
                 let asked = self
                     .asked(&token, request)
                     .await
-                    .map_err(|refusal| match refusal {
-                        Refusal::TokenUsed => Refusal::StaleForm(here.clone()),
+                    .map_err(|error| match error {
+                        PageError::TokenUsed => PageError::StaleForm(here.clone()),
                         other => other,
                     })?;
                 self.decide(request, &form, &here, &caller, asked).await
@@ -110,8 +111,8 @@ impl Pages {
         }
     }
 
-    fn place<'a>(here: &'a str, asked: &'a Asked) -> Place<'a> {
-        Place {
+    fn place<'a>(here: &'a str, asked: &'a Asked) -> LoginPlace<'a> {
+        LoginPlace {
             here,
             next: here,
             consumer: Some(&asked.consumer.name),
@@ -119,37 +120,37 @@ impl Pages {
     }
 
     /// Finds what is to be decided, or why it cannot be.
-    async fn asked(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, Refusal> {
+    async fn asked(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, PageError> {
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(Refusal::TokenUnknown);
+            return Err(PageError::TokenUnknown);
         }
         let store = &self.services.store;
         let token = store
             .request_token(token)
             .await?
-            .ok_or(Refusal::TokenUnknown)?;
+            .ok_or(PageError::TokenUnknown)?;
         let consumer = store
             .consumer(&token.consumer)
             .await?
-            .ok_or(Refusal::TokenUnknown)?;
+            .ok_or(PageError::TokenUnknown)?;
         if token.state == RequestTokenState::Voided {
-            return Err(Refusal::TokenUnknown);
+            return Err(PageError::TokenUnknown);
         }
         if request.now >= token.expires_at {
-            return Err(Refusal::TokenExpired);
+            return Err(PageError::TokenExpired);
         }
         if token.state != RequestTokenState::Issued {
-            return Err(Refusal::TokenUsed);
+            return Err(PageError::TokenUsed);
         }
         if !consumer.enabled {
-            return Err(Refusal::ConsumerDisabled);
+            return Err(PageError::ConsumerDisabled);
         }
         // The registration may have changed since the token was given out; what counts is what it is now.
         let sent: &[u8] = match &token.callback {
             Callback::Oob => callback::OOB.as_bytes(),
             Callback::Uri(uri) => uri.as_bytes(),
         };
-        callback::accept(&consumer.callbacks, sent).map_err(|_| Refusal::CallbackRefused)?;
+        callback::accept(&consumer.callbacks, sent).map_err(|_| PageError::CallbackRefused)?;
         Ok(Asked { token, consumer })
     }
 
@@ -159,7 +160,7 @@ impl Pages {
         token: &str,
         caller: &LoggedIn,
         asked: &Asked,
-    ) -> Result<Page, Refusal> {
+    ) -> Result<Page, PageError> {
         let permissions: Vec<_> = asked
             .token
             .permissions
@@ -171,7 +172,7 @@ impl Pages {
         let (destination, further) = match &asked.token.callback {
             Callback::Oob => (Destination::Code, String::new()),
             Callback::Uri(uri) => {
-                let place = callback::destination(uri).ok_or(Refusal::CallbackRefused)?;
+                let place = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
                 let destination = place
                     .site
                     .map_or(Destination::Application, Destination::Site);
@@ -190,19 +191,6 @@ impl Pages {
         Page::with_forms_to(200, &template, &further)
     }
 
-    fn described(&self, permission: &Permission) -> PermissionText {
-        let text = self
-            .params
-            .permissions
-            .iter()
-            .find(|text| text.name == *permission);
-        text.cloned().unwrap_or_else(|| PermissionText {
-            name: permission.clone(),
-            title: permission.to_string(),
-            description: String::new(),
-        })
-    }
-
     async fn decide(
         &self,
         request: &PageRequest<'_>,
@@ -210,7 +198,7 @@ impl Pages {
         here: &str,
         caller: &LoggedIn,
         asked: Asked,
-    ) -> Result<Page, Refusal> {
+    ) -> Result<Page, PageError> {
         let is_oob = asked.token.callback == Callback::Oob;
         let decision = match form.field("decision") {
             Some("allow") => {
@@ -225,17 +213,13 @@ impl Pages {
                     } else {
                         random::verifier()?
                     },
-                    redirect_token: if is_renamed {
-                        Some(random::token()?)
-                    } else {
-                        None
-                    },
+                    redirect_token: is_renamed.then(random::token).transpose()?,
                     expires_at: request.now.after(self.params.request_ttl),
                 }
             }
             Some("deny") => Decision::Deny,
             _ => {
-                return Err(Refusal::Malformed(
+                return Err(PageError::Malformed(
                     "The form that your browser sent names no decision.",
                 ));
             }
@@ -252,16 +236,16 @@ impl Pages {
             .await?;
         match decided {
             Decided::Recorded => {}
-            Decided::AlreadyDecided => return Err(Refusal::StaleForm(here.to_owned())),
-            Decided::Expired => return Err(Refusal::TokenExpired),
-            Decided::Unknown => return Err(Refusal::TokenUnknown),
+            Decided::AlreadyDecided => return Err(PageError::StaleForm(here.to_owned())),
+            Decided::Expired => return Err(PageError::TokenExpired),
+            Decided::Unknown => return Err(PageError::TokenUnknown),
         }
         audit_decision(request, &asked, caller, &decision);
         self.lead_on(&asked, &decision)
     }
 
-    /// Sends the user where the consumer waits, the decision being recorded.
-    fn lead_on(&self, asked: &Asked, decision: &Decision) -> Result<Page, Refusal> {
+    /// Sends the user on to the consumer after the decision was recorded.
+    fn lead_on(&self, asked: &Asked, decision: &Decision) -> Result<Page, PageError> {
         let token = asked.token.token.as_str();
         match (&asked.token.callback, decision) {
             (
@@ -293,7 +277,7 @@ impl Pages {
                     service: &self.params.realm,
                     consumer: &asked.consumer.name,
                     verifier: &random::shown(verifier),
-                    lifetime: &spoken(self.params.request_ttl),
+                    lifetime: &in_words(self.params.request_ttl),
                 },
             ),
             (Callback::Oob, Decision::Deny) => Page::html(
@@ -335,7 +319,7 @@ fn audit_decision(
 }
 
 /// A duration in the largest unit that says it whole: `10 minutes`.
-pub(super) fn spoken(duration: Duration) -> String {
+pub(super) fn in_words(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (number, unit) = match seconds {
         0 => (1, "second"),

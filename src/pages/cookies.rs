@@ -38,7 +38,7 @@ impl CookieNames {
     /// A `Set-Cookie` that gives the browser its session.
     pub(super) fn set_session(&self, id: &Secret, lifetime: Duration) -> String {
         let lifetime = lifetime.as_secs();
-        // With `Max-Age` the cookie ends with the session: a stale one would count as a user's and be refused.
+        // With `Max-Age` the cookie ends with the session: a stale one would count as a user's and be rejected.
         self.set(
             self.session,
             &id.expose_text(),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_two_even_if_alike() {
+    fn rejects_two_even_if_alike() {
         assert_eq!(
             read_one(&format!("countersign={ID}; countersign={ID}")),
             Cookie::Several
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_value_that_was_never_made_here() {
+    fn rejects_a_value_that_was_never_made_here() {
         for value in [
             "",
             "x",

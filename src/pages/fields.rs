@@ -61,7 +61,7 @@ fn text(encoded: &[u8]) -> Result<String, Unreadable> {
     })
 }
 
-/// As browsers write forms: `+` is a space, an escape that is none stands for itself.
+/// As browsers write forms: `+` is a space, an invalid escape is taken literally.
 fn decode(encoded: &[u8]) -> Vec<u8> {
     // One buffer that never grows, for what it holds may be a password.
     let mut decoded = Vec::with_capacity(encoded.len());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_field_twice_too_many_and_what_is_no_utf8() {
+    fn rejects_a_field_twice_too_many_and_what_is_no_utf8() {
         assert!(Form::parse(b"a=1&a=2").is_err());
         assert!(Form::parse(b"a=1&%61=1").is_err());
         assert!(Form::parse(b"a=%ff").is_err());

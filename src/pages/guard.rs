@@ -1,6 +1,6 @@
-//! What is looked at before any form: the method, and where a POST comes from.
+//! What is checked before any form: the method, and where a POST comes from.
 
-use super::{PageRequest, fields::Form, refusal::Refusal};
+use super::{PageRequest, error::PageError, fields::Form};
 
 /// What a browser wants.
 pub(super) enum Act {
@@ -10,11 +10,11 @@ pub(super) enum Act {
     Submit(Form),
 }
 
-/// Tells what the browser wants, `allowed` being what the page knows.
+/// Determines what the browser wants.
 ///
-/// A POST is refused if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
+/// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
 /// other than ours. A browser that sends neither is left to the form's own value.
-pub(super) fn act(request: &PageRequest<'_>, origin: &str) -> Result<Act, Refusal> {
+pub(super) fn act(request: &PageRequest<'_>, origin: &str) -> Result<Act, PageError> {
     match request.method {
         "GET" | "HEAD" => Ok(Act::Show),
         "POST" => {
@@ -25,13 +25,13 @@ pub(super) fn act(request: &PageRequest<'_>, origin: &str) -> Result<Act, Refusa
             };
             let origin_is_ours = request.origin.is_none_or(|sent| sent == origin.as_bytes());
             if !site_is_ours || !origin_is_ours {
-                return Err(Refusal::ForgedForm);
+                return Err(PageError::ForgedForm);
             }
             let form = Form::parse(request.form).map_err(|_| {
-                Refusal::Malformed("The form that your browser sent cannot be read.")
+                PageError::Malformed("The form that your browser sent cannot be read.")
             })?;
             Ok(Act::Submit(form))
         }
-        _ => Err(Refusal::Method("GET, HEAD, POST")),
+        _ => Err(PageError::Method("GET, HEAD, POST")),
     }
 }

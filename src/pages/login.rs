@@ -6,12 +6,12 @@ use percent_encoding::utf8_percent_encode;
 
 use super::{
     LoggedIn, Page, PageRequest, Pages,
-    authorize::spoken,
+    authorize::in_words,
     cookies::{self, Cookie},
     csrf::{self, Purpose},
+    error::PageError,
     fields::{self, Form},
     guard::{Act, act},
-    refusal::Refusal,
     return_to, view,
 };
 use crate::{
@@ -25,11 +25,11 @@ use crate::{
     },
 };
 
-/// How long a browser is told to wait when the hashing threads have enough to do.
+/// How long a browser is told to wait when the hashing threads are busy.
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 
-/// Where a login form stands.
-pub(super) struct Place<'a> {
+/// Where a login form is shown.
+pub(super) struct LoginPlace<'a> {
     /// The path and query that show it, which it posts back to.
     pub(super) here: &'a str,
     /// Where a login leads.
@@ -38,13 +38,12 @@ pub(super) struct Place<'a> {
     pub(super) consumer: Option<&'a str>,
 }
 
-/// What a login form tells about the attempt before.
-struct Problem<'a> {
+/// What a login form says about the attempt before.
+struct Notice<'a> {
     status: u16,
     text: &'a str,
-    /// Whether it lies in what was typed.
-    invalid: bool,
     username: &'a str,
+    /// How long to wait; `None` if what was typed is at fault.
     retry_after: Option<Duration>,
 }
 
@@ -72,10 +71,10 @@ impl Pages {
         self.answer(self.try_logout(&request).await)
     }
 
-    async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+    async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let act = act(request, &self.params.origin)?;
         let wanted = fields::parameter(request.query, "return_to")
-            .map_err(|_| Refusal::Malformed("It names more than one page to return to."))?;
+            .map_err(|_| PageError::Malformed("It names more than one page to return to."))?;
         let wanted = wanted.and_then(|path| return_to::local_path(&path, &self.params.origin));
         let mut here = format!("{}?mode=login", self.params.path);
         if let Some(path) = &wanted {
@@ -83,7 +82,7 @@ impl Pages {
             here.extend(utf8_percent_encode(path, ESCAPED));
         }
         let next = wanted.unwrap_or_else(|| self.applications_path());
-        let place = Place {
+        let place = LoginPlace {
             here: &here,
             next: &next,
             consumer: None,
@@ -97,17 +96,17 @@ impl Pages {
         }
     }
 
-    async fn try_logout(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+    async fn try_logout(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let form = match act(request, &self.params.origin)? {
             Act::Submit(form) => form,
-            Act::Show => return Err(Refusal::Method("POST")),
+            Act::Show => return Err(PageError::Method("POST")),
         };
         let next = format!("{}?mode=login", self.params.path);
         let Some(caller) = self.logged_in(request).await? else {
             return Ok(Page::see_other(next));
         };
         if !csrf::is_value(form.field("csrf"), &caller.id, Purpose::LogOut, "") {
-            return Err(Refusal::StaleForm(self.applications_path()));
+            return Err(PageError::StaleForm(self.applications_path()));
         }
         self.log_out(&caller, next, request).await
     }
@@ -116,64 +115,57 @@ impl Pages {
     pub(super) fn show_login(
         &self,
         request: &PageRequest<'_>,
-        place: &Place<'_>,
-    ) -> Result<Page, Refusal> {
+        place: &LoginPlace<'_>,
+    ) -> Result<Page, PageError> {
         self.login_form(request, place, None)
     }
 
-    /// Judges a login form that was sent to `place`.
+    /// Checks a login form that was sent to `place`.
     pub(super) async fn log_in(
         &self,
         request: &PageRequest<'_>,
         form: &Form,
-        place: &Place<'_>,
-    ) -> Result<Page, Refusal> {
+        place: &LoginPlace<'_>,
+    ) -> Result<Page, PageError> {
         // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
         let is_ours = self.login_cookie(request)?.is_some_and(|cookie| {
             csrf::is_value(form.field("csrf"), &cookie, Purpose::LogIn, place.here)
         });
         if !is_ours {
-            return Err(Refusal::StaleForm(place.here.to_owned()));
+            return Err(PageError::StaleForm(place.here.to_owned()));
         }
         let username = form.field("username").unwrap_or_default();
         let password = form.field("password").unwrap_or_default();
-        let problem = |status, text| Problem {
+        let notice = |status, text, retry_after| Notice {
             status,
             text,
-            invalid: true,
             username,
-            retry_after: None,
+            retry_after,
         };
+        let show = |notice| self.login_form(request, place, Some(notice));
         if username.is_empty() || password.is_empty() {
-            let problem = problem(400, "Enter your user name and your password.");
-            return self.login_form(request, place, Some(problem));
+            return show(notice(400, "Enter your user name and your password.", None));
         }
-        let wrong = || problem(403, "User name or password is wrong.");
+        let wrong = notice(403, "User name or password is wrong.", None);
         let password = Secret::from(password);
         if username.len() > MAX_NAME_BYTES || !password::is_length_allowed(&password) {
-            let problem = Problem {
+            return show(Notice {
                 username: "",
-                ..wrong()
-            };
-            return self.login_form(request, place, Some(problem));
+                ..wrong
+            });
         }
         let throttle = &self.services.throttle;
         let attempt = match throttle.begin(username, request.peer, request.now) {
             Ok(attempt) => attempt,
             Err(throttled) => {
                 tracing::info!(target: "audit", event = "login_throttled", address = %request.peer);
+                let wait = throttled.retry_after;
                 let text = format!(
                     "There were too many failed attempts. Try again in {}.",
-                    spoken(throttled.retry_after)
+                    in_words(wait)
                 );
-                let retry_after = Some(throttled.retry_after);
-                let problem = Problem {
-                    invalid: false,
-                    retry_after,
-                    ..problem(429, &text)
-                };
-                return self.login_form(request, place, Some(problem));
+                return show(notice(429, &text, Some(wait)));
             }
         };
         let outcome = self.let_in(request, place, username, password).await;
@@ -186,19 +178,13 @@ impl Pages {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
-                self.login_form(request, place, Some(wrong()))
+                show(wrong)
             }
             Entry::Busy => {
                 throttle.withdrawn(&attempt, request.now);
                 let text =
                     "Too many people are logging in at the moment. Try again in a few seconds.";
-                let retry_after = Some(BUSY_RETRY);
-                let problem = Problem {
-                    invalid: false,
-                    retry_after,
-                    ..problem(503, text)
-                };
-                self.login_form(request, place, Some(problem))
+                show(notice(503, text, Some(BUSY_RETRY)))
             }
             Entry::Fault(fault) => {
                 throttle.withdrawn(&attempt, request.now);
@@ -208,13 +194,7 @@ impl Pages {
                 );
                 let text =
                     "The service cannot check your password just now. Try again in a few seconds.";
-                let retry_after = Some(BUSY_RETRY);
-                let problem = Problem {
-                    invalid: false,
-                    retry_after,
-                    ..problem(503, text)
-                };
-                self.login_form(request, place, Some(problem))
+                show(notice(503, text, Some(BUSY_RETRY)))
             }
         }
     }
@@ -223,10 +203,10 @@ impl Pages {
     async fn let_in(
         &self,
         request: &PageRequest<'_>,
-        place: &Place<'_>,
+        place: &LoginPlace<'_>,
         username: &str,
         password: Secret,
-    ) -> Result<Entry, Refusal> {
+    ) -> Result<Entry, PageError> {
         let mut account = None;
         // A second time if the user or the hash is another since it was read. The password may still be right: a login
         // of the same user at the same time may have hashed it anew.
@@ -251,10 +231,10 @@ impl Pages {
     async fn open_session(
         &self,
         request: &PageRequest<'_>,
-        place: &Place<'_>,
+        place: &LoginPlace<'_>,
         user: User,
         rehashed: Option<Secret>,
-    ) -> Result<Option<Page>, Refusal> {
+    ) -> Result<Option<Page>, PageError> {
         let store = &self.services.store;
         let id = random::session_id()?;
         let session = Session {
@@ -289,7 +269,7 @@ impl Pages {
         caller: &LoggedIn,
         next: String,
         request: &PageRequest<'_>,
-    ) -> Result<Page, Refusal> {
+    ) -> Result<Page, PageError> {
         self.services
             .store
             .close_session(&cookies::id_hash(&caller.id))
@@ -303,9 +283,9 @@ impl Pages {
     fn login_form(
         &self,
         request: &PageRequest<'_>,
-        place: &Place<'_>,
-        problem: Option<Problem<'_>>,
-    ) -> Result<Page, Refusal> {
+        place: &LoginPlace<'_>,
+        notice: Option<Notice<'_>>,
+    ) -> Result<Page, PageError> {
         // A cookie that is there is kept, so that forms in several tabs all stay good.
         let kept = self.login_cookie(request)?;
         let is_new = kept.is_none();
@@ -313,35 +293,35 @@ impl Pages {
             Some(cookie) => cookie,
             None => random::session_id()?,
         };
-        let problem = problem.as_ref();
+        let notice = notice.as_ref();
         let template = view::Login {
             service: &self.params.realm,
             action: place.here,
             csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
             consumer: place.consumer,
-            username: problem.map_or("", |problem| problem.username),
-            problem: problem.map(|problem| problem.text),
-            invalid: problem.is_some_and(|problem| problem.invalid),
+            username: notice.map_or("", |notice| notice.username),
+            problem: notice.map(|notice| notice.text),
+            invalid: notice.is_some_and(|notice| notice.retry_after.is_none()),
         };
-        let mut page = Page::html(problem.map_or(200, |problem| problem.status), &template)?;
-        if let Some(wait) = problem.and_then(|problem| problem.retry_after) {
+        let mut page = Page::html(notice.map_or(200, |notice| notice.status), &template)?;
+        if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
             page.retry_after(wait);
         }
         if is_new {
             page.set("Set-Cookie", self.cookies.set_login(&cookie));
         }
         // Without an attempt the form is shown only to those whose session cookie, if any, opens nothing.
-        if problem.is_none() && self.has_session_cookie(&request.cookies) {
+        if notice.is_none() && self.has_session_cookie(&request.cookies) {
             page.set("Set-Cookie", self.cookies.forget(self.cookies.session));
         }
         Ok(page)
     }
 
-    fn login_cookie(&self, request: &PageRequest<'_>) -> Result<Option<Secret>, Refusal> {
+    fn login_cookie(&self, request: &PageRequest<'_>) -> Result<Option<Secret>, PageError> {
         match cookies::read(&request.cookies, self.cookies.login) {
             Cookie::One(cookie) => Ok(Some(cookie)),
             Cookie::None | Cookie::Invalid => Ok(None),
-            Cookie::Several => Err(Refusal::SeveralSessionCookies),
+            Cookie::Several => Err(PageError::SeveralSessionCookies),
         }
     }
 }

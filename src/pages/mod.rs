@@ -4,10 +4,10 @@
 //! JavaScript, change nothing on GET, and keep no state of their own but the store's, so that a reload, a restart or
 //! another replica behind the same name goes on where this one stopped.
 //!
-//! # What holds off a forged form
+//! # How forged forms are rejected
 //!
 //! Every form carries a value that only this browser's secret cookie and the very thing decided make (`csrf.rs`); a POST
-//! that a browser marks as cross-site, or that names another origin, is refused before that. Both cookies are
+//! that a browser marks as cross-site, or that names another origin, is rejected before that. Both cookies are
 //! `HttpOnly` and `SameSite=Lax`.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -23,25 +23,25 @@ use crate::{
     },
 };
 
-mod answer;
 mod applications;
 mod authorize;
 mod cookies;
 mod csrf;
+mod error;
 mod fields;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod guard;
 mod login;
-mod refusal;
+mod page;
 mod return_to;
 mod view;
 
-pub use answer::Page;
 pub use cookies::{CookieNames, cookie_names};
+pub use page::Page;
 
 use cookies::Cookie;
-use refusal::Refusal;
+use error::PageError;
 
 /// The path of the authorization page beside [`Params::path`], if the router knows it.
 pub const AUTHORIZE_ALIAS: &str = "/oauth/authorize";
@@ -91,7 +91,7 @@ pub struct Services {
     pub throttle: Arc<Throttle>,
 }
 
-/// What of a browser's request a page looks at.
+/// What a page reads of a browser's request.
 #[derive(Debug, Clone)]
 pub struct PageRequest<'a> {
     /// The method.
@@ -161,12 +161,12 @@ impl Pages {
         !matches!(cookies::read(cookies, self.cookies.session), Cookie::None)
     }
 
-    async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, Refusal> {
+    async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, PageError> {
         let id = match cookies::read(&request.cookies, self.cookies.session) {
             Cookie::One(id) => id,
             Cookie::None | Cookie::Invalid => return Ok(None),
             // Somebody may have set the other one, to have the user act in a session that is not theirs.
-            Cookie::Several => return Err(Refusal::SeveralSessionCookies),
+            Cookie::Several => return Err(PageError::SeveralSessionCookies),
         };
         let found = self
             .services
@@ -176,17 +176,18 @@ impl Pages {
         Ok(found.map(|(_, user)| LoggedIn { id, user }))
     }
 
-    fn answer(&self, outcome: Result<Page, Refusal>) -> Page {
-        outcome.unwrap_or_else(|refusal| refusal.page(&self.params.realm))
+    fn answer(&self, outcome: Result<Page, PageError>) -> Page {
+        outcome.unwrap_or_else(|error| error.page(&self.params.realm))
     }
 
-    fn permission_title<'a>(&'a self, permission: &'a Permission) -> &'a str {
-        let text = self
-            .params
-            .permissions
-            .iter()
-            .find(|text| text.name == *permission);
-        text.map_or(permission.as_str(), |text| &text.title)
+    fn described(&self, permission: &Permission) -> PermissionText {
+        let mut texts = self.params.permissions.iter();
+        let text = texts.find(|text| text.name == *permission).cloned();
+        text.unwrap_or_else(|| PermissionText {
+            name: permission.clone(),
+            title: permission.to_string(),
+            description: String::new(),
+        })
     }
 }
 

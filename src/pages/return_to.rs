@@ -4,7 +4,7 @@ use url::Url;
 
 /// Takes the path and query of `wanted`, if it is a path here as a browser would read it.
 ///
-/// The answer is what the parser wrote, not what was asked, so a browser finds nothing in it that was not seen here.
+/// The result is what the parser wrote, not what was asked, so a browser finds nothing in it that was not checked here.
 pub(super) fn local_path(wanted: &str, origin: &str) -> Option<String> {
     if !wanted.starts_with('/') {
         return None;

@@ -1,4 +1,4 @@
-//! The templates of the pages; askama escapes whatever stands in them.
+//! The templates of the pages; askama escapes the values in them.
 
 use std::sync::LazyLock;
 
@@ -97,7 +97,7 @@ pub(super) struct Application {
 
 #[derive(Template)]
 #[template(path = "refusal.html")]
-pub(super) struct RefusalPage<'a> {
+pub(super) struct ErrorPage<'a> {
     pub(super) service: &'a str,
     pub(super) title: &'a str,
     pub(super) text: &'a str,

@@ -1,10 +1,10 @@
-//! The answer to a browser, with the fields that every page has.
+//! The response to a browser, with the fields that every page has.
 
 use std::time::Duration;
 
-use super::{refusal::Refusal, view};
+use super::{error::PageError, view};
 
-/// An answer: status, fields and HTML.
+/// A response: status, fields and HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The status.
@@ -17,7 +17,7 @@ pub struct Page {
 
 impl Page {
     /// A page whose forms come back to this origin.
-    pub(super) fn html(status: u16, template: &impl askama::Template) -> Result<Self, Refusal> {
+    pub(super) fn html(status: u16, template: &impl askama::Template) -> Result<Self, PageError> {
         Self::with_forms_to(status, template, "")
     }
 
@@ -26,12 +26,11 @@ impl Page {
         status: u16,
         template: &impl askama::Template,
         further: &str,
-    ) -> Result<Self, Refusal> {
-        let body = template.render().map_err(Refusal::Template)?;
+    ) -> Result<Self, PageError> {
+        let body = template.render().map_err(PageError::Template)?;
         let mut page = Self {
-            status,
-            fields: security_fields(further),
             body,
+            ..Self::empty_with_forms_to(status, further)
         };
         page.set("Content-Type", "text/html; charset=utf-8".to_owned());
         Ok(page)
@@ -39,20 +38,31 @@ impl Page {
 
     /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
     pub(super) fn see_other(location: String) -> Self {
-        let mut page = Self {
-            status: 303,
-            fields: security_fields(""),
-            body: String::new(),
-        };
+        let mut page = Self::empty(303);
         page.set("Location", location);
         page
     }
 
-    /// The last resort, when not even the page of a refusal can be made.
+    /// A response without HTML: a redirect, or the last resort when the page of an error cannot be rendered.
     pub(super) fn empty(status: u16) -> Self {
+        Self::empty_with_forms_to(status, "")
+    }
+
+    fn empty_with_forms_to(status: u16, further: &str) -> Self {
+        let policy = format!(
+            "default-src 'none'; style-src '{}'; form-action 'self'{further}; frame-ancestors 'none'; base-uri 'none'",
+            *view::STYLE_HASH
+        );
+        let fields = [
+            ("Content-Security-Policy", policy.as_str()),
+            ("X-Frame-Options", "DENY"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ];
         Self {
             status,
-            fields: security_fields(""),
+            fields: fields.map(|(name, value)| (name, value.to_owned())).into(),
             body: String::new(),
         }
     }
@@ -64,22 +74,4 @@ impl Page {
     pub(super) fn retry_after(&mut self, wait: Duration) {
         self.set("Retry-After", wait.as_secs().max(1).to_string());
     }
-}
-
-fn security_fields(further: &str) -> Vec<(&'static str, String)> {
-    let policy = format!(
-        "default-src 'none'; style-src '{}'; form-action 'self'{further}; frame-ancestors 'none'; base-uri 'none'",
-        *view::STYLE_HASH
-    );
-    let mut fields = Vec::with_capacity(10);
-    fields.push(("Content-Security-Policy", policy));
-    for (name, value) in [
-        ("X-Frame-Options", "DENY"),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "same-origin"),
-        ("Cache-Control", "no-store"),
-    ] {
-        fields.push((name, value.to_owned()));
-    }
-    fields
 }

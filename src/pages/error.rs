@@ -1,19 +1,19 @@
-//! Every reason for which a page is refused, and the one place that says how.
+//! Every reason for which a page is not shown, and the page that is shown instead.
 
 use std::time::Duration;
 
-use super::{answer::Page, view::RefusalPage};
+use super::{page::Page, view::ErrorPage};
 use crate::{
     issue::random::{self, NoRandomness},
     store::StoreError,
 };
 
-/// How long a browser is told to wait for a store that is away.
+/// How long a browser is told to wait while the store is unavailable.
 const STORE_RETRY: Duration = Duration::from_secs(5);
 
 /// Why there is no page.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum PageError {
     /// The method is none of those named.
     Method(&'static str),
     /// Query or form cannot be read, or lack something.
@@ -38,26 +38,26 @@ pub(super) enum Refusal {
     ApplicationUnknown,
     /// The store failed.
     Store(StoreError),
-    /// Nothing can be made up.
+    /// The system gave no randomness.
     NoRandomness(NoRandomness),
     /// A template failed.
     Template(askama::Error),
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<NoRandomness> for Refusal {
+impl From<NoRandomness> for PageError {
     fn from(error: NoRandomness) -> Self {
         Self::NoRandomness(error)
     }
 }
 
-impl Refusal {
-    /// The page that tells it. Of a fault it tells nothing; the log has it whole.
+impl PageError {
+    /// The page that explains it. It hides the details of a fault, which are logged.
     pub(super) fn page(self, realm: &str) -> Page {
         let request_id = self.log();
         let (status, title, text) = match &self {
@@ -125,7 +125,7 @@ impl Refusal {
             Self::StaleForm(again) => Some(again.as_str()),
             _ => None,
         };
-        let template = RefusalPage {
+        let template = ErrorPage {
             service: realm,
             title,
             text,
@@ -166,11 +166,11 @@ impl Refusal {
             Self::NoRandomness(error) => error,
             Self::Template(error) => error,
             Self::ForgedForm => {
-                tracing::info!(reason = "forged_form", "page refused");
+                tracing::info!(reason = "forged_form", "page rejected");
                 return None;
             }
             Self::SeveralSessionCookies => {
-                tracing::info!(reason = "several_session_cookies", "page refused");
+                tracing::info!(reason = "several_session_cookies", "page rejected");
                 return None;
             }
             _ => return None,
