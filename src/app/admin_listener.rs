@@ -1,9 +1,9 @@
-//! Where the admin and the probe listener are bound: an address or a Unix socket.
+//! The admin and the probe listener, on an address or a Unix socket.
 
-use std::{path::PathBuf, rc::Rc, sync::Arc};
+use std::{os::unix::fs::FileTypeExt, path::PathBuf, rc::Rc, sync::Arc};
 
 use tokio::{
-    net::{TcpListener, UnixListener},
+    net::{TcpListener, UnixListener, UnixStream},
     sync::watch as channel,
     task::spawn_local,
 };
@@ -15,7 +15,7 @@ use crate::{
     server::listener::{self, Bounds},
 };
 
-/// Where the admin listener is bound.
+/// A bound listener.
 pub(super) enum AdminListener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
@@ -35,14 +35,13 @@ impl AdminListener {
                 ))
             }
             ListenAddress::Unix(path) => {
-                // A socket that a dead process left behind is taken over; one that answers is not.
-                if tokio::net::UnixStream::connect(path).await.is_err() {
-                    match std::fs::symlink_metadata(path) {
-                        Ok(found) if is_socket(&found) => {
-                            let _ = std::fs::remove_file(path);
-                        }
-                        Ok(_) | Err(_) => {}
-                    }
+                // A socket that a dead process left behind is replaced; one that accepts connections is not.
+                let is_socket =
+                    |found: std::fs::Metadata| FileTypeExt::is_socket(&found.file_type());
+                if UnixStream::connect(path).await.is_err()
+                    && std::fs::symlink_metadata(path).is_ok_and(is_socket)
+                {
+                    let _ = std::fs::remove_file(path);
                 }
                 let bound = UnixListener::bind(path);
                 let at = || format!("unix:{}", path.display());
@@ -64,7 +63,7 @@ impl AdminListener {
         }
     }
 
-    /// Serves until the process ends: health is told while it drains, too.
+    /// Serves until the process ends, so that health is reported while it drains, too.
     pub(super) fn serve(self, handler: Rc<Admin>, mut phase: channel::Receiver<Phase>) {
         spawn_local(async move {
             match self {
@@ -87,7 +86,3 @@ impl AdminListener {
 
 /// Connections to the admin listener at once.
 const ADMIN_CONNECTIONS: usize = 256;
-
-fn is_socket(metadata: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
-}

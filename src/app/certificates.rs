@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use crate::config::Config;
 
-/// What the files of both sides' TLS were like at one moment.
+/// The state of the files of both sides' TLS at one moment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamps {
     /// Those of `listen.tls`.

@@ -1,4 +1,4 @@
-//! How many callers and requests the process's descriptors serve.
+//! How many callers and requests the process's file descriptors allow.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -19,9 +19,9 @@ pub(super) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// How many callers' connections, and as many requests at once, that many descriptors serve, at most `wanted`. Each request
-/// may need a connection to the API. With more let in than that, callers who do nothing could take the descriptors by
-/// which the others are served, and the operator's too; and one caller of HTTP/2 could, by its streams.
+/// How many callers' connections, and as many requests at once, that many descriptors allow, at most `wanted`. Each
+/// request may need a connection to the API. With more accepted than that, idle callers could take the descriptors that
+/// other callers and the operator need; and one caller of HTTP/2 could, by its streams.
 pub(super) fn at_most(wanted: usize, descriptors: Option<u64>) -> usize {
     let Some(descriptors) = descriptors else {
         return wanted;

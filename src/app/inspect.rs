@@ -1,9 +1,9 @@
-//! Looks at the files and addresses that a configuration names, for what would make `serve` fail or be unsafe. Changes
+//! Checks the files and addresses that a configuration names, for what would make `serve` fail or be unsafe. Changes
 //! nothing.
 //!
-//! What `serve` cannot do, it refuses. What it can do and is unsafe, such as a private key that every account can read,
-//! it logs at its start and after each reload, and serves: a restart must not become an outage because of what was so
-//! before. `check` fails for either.
+//! `serve` does not start with what it cannot serve. What it can serve and is unsafe, such as a private key that every
+//! account can read, it logs at its start and after each reload: a restart must not become an outage because of
+//! something that was unsafe before. `check` fails for either.
 
 use std::{
     fmt,
@@ -36,7 +36,7 @@ use crate::{
 pub enum Severity {
     /// It is a mistake wherever this runs.
     Unsafe,
-    /// Somebody may have meant it.
+    /// It may be intended.
     Unwise,
 }
 
@@ -65,8 +65,8 @@ pub(super) fn log(config: &Config, listener: SocketAddr, now: UnixTime) {
     }
 }
 
-/// Looks at the modes of secret files, and at the dates and names of certificates. A file that cannot be read is left to
-/// those who need it. `listener` is where the first public listener is bound.
+/// Checks the modes of secret files, and the dates and names of certificates. A file that cannot be read is skipped: the
+/// part that needs it reports it. `listener` is where the first public listener is bound.
 #[must_use]
 pub fn inspect(config: &Config, listener: SocketAddr, now: UnixTime) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
@@ -130,7 +130,7 @@ impl Findings {
         );
     }
 
-    /// Looks at the dates of the first certificate of a file, and gives it back.
+    /// Checks the dates of the first certificate of a file, and returns it.
     fn dates(
         &mut self,
         key: &'static str,
@@ -205,7 +205,7 @@ fn validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Validity {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else {
         return Validity::Now;
     };
-    // Without any authority it cannot be verified, but its dates are looked at before that.
+    // Without any authority the verification fails, but it checks the dates first.
     let at = CertificateTime::since_unix_epoch(Duration::from_secs(now.0));
     let usage = KeyUsage::server_auth();
     let verified = certificate.verify_for_usage(&[], &[], &[], at, usage, None, None);
@@ -231,12 +231,12 @@ fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
     certificate.verify_is_valid_for_subject_name(&name).is_ok()
 }
 
-/// Makes sure that every listener's address can be had, and says which are in use now: a running `serve` uses them.
+/// Checks that every listener's address can be bound, and reports which are in use now: a running `serve` uses them.
 ///
 /// # Errors
 /// [`StartError::Listen`]
 pub fn listeners(config: &Config) -> Result<String, StartError> {
-    let mut told = Vec::new();
+    let mut addresses = Vec::new();
     let workers = config.workers().get();
     let sockets = (workers * config.listen.address.len()) as u64;
     if getrlimit(Resource::Nofile)
@@ -252,17 +252,17 @@ pub fn listeners(config: &Config) -> Result<String, StartError> {
             ListenAddress::Unix(path) => unix_socket(path),
         };
         match bound {
-            Ok(()) => told.push(address.to_string()),
+            Ok(()) => addresses.push(address.to_string()),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                told.push(format!("{address} (in use now)"));
+                addresses.push(format!("{address} (in use now)"));
             }
             Err(error) => return Err(StartError::listen(key, address, error)),
         }
     }
-    Ok(told.join(", "))
+    Ok(addresses.join(", "))
 }
 
-/// Binds as a listener would, and listens to nobody.
+/// Binds as a listener would, without listening.
 fn bind(address: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -274,7 +274,7 @@ fn bind(address: SocketAddr) -> io::Result<()> {
 }
 
 fn unix_socket(path: &Path) -> io::Result<()> {
-    // This refuses a path that is too long.
+    // This fails for a path that is too long.
     std::os::unix::net::SocketAddr::from_pathname(path)?;
     match path.symlink_metadata() {
         Ok(found) if found.file_type().is_socket() => Ok(()),

@@ -55,7 +55,7 @@ use crate::{
     telemetry::log::LogControl,
 };
 
-/// Why the program cannot start; each names the key at fault and the mend.
+/// Why the program cannot start; each names the key at fault and the fix.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// A service.
@@ -71,7 +71,7 @@ pub enum StartError {
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
     /// An address.
-    #[error("{key}: cannot listen on {address}: {source}; {mend}")]
+    #[error("{key}: cannot listen on {address}: {source}; {fix}")]
     Listen {
         /// The configuration's key.
         key: &'static str,
@@ -81,7 +81,7 @@ pub enum StartError {
         #[source]
         source: io::Error,
         /// What to do.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The runtime or a thread.
     #[error("cannot start: {0}")]
@@ -90,7 +90,7 @@ pub enum StartError {
 
 impl StartError {
     fn listen(key: &'static str, address: impl ToString, source: io::Error) -> Self {
-        let mend = match source.kind() {
+        let fix = match source.kind() {
             io::ErrorKind::AddrInUse => "stop what listens there, or set another address",
             io::ErrorKind::PermissionDenied => {
                 "ports below 1024 need a right of their own: set another port"
@@ -106,7 +106,7 @@ impl StartError {
             key,
             address: address.to_string(),
             source,
-            mend,
+            fix,
         }
     }
 
@@ -127,7 +127,7 @@ impl StartError {
     }
 }
 
-/// What a running program is made of besides its configuration.
+/// What a program needs to run besides its configuration.
 pub struct Surroundings {
     /// Reads the configuration anew; `None` where there is no file.
     pub reload: Option<Box<dyn Fn() -> Result<Config, String>>>,
@@ -148,7 +148,7 @@ pub struct App {
     listeners: Option<Listeners>,
     admin: Option<AdminListener>,
     probe: Option<AdminListener>,
-    /// What the files of certificates were like when they were read.
+    /// The state of the certificates' files when they were read.
     stamps: Stamps,
     /// Where every listener is bound, with its key.
     own: Vec<OwnListener>,
@@ -163,7 +163,7 @@ impl App {
     /// Opens and binds everything. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// [`StartError`]; nothing half-made is left behind.
+    /// [`StartError`]; nothing incomplete is left behind.
     pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
         // Before anything that takes time: until then a signal to reload ends the process.
         let signals = Signals::new().map_err(StartError::System)?;
@@ -178,10 +178,7 @@ impl App {
         let listeners = Listeners::bind(&config.listen.address, workers)
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
         let addresses = listeners.addresses.clone();
-        let first = addresses
-            .first()
-            .copied()
-            .unwrap_or(([127, 0, 0, 1], 0).into());
+        let first = first(&addresses);
         let admin = AdminListener::bind(&config.admin.listen, "admin.listen").await?;
         let probe = match &config.admin.probe_listen {
             Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
@@ -294,7 +291,7 @@ impl App {
         }
         self.drain().await;
         for thread in threads {
-            // A worker that panicked has said so already.
+            // The panic of a worker has been logged already.
             let _ = thread.join();
         }
         self.finish().await;
@@ -315,7 +312,7 @@ impl App {
                 return;
             }
         };
-        let first = self.first_address();
+        let first = first(&self.addresses);
         let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         let stamps = Stamps::of(&config);
@@ -366,39 +363,38 @@ impl App {
         );
     }
 
-    /// Reads the certificates anew whose files have changed; what cannot be read changes nothing, and is tried again
-    /// when a file changes the next time.
+    /// Reads certificates whose files have changed. One that cannot be read changes nothing, and is read again when a
+    /// file changes the next time.
     fn look_at_certificates(&mut self) {
         let stamps = Stamps::of(&self.config);
+        let report = |key, read: Result<(), &dyn std::error::Error>| match read {
+            Ok(()) => tracing::info!(key, "certificates read"),
+            Err(error) => {
+                tracing::error!(problem = %error, "the certificates stay as they were");
+            }
+        };
         if stamps.listener != self.stamps.listener {
             match self.listener_tls(&self.config) {
-                Ok(Some(tls)) => {
-                    self.swap_tls(Some(tls));
-                    tracing::info!(key = "listen.tls", "certificates read");
-                }
                 Ok(None) => {}
-                Err(error) => {
-                    tracing::error!(problem = %error, "the certificates stay as they were");
+                Ok(tls) => {
+                    self.swap_tls(tls);
+                    report("listen.tls", Ok(()));
                 }
+                Err(error) => report("listen.tls", Err(&error)),
             }
         }
+        let first = first(&self.addresses);
         if stamps.upstream != self.stamps.upstream {
-            match live::live(&self.config, self.first_address(), &self.services) {
+            match live::live(&self.config, first, &self.services) {
                 Ok(live) => {
                     self.swap_live(live);
-                    tracing::info!(key = "upstream.tls", "certificates read");
+                    report("upstream.tls", Ok(()));
                 }
-                Err(error) => {
-                    tracing::error!(problem = %error, "the certificates stay as they were");
-                }
+                Err(error) => report("upstream.tls", Err(&error)),
             }
         }
         if stamps != self.stamps {
-            inspect::log(
-                &self.config,
-                self.first_address(),
-                self.services.clock.now(),
-            );
+            inspect::log(&self.config, first, self.services.clock.now());
         }
         self.stamps = stamps;
     }
@@ -423,13 +419,7 @@ impl App {
         shared.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Where the first public listener is bound.
-    fn first_address(&self) -> SocketAddr {
-        let first = self.addresses.first().copied();
-        first.unwrap_or(([127, 0, 0, 1], 0).into())
-    }
-
-    /// Not ready; after the delay no more connections; then what is running has its time.
+    /// Reports not ready, after the delay accepts no more connections, and waits for what is running.
     async fn drain(&mut self) {
         let shared = &self.common.shared;
         let signals = &mut self.signals;
@@ -445,7 +435,7 @@ impl App {
         let _ = self.phase.send(Phase::Draining);
         shared.drain.notify_waiters();
         let empty = async {
-            // Accepting ends on each worker's own time: connections still in the kernel's queue are let in first.
+            // Each worker first accepts the connections that are still in the kernel's queue.
             loop {
                 sleep(Duration::from_millis(20)).await;
                 shared.drain.notify_waiters();
@@ -458,13 +448,13 @@ impl App {
             result = timeout(self.config.listen.drain, empty) => if result.is_err() {
                 tracing::warn!(connections = self.common.bounds.open(), "what is still running is cut");
             },
-            // A second signal: whoever sends it does not want to wait.
+            // The operator who sends a second signal does not want to wait.
             () = signals.ended() => tracing::warn!("told to end at once"),
         }
         let _ = self.phase.send(Phase::Ended);
     }
 
-    /// Leaves everything as the next start wants to find it.
+    /// Writes what the next start needs.
     async fn finish(&self) {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "the last uses of tokens are not written");
@@ -485,7 +475,14 @@ impl App {
     }
 }
 
-/// How many connections are let in.
+/// The first public listener's address.
+#[must_use]
+pub fn first(addresses: &[SocketAddr]) -> SocketAddr {
+    let first = addresses.first().copied();
+    first.unwrap_or(([127, 0, 0, 1], 0).into())
+}
+
+/// How many connections are accepted.
 fn connections(config: &Config) -> usize {
     let descriptors = descriptors::limit();
     let wanted = config.limits.connections.get() as usize;
@@ -501,7 +498,9 @@ fn connections(config: &Config) -> usize {
     connections
 }
 
-fn tls_params(config: &Config) -> Option<tls::Params> {
+/// The TLS of the public listener, if it has any.
+#[must_use]
+pub fn tls_params(config: &Config) -> Option<tls::Params> {
     config.listens_with_tls().then(|| tls::Params {
         certificates: config.listen.tls.certificate.clone(),
         keys: config.listen.tls.key.clone(),

@@ -44,7 +44,7 @@ pub fn listeners(config: &Config) -> Vec<OwnListener> {
         .collect()
 }
 
-/// Makes sure that the API is none of `listeners`. A name that does not resolve now is nobody's: the API may come later.
+/// Checks that the API is none of `listeners`. A name that does not resolve now passes: the API may start later.
 ///
 /// # Errors
 /// [`ApiIsOurs`]

@@ -1,5 +1,5 @@
-//! The signals that mean something: SIGHUP reads the configuration anew, SIGTERM and SIGINT end the process. One that
-//! would kill it, and need not, is heard and let pass.
+//! The signals that are handled: SIGHUP reads the configuration again, SIGTERM and SIGINT end the process, and SIGXFSZ,
+//! which would kill it, is ignored.
 
 use std::io;
 
@@ -13,12 +13,12 @@ pub(super) enum Signal {
     End,
 }
 
-/// The signals that mean something.
+/// The signals that are handled.
 pub(super) struct Signals {
     hangup: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
-    /// Heard so that it does not kill: a write past the file size limit is an error then, like one to a full disk.
+    /// Handled so that it does not kill: a write past the file size limit is an error then, like one to a full disk.
     _file_too_large: tokio::signal::unix::Signal,
 }
 

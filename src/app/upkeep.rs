@@ -1,4 +1,4 @@
-//! What is done from time to time, whether or not there are requests.
+//! Periodic work, whether or not there are requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,72 +16,51 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// How often last uses of tokens are written.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
-/// How often what has ended long ago is deleted.
+/// How often records that ended long ago are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
-/// How often it is seen to that the mark is written, which after a gap is due at once.
+/// How often it is checked whether the mark is due, which after a gap it is at once.
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set.
 pub(super) fn start(services: &Arc<Services>) {
-    every(
-        FOLLOW_EVERY,
-        services,
-        "follow changes of the store",
-        async |services| {
-            services
-                .credentials
-                .follow_changes()
-                .await
-                .map_err(Into::into)
-        },
-    );
+    let what = "follow changes of the store";
+    every(FOLLOW_EVERY, services, what, async |services| {
+        Ok(services.credentials.follow_changes().await?)
+    });
     every(EXPIRE_EVERY, services, "expire nonces", async |services| {
         services.nonces.window().expire(services.clock.now());
         Ok(())
     });
-    every(
-        EXPIRE_EVERY,
-        services,
-        "accept what the clock calls now",
-        async |services| {
-            match services.nonces.outage(services.clock.now()) {
-                Some(outage @ Outage::ClockSetBack { .. }) => Err(outage.into()),
-                // The gap is logged at the start, and a mark that cannot be written below.
-                Some(Outage::Lost { .. } | Outage::Unmarked) | None => Ok(()),
-            }
-        },
-    );
+    let what = "accept what the clock calls now";
+    every(EXPIRE_EVERY, services, what, async |services| {
+        match services.nonces.outage(services.clock.now()) {
+            Some(outage @ Outage::ClockSetBack { .. }) => Err(outage.into()),
+            // The gap is logged at the start, and a mark that cannot be written below.
+            Some(Outage::Lost { .. } | Outage::Unmarked) | None => Ok(()),
+        }
+    });
     every(FLUSH_EVERY, services, "write last uses", async |services| {
-        services.credentials.flush_uses().await.map_err(Into::into)
+        Ok(services.credentials.flush_uses().await?)
     });
     every(PURGE_EVERY, services, "purge the store", async |services| {
-        services
-            .store
-            .purge(services.clock.now())
-            .await
-            .map_err(Into::into)
+        Ok(services.store.purge(services.clock.now()).await?)
     });
     let mut due = 0;
     let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
-    every(
-        MARK_CHECK,
-        services,
-        "mark how far nonces are accepted",
-        async move |services| {
-            let now = services.clock.now();
-            let rejects = services.nonces.window().gap().rejects(now);
-            if rejects {
-                due = 0;
-                return Ok(());
-            }
-            if due == 0 || !services.nonces.is_settled(now) {
-                services::mark(&services.nonces, &*services.store, &services.clock).await?;
-                due = checks;
-            }
-            due -= 1;
-            Ok(())
-        },
-    );
+    let what = "mark how far nonces are accepted";
+    every(MARK_CHECK, services, what, async move |services| {
+        let now = services.clock.now();
+        if services.nonces.window().gap().rejects(now) {
+            due = 0;
+            return Ok(());
+        }
+        if due == 0 || !services.nonces.is_settled(now) {
+            services::mark(&services.nonces, &*services.store, &services.clock).await?;
+            due = checks;
+        }
+        due -= 1;
+        Ok(())
+    });
 }
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;

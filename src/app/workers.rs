@@ -31,11 +31,11 @@ pub enum Phase {
     Serving,
     /// It accepts no more and finishes what it has.
     Draining,
-    /// It lets go of what is left.
+    /// It drops what is left.
     Ended,
 }
 
-/// How often unused connections to the API are looked through.
+/// How often unused connections to the API are checked.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// What every worker needs.
@@ -62,7 +62,7 @@ impl Listeners {
     /// Binds each address once for each worker.
     ///
     /// # Errors
-    /// The address that cannot be had, and why.
+    /// The address that cannot be bound, and why.
     pub fn bind(addresses: &[SocketAddr], workers: usize) -> Result<Self, (SocketAddr, io::Error)> {
         let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut bound = Vec::new();
@@ -98,7 +98,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
         let thread = thread::Builder::new().name(format!("worker-{index}"));
         threads.push(thread.spawn(move || {
             LocalSet::new().block_on(&runtime, run(common, index, listeners));
-            // Look-ups of names may still be under way on the runtime's own threads: nobody waits for them.
+            // DNS lookups may still run on the runtime's own threads: nothing waits for them.
             runtime.shutdown_background();
         })?);
     }
