@@ -16,7 +16,7 @@ use crate::{
     nonce::{self, Gap, LocalWindow, SharedWindow},
     pages,
     store::{
-        self, Store, StoreError,
+        self, Opening, Store, StoreError,
         cached::{self, Cached},
         seal::{KeyFileError, SealKey},
         sqlite,
@@ -100,16 +100,15 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
 }
 
-/// Opens the store that the configuration names; creates or migrates it. `serves`: and seals it, if there is a key and
-/// it was plain; a command beside a running process leaves that to its next start.
+/// Opens the store that the configuration names.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub fn open_store(config: &Config, serves: bool) -> Result<Arc<dyn Store>, ServiceError> {
+pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
     Ok(store::open_store(store::Params {
         backend: store::Backend::Sqlite(config.store.url.sqlite_path()),
         key: read_key(config)?,
-        seals_plain: serves,
+        opening,
     })?)
 }
 
@@ -160,7 +159,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
     let opened = LocalWindow::open(&params, clock.now())?;
-    let store = open_store(config, true).inspect_err(|_| {
+    let store = open_store(config, Opening::Serve).inspect_err(|_| {
         // A start that failed leaves nothing behind.
         if let Some(path) = &made {
             let _ = std::fs::remove_file(path);

@@ -4,14 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     task::spawn_local,
-    time::{MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{services, services::Services};
-use crate::{nonce::MARK_EVERY, verify::nonces::Outage};
+use crate::{nonce::MARK_EVERY, store::port::is_of_logged_outage, verify::nonces::Outage};
 
-/// How soon a change that another process made in the store is noticed.
+/// How soon a change that another process made in the store is noticed, if the store reports none.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+/// The shortest time between two looks at what was changed, so that many reports are one look.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
 /// How often seconds that have left the nonce window are dropped.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// How often last uses of tokens are written.
@@ -24,7 +26,9 @@ const MARK_CHECK: Duration = Duration::from_secs(1);
 /// Starts all of it on the current local set.
 pub(super) fn start(services: &Arc<Services>) {
     let what = "follow changes of the store";
-    every(FOLLOW_EVERY, services, what, async |services| {
+    every(FOLLOW_PAUSE, services, what, async |services| {
+        // Asked regularly as well: a report may be lost, and not every store reports changes.
+        let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
         Ok(services.credentials.follow_changes().await?)
     });
     every(EXPIRE_EVERY, services, "expire nonces", async |services| {
@@ -84,7 +88,7 @@ fn every(
                     failing = false;
                     tracing::info!(what, "works again");
                 }
-                Err(error) if !failing => {
+                Err(error) if !failing && !is_of_logged_outage(&*error) => {
                     failing = true;
                     tracing::error!(what, error = &*error as &dyn std::error::Error, "fails");
                 }

@@ -15,6 +15,7 @@ use crate::{
     forward::{Fault, pool::Pool},
     nonce::LocalWindow,
     server::tls,
+    store::Opening,
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -140,7 +141,7 @@ fn store(config: &Config) -> Outcome {
             path.display()
         ));
     }
-    let store = services::open_store(config, false).map_err(service_error)?;
+    let store = services::open_store(config, Opening::Check).map_err(service_error)?;
     block_on(async {
         store
             .ping()

@@ -29,7 +29,7 @@ use crate::{
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors, StoreBackend},
     issue::random::NoRandomness,
-    store::{Store, StoreError},
+    store::{Opening, Store, StoreError},
     telemetry::log::{self, LogError},
 };
 
@@ -214,7 +214,7 @@ impl Context {
         if let Some(store) = self.store.get() {
             return Ok(&**store);
         }
-        let opened = services::open_store(&self.config, false);
+        let opened = services::open_store(&self.config, Opening::Command);
         let store = opened.map_err(|source| CommandError::Service {
             path: self.path.clone(),
             source,

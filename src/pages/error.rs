@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{page::Page, view::ErrorPage};
 use crate::{
     issue::random::{self, NoRandomness},
-    store::StoreError,
+    store::{StoreError, port::is_of_logged_outage},
 };
 
 /// How long a browser is told to wait while the store is unavailable.
@@ -176,7 +176,11 @@ impl PageError {
             _ => return None,
         };
         let request_id = random::identifier().unwrap_or_default();
-        tracing::error!(%request_id, error, "a page failed");
+        if is_of_logged_outage(error) {
+            tracing::debug!(%request_id, error, "a page failed");
+        } else {
+            tracing::error!(%request_id, error, "a page failed");
+        }
         Some(request_id)
     }
 }

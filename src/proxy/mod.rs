@@ -39,6 +39,7 @@ use crate::{
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
+    store::port::is_of_logged_outage,
     telemetry::{
         lines::ACCESS,
         metrics::{Metrics, Verdict},
@@ -278,7 +279,11 @@ fn log_failure(failure: &Failure) -> String {
         return String::new();
     }
     let id = crate::issue::random::identifier().unwrap_or_default();
-    let error: &dyn std::error::Error = failure;
-    tracing::error!(request_id = %id, error, "request failed");
+    let error: &(dyn std::error::Error + 'static) = failure;
+    if is_of_logged_outage(error) {
+        tracing::debug!(request_id = %id, error, "request failed");
+    } else {
+        tracing::error!(request_id = %id, error, "request failed");
+    }
     id
 }

@@ -3,13 +3,17 @@
 pub mod cached;
 mod open;
 pub mod port;
+pub mod postgres;
 pub mod record;
+mod remote;
 mod rows;
 mod rules;
 pub mod seal;
 pub mod sqlite;
 pub mod timed;
+mod tls;
 pub mod transfer;
 
-pub use open::{Backend, OpenError, Params, open_store};
+pub use open::{Backend, OpenError, Opening, Params, open_store};
 pub use port::{Store, StoreError, StoreFuture};
+pub use tls::TlsFileError;

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::{
     Store,
+    postgres::{self, PostgresStore},
     seal::SealKey,
     sqlite::{self, SqliteStore},
 };
@@ -17,9 +18,22 @@ pub struct Params {
     pub backend: Backend,
     /// Seals secrets.
     pub key: Option<SealKey>,
-    /// Whether a plain store that has secrets in it is sealed when it is opened with a key. Otherwise it stays as it
-    /// is: a process that serves from it without the key could not go on.
-    pub seals_plain: bool,
+    /// What the store is opened for.
+    pub opening: Opening,
+}
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// To serve from it: it is created or migrated, and a plain store that has secrets in it is sealed if there is a
+    /// key.
+    Serve,
+    /// For a command beside processes that may serve from it: it is created, and stays plain if it has plain secrets,
+    /// for a process that serves from it without the key could not go on. A store of a server, which other machines
+    /// use, is not migrated.
+    Command,
+    /// To look at it: as for a command, but a store of a server is not created.
+    Check,
 }
 
 /// An engine and where it is.
@@ -27,6 +41,8 @@ pub struct Params {
 pub enum Backend {
     /// One SQLite file.
     Sqlite(PathBuf),
+    /// PostgreSQL.
+    Postgres(postgres::Url),
 }
 
 /// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
@@ -35,6 +51,9 @@ pub enum OpenError {
     /// The SQLite file.
     #[error(transparent)]
     Sqlite(#[from] sqlite::OpenError),
+    /// The database in PostgreSQL.
+    #[error(transparent)]
+    Postgres(#[from] postgres::OpenError),
 }
 
 /// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for some seconds at worst; the
@@ -46,13 +65,16 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
     let Params {
         backend,
         key,
-        seals_plain,
+        opening,
     } = params;
     Ok(match backend {
         Backend::Sqlite(path) => Arc::new(SqliteStore::open(sqlite::Params {
             path,
             key,
-            seals_plain,
+            seals_plain: opening == Opening::Serve,
         })?),
+        Backend::Postgres(url) => {
+            Arc::new(PostgresStore::open(postgres::Params { url, key, opening })?)
+        }
     })
 }

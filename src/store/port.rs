@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+    remote::StillDown,
     transfer::{Import, Record},
 };
 use crate::{
@@ -31,6 +32,13 @@ pub enum StoreError {
     /// What the backend returned is not a record of ours.
     #[error("the store holds a broken record: {0}")]
     Broken(&'static str),
+}
+
+/// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
+/// debugging.
+#[must_use]
+pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
 }
 
 /// The outcome of registering something.
@@ -172,6 +180,10 @@ pub struct TokenFilter {
 pub trait Store: Send + Sync + 'static {
     /// Whether the store answers; for readiness.
     fn ping(&self) -> StoreFuture<'_, ()>;
+    /// Settings of the engine by which what was acknowledged may be lost, one sentence each.
+    fn findings(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     // What verification reads.
 
@@ -291,6 +303,11 @@ pub trait Store: Send + Sync + 'static {
 
     // Upkeep.
 
+    /// Waits until the engine reports that a process may have changed something since the last call; never completes
+    /// where the engine reports nothing. A report may be lost: [`Store::changes_since`] is the truth.
+    fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
     /// What this and every other process changed since `position` (0: only where the feed stands now).
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     /// Up to which time a process that kept its nonces in a local window may have accepted requests;

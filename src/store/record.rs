@@ -44,6 +44,14 @@ pub struct Consumer {
     pub created_at: UnixTime,
 }
 
+impl Consumer {
+    /// Replaces the secret; the old one verifies until `previous_until`, if given.
+    pub(super) fn rotate_secret(&mut self, secret: Secret, previous_until: Option<UnixTime>) {
+        let previous = std::mem::replace(&mut self.secret, secret);
+        self.previous_secret = previous_until.map(|until| (previous, until));
+    }
+}
+
 /// A change of a consumer; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ConsumerUpdate {

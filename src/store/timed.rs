@@ -1,6 +1,6 @@
 //! Times every use case of a store, under its name.
 
-use std::{sync::Arc, time::Instant};
+use std::{pin::Pin, sync::Arc, time::Instant};
 
 use super::{
     Store, StoreFuture,
@@ -60,6 +60,10 @@ macro_rules! timed {
         const USE_CASES: &[&str] = &[$(stringify!($name)),*];
 
         impl Store for Timed {
+            fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+                self.store.notified()
+            }
+
             $(fn $name$(<$life>)?(&$($self_life)? self $(, $argument: $type)*) -> $output {
                 self.time(stringify!($name), self.store.$name($($argument),*))
             })*
@@ -69,6 +73,7 @@ macro_rules! timed {
 
 timed! {
     fn ping(&self) -> StoreFuture<'_, ()>;
+    fn findings(&self) -> StoreFuture<'_, Vec<String>>;
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>>;
     fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>>;
     fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>>;

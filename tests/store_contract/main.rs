@@ -13,6 +13,14 @@ mod changes;
 mod consumers;
 mod exchange;
 mod flow;
+mod postgres;
+#[path = "../support/postgres.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the tests of the program"
+)]
+mod postgres_server;
 mod records;
 mod sessions;
 mod sqlite;

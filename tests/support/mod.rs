@@ -12,6 +12,7 @@ pub mod browser;
 pub mod call;
 pub mod http;
 pub mod legs;
+pub mod postgres;
 pub mod program;
 pub mod proxy;
 pub mod signer;
@@ -21,6 +22,7 @@ pub mod visitor;
 
 pub use call::{Call, Placement};
 pub use http::{Answer, Connection};
+pub use postgres::Postgres;
 pub use proxy::{Consumer, Proxy, Token, User};
 pub use upstream::{Reply, Upstream};
 pub use visitor::Visitor;

@@ -62,8 +62,7 @@ impl Tx<'_> {
         previous_until: Option<UnixTime>,
     ) -> Result<Option<Consumer>, StoreError> {
         self.change_consumer(key, |consumer| {
-            let previous = std::mem::replace(&mut consumer.secret, secret);
-            consumer.previous_secret = previous_until.map(|until| (previous, until));
+            consumer.rotate_secret(secret, previous_until);
         })
     }
 

@@ -1,0 +1,306 @@
+//! Opening the database: reachable, ours, of a schema that we know, and sealed with our key.
+
+use std::{error::Error, io, sync::Arc, time::Duration};
+
+use thiserror::Error;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+use super::{
+    PostgresStore, Trouble, Url,
+    pool::Pool,
+    schema::{MIGRATIONS, VERSION},
+    tx::{LOCK, STAMP, Stamp, read_stamp},
+};
+use crate::store::{
+    Opening, StoreError,
+    remote::Remote,
+    seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
+    tls::TlsFileError,
+};
+
+/// Where the store is and how it keeps secrets.
+#[derive(Debug)]
+pub struct Params {
+    /// The servers and the database.
+    pub url: Url,
+    /// Seals secrets.
+    pub key: Option<SealKey>,
+    /// What the store is opened for.
+    pub opening: Opening,
+}
+
+/// Why a store cannot be opened. Each names the database and the fix; nothing was changed.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// A file of the connection's TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// No server of the URL answers, lets us in and accepts writes.
+    #[error("{place}: cannot be reached; see the cause, and correct store.url or start the server")]
+    Unreachable {
+        /// The database.
+        place: String,
+        /// What went wrong.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A newer version of countersign has migrated the database.
+    #[error(
+        "{place}: has schema {found} and this version knows schema {VERSION}; run the newer version"
+    )]
+    NewerSchema {
+        /// The database.
+        place: String,
+        /// The schema of the database.
+        found: i32,
+    },
+    /// The database is to be migrated, which other processes on it must expect.
+    #[error(
+        "{place}: has schema {found} and this version needs schema {VERSION}; start countersign serve of this version, which migrates it"
+    )]
+    OlderSchema {
+        /// The database.
+        place: String,
+        /// The schema of the database.
+        found: i32,
+    },
+    /// There is no store in the database.
+    #[error("{0}: has no store in it yet; countersign serve makes it")]
+    Missing(String),
+    /// The secrets are sealed.
+    #[error("{0}: is encrypted; name its key in store.encryption_key_file")]
+    KeyMissing(String),
+    /// The secrets are sealed with another key.
+    #[error("{0}: is encrypted with another key; correct store.encryption_key_file")]
+    WrongKey(String),
+    /// Something else.
+    #[error("{place}: cannot be opened; see the cause")]
+    Failed {
+        /// The database.
+        place: String,
+        /// What went wrong.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The system gives no more threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// How long the servers are tried.
+const REACH: Duration = Duration::from_secs(5);
+/// How long a migration waits for those who write.
+const MIGRATION_WAIT: Duration = Duration::from_secs(30);
+
+impl PostgresStore {
+    /// Connects, and makes or migrates the tables if `params` allow it. Blocks, at worst for half a minute while
+    /// others write.
+    ///
+    /// # Errors
+    /// [`OpenError`] tells why; the database is as it was before then.
+    pub fn open(params: Params) -> Result<Self, OpenError> {
+        let (config, tls) = params.url.connector()?;
+        let remote = Remote::start("store-postgres").map_err(OpenError::Thread)?;
+        let pool = Arc::new(Pool::new(config, tls));
+        let place = params.url.place();
+        let preparing = prepare(Arc::clone(&pool), params);
+        let prepared = remote.wait_for(preparing).unwrap_or_else(|| {
+            Err(Cause::Failed(
+                io::Error::other("the thread of the store has ended").into(),
+            ))
+        });
+        let (seal, stamp) = prepared.map_err(|cause| cause.at(place))?;
+        let listener = Arc::clone(&pool);
+        remote.spawn(async move { listener.listen().await });
+        Ok(Self {
+            remote,
+            pool,
+            seal: Arc::new(seal),
+            stamp: Arc::new(stamp),
+        })
+    }
+}
+
+/// An [`OpenError`] without the database's name.
+enum Cause {
+    Unreachable(Box<dyn Error + Send + Sync>),
+    Newer(i32),
+    Older(i32),
+    Missing,
+    Key(Mismatch),
+    Failed(Box<dyn Error + Send + Sync>),
+}
+
+impl<E: Into<StoreError>> From<E> for Cause {
+    fn from(error: E) -> Self {
+        let error: StoreError = error.into();
+        Self::Failed(error.into())
+    }
+}
+
+impl Cause {
+    fn at(self, place: String) -> OpenError {
+        match self {
+            Self::Unreachable(source) => OpenError::Unreachable { place, source },
+            Self::Newer(found) => OpenError::NewerSchema { place, found },
+            Self::Older(found) => OpenError::OlderSchema { place, found },
+            Self::Missing => OpenError::Missing(place),
+            Self::Key(Mismatch::KeyMissing) => OpenError::KeyMissing(place),
+            Self::Key(Mismatch::WrongKey) => OpenError::WrongKey(place),
+            Self::Key(Mismatch::Store(error)) => Self::from(error).at(place),
+            Self::Failed(source) => OpenError::Failed { place, source },
+        }
+    }
+}
+
+async fn prepare(pool: Arc<Pool>, params: Params) -> Result<(Seal, Stamp), Cause> {
+    let conn = match timeout(REACH, pool.connect()).await {
+        Ok(Ok(conn)) => conn,
+        Ok(Err(error)) => return Err(Cause::Unreachable(error.into())),
+        Err(_) => return Err(Cause::Unreachable(Trouble::TimedOut.into())),
+    };
+    // Looked at before anything is locked or written.
+    let client = conn.client();
+    let found = version(client).await?;
+    match (params.opening, found) {
+        (_, found) if found > VERSION => return Err(Cause::Newer(found)),
+        (Opening::Check, 0) => return Err(Cause::Missing),
+        (Opening::Check | Opening::Command, found) if (1..VERSION).contains(&found) => {
+            return Err(Cause::Older(found));
+        }
+        _ => {}
+    }
+    let mut settled = None;
+    if found == VERSION {
+        let (stamp, word) = stamp(client).await?;
+        settled = match seal::settle(word.as_deref(), params.key.as_ref()).map_err(Cause::Key)? {
+            Settled::With(seal) => Some((seal, stamp)),
+            Settled::Unsealed(..) if params.opening == Opening::Check => {
+                Some((Seal::plain(), stamp))
+            }
+            Settled::Unsealed(..) => None,
+        };
+    }
+    let settled = match settled {
+        Some(settled) => settled,
+        None => settle(client, &params).await?,
+    };
+    pool.put_back(conn);
+    Ok(settled)
+}
+
+/// Migrates, and settles how secrets are kept: all or nothing, and alone on the database. After an error the
+/// transaction ends with the connection.
+async fn settle(client: &Client, params: &Params) -> Result<(Seal, Stamp), Cause> {
+    let wait = MIGRATION_WAIT.as_millis();
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0;
+         SELECT pg_advisory_xact_lock({LOCK})"
+    );
+    client.batch_execute(&begin).await?;
+    // Another process may have migrated while this one waited.
+    let found = version(client).await?;
+    if found > VERSION {
+        return Err(Cause::Newer(found));
+    }
+    if found == 0 {
+        // To create it takes a right that is not needed if it is there.
+        let missing = "SELECT to_regnamespace('countersign') IS NULL";
+        if client.query_one(missing, &[]).await?.try_get(0)? {
+            client.batch_execute("CREATE SCHEMA countersign").await?;
+        }
+    }
+    for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        client.batch_execute(step).await?;
+    }
+    client
+        .execute("UPDATE meta SET version = $1", &[&VERSION])
+        .await?;
+    let (_, word) = stamp(client).await?;
+    let seal = match seal::settle(word.as_deref(), params.key.as_ref()).map_err(Cause::Key)? {
+        Settled::With(seal) => seal,
+        Settled::Unsealed(..)
+            if params.opening != Opening::Serve && has_secrets(client).await? =>
+        {
+            Seal::plain()
+        }
+        Settled::Unsealed(seal, word) => {
+            for column in &COLUMNS {
+                seal_column(client, column, &seal).await?;
+            }
+            client
+                .execute("UPDATE meta SET sealed = $1", &[&word])
+                .await?;
+            seal
+        }
+    };
+    let (stamp, _) = stamp(client).await?;
+    client.batch_execute("COMMIT").await?;
+    Ok((seal, stamp))
+}
+
+/// The schema of the database; 0: there is none.
+async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
+    let exists = "SELECT to_regclass('countersign.meta') IS NOT NULL";
+    if !client.query_one(exists, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    client
+        .query_one("SELECT version FROM countersign.meta", &[])
+        .await?
+        .try_get(0)
+}
+
+async fn stamp(client: &Client) -> Result<(Stamp, Option<Vec<u8>>), Cause> {
+    let stamp = read_stamp(&client.simple_query(STAMP).await?)
+        .ok_or(StoreError::Broken("the table meta is empty"))?;
+    let row = client.query_one("SELECT sealed FROM meta", &[]).await?;
+    Ok((stamp, row.try_get(0)?))
+}
+
+async fn has_secrets(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    for Column { table, name, .. } in &COLUMNS {
+        let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL LIMIT 1");
+        if client.query_opt(&any, &[]).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Rows that are read before they are written anew.
+const BATCH: usize = 1_000;
+
+async fn seal_column(client: &Client, column: &Column, seal: &Seal) -> Result<(), StoreError> {
+    let Column {
+        table,
+        key,
+        name,
+        field,
+    } = column;
+    let select = format!(
+        "SELECT {key}, {name} FROM {table} WHERE {key} > $1 AND {name} IS NOT NULL
+         ORDER BY {key} LIMIT {BATCH}"
+    );
+    let update = format!("UPDATE {table} SET {name} = $2 WHERE {key} = $1");
+    let (select, update) = (
+        client.prepare(&select).await?,
+        client.prepare(&update).await?,
+    );
+    let plain = Seal::plain();
+    let mut last = String::new();
+    loop {
+        let rows = client.query(&select, &[&last]).await?;
+        for row in &rows {
+            let (record, kept): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+            let secret = plain.open(field, &record, &kept)?;
+            let sealed = seal.close(field, &record, &secret)?;
+            client.execute(&update, &[&record, &sealed]).await?;
+            last = record;
+        }
+        if rows.len() < BATCH {
+            return Ok(());
+        }
+    }
+}

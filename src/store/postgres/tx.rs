@@ -1,0 +1,215 @@
+//! What a use case works with: statements on one connection, in one transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
+
+use super::{
+    Trouble,
+    pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
+};
+use crate::store::{
+    StoreError,
+    port::Change,
+    rows::{self, Columns},
+    seal::Seal,
+};
+
+/// How use cases run beside each other. Every transaction is `READ COMMITTED`; an advisory lock, taken before the first
+/// statement sees anything, keeps those apart that could be in each other's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// One statement, or several that need not see the same state; writes nothing that others rely on.
+    Single,
+    /// Several statements that see one state.
+    Snapshot,
+    /// Writes tokens or sessions: beside others of its kind, which lock the rows they decide on, and never beside
+    /// [`Mode::Alone`]. So consumers and users do not change while it looks at them.
+    Shared,
+    /// Changes consumers or users, or many records: alone among the writers of all processes.
+    Alone,
+}
+
+/// The key of the advisory lock: `CtSn`.
+pub(super) const LOCK: u32 = 0x4374_536e;
+
+/// What every process on a database must agree on to write: schema and sealing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) version: String,
+    /// The sealed word in hexadecimal.
+    pub(super) sealed: Option<String>,
+}
+
+/// A use case under way.
+pub(super) struct Tx {
+    pub(super) conn: Conn,
+    pub(super) seal: Arc<Seal>,
+    changes: Vec<Change>,
+}
+
+type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl Tx {
+    pub(super) const fn new(conn: Conn, seal: Arc<Seal>) -> Self {
+        Self {
+            conn,
+            seal,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Begins, in one round trip. `patience` above the usual one is given to each statement.
+    pub(super) async fn begin(
+        &mut self,
+        mode: Mode,
+        patience: Duration,
+        stamp: &Stamp,
+    ) -> Result<(), StoreError> {
+        let lock = match mode {
+            Mode::Single => return Ok(()),
+            Mode::Snapshot => "",
+            Mode::Shared => "_shared",
+            Mode::Alone => "",
+        };
+        let mut batch = match mode {
+            Mode::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;".to_owned(),
+            _ => "BEGIN ISOLATION LEVEL READ COMMITTED;".to_owned(),
+        };
+        if patience > STATEMENT_TIMEOUT * 2 {
+            batch += &format!("SET LOCAL statement_timeout = {};", patience.as_millis());
+        }
+        if mode == Mode::Snapshot {
+            self.conn.client().batch_execute(&batch).await?;
+            return Ok(());
+        }
+        batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});{STAMP}");
+        let messages = self.conn.client().simple_query(&batch).await?;
+        if read_stamp(&messages).as_ref() == Some(stamp) {
+            Ok(())
+        } else {
+            Err(Trouble::Replaced.into())
+        }
+    }
+
+    /// Commits. What was changed goes into the feed at the very end: the row that counts changes is locked until the
+    /// commit, so that positions are in the order of commits and nobody reads past one that is still to come.
+    pub(super) async fn commit(&mut self, mode: Mode) -> Result<(), StoreError> {
+        if mode == Mode::Single {
+            return Ok(());
+        }
+        let changes = std::mem::take(&mut self.changes);
+        if !changes.is_empty() {
+            let (kinds, keys): (Vec<_>, Vec<_>) = changes.iter().map(rows::change_columns).unzip();
+            let count = i64::try_from(changes.len()).unwrap_or(i64::MAX);
+            self.run(
+                "WITH head AS (UPDATE feed SET position = position + $1 RETURNING position)
+                 INSERT INTO changes (id, at, kind, key)
+                 SELECT head.position - $1 + new.number, extract(epoch FROM clock_timestamp())::bigint,
+                     new.kind, new.key
+                 FROM head, unnest($2::text[], $3::text[]) WITH ORDINALITY AS new (kind, key, number)",
+                &[&count, &kinds, &keys],
+            )
+            .await?;
+            self.run("SELECT pg_notify($1, '')", &[&CHANNEL]).await?;
+        }
+        self.conn.client().batch_execute("COMMIT").await?;
+        Ok(())
+    }
+
+    /// Reports a change to every cache on the store, with the commit.
+    pub(super) fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Forgets the changes of a part that is rolled back.
+    pub(super) fn forget_changes(&mut self) {
+        self.changes.clear();
+    }
+
+    /// Runs a statement; returns how many rows it touched.
+    pub(super) async fn run(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<u64, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        Ok(client.execute(&statement, params).await?)
+    }
+
+    /// Reads all rows.
+    pub(super) async fn all(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        Ok(client.query(&statement, params).await?)
+    }
+
+    /// Reads the only row.
+    pub(super) async fn first(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        Ok(client.query_opt(&statement, params).await?)
+    }
+
+    /// Whether the statement, which returns at most one row, returns it.
+    pub(super) async fn exists(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.first(sql, params).await?.is_some())
+    }
+}
+
+/// Reads the stamp.
+pub(super) const STAMP: &str = "SELECT version, encode(sealed, 'hex') FROM countersign.meta";
+
+/// The stamp in the answer to a batch that ends with [`STAMP`].
+pub(super) fn read_stamp(messages: &[SimpleQueryMessage]) -> Option<Stamp> {
+    let row = messages.iter().rev().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    })?;
+    Some(Stamp {
+        version: row.try_get(0).ok()??.to_owned(),
+        sealed: row.try_get(1).ok()?.map(str::to_owned),
+    })
+}
+
+/// A column's value; what is not there is `None`, and another type is a broken record.
+macro_rules! column {
+    ($row:ident, $column:ident) => {
+        $row.try_get($column)
+            .map_err(|_| StoreError::Broken("a column has a value of another type"))
+    };
+}
+
+impl Columns for Row {
+    fn text(&self, column: &str) -> Result<Option<String>, StoreError> {
+        column!(self, column)
+    }
+
+    fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        column!(self, column)
+    }
+
+    fn integer(&self, column: &str) -> Result<Option<i64>, StoreError> {
+        column!(self, column)
+    }
+
+    fn flag(&self, column: &str) -> Result<Option<bool>, StoreError> {
+        column!(self, column)
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}

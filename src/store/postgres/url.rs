@@ -1,0 +1,222 @@
+//! `store.url` of PostgreSQL: what tokio-postgres reads, and the parameters of TLS, which it leaves to us.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
+use thiserror::Error;
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode, TargetSessionAttrs},
+};
+
+use crate::store::tls::{TlsFileError, client_config};
+
+/// A URL that was read. Does not print.
+#[derive(Clone)]
+pub struct Url {
+    config: Config,
+    encrypts: bool,
+    ca: Option<PathBuf>,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+/// Why a URL cannot be used. Does not show it, for there may be a password in it.
+#[derive(Debug, Error)]
+pub enum UrlError {
+    /// It is no URL of PostgreSQL.
+    #[error(
+        "not a URL of PostgreSQL ({0}); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it"
+    )]
+    Syntax(Box<dyn std::error::Error + Send + Sync>),
+    /// `sslmode` has another value.
+    #[error(
+        "sslmode is disable, or verify-full to encrypt and to check the server's certificate and name (require and verify-ca do the same); allow and prefer protect nothing and are not supported"
+    )]
+    SslMode,
+    /// Only one of `sslcert` and `sslkey`.
+    #[error("sslcert and sslkey belong together; write both or none")]
+    HalfIdentity,
+    /// Files of TLS without TLS.
+    #[error("sslmode is disable, but there are files for TLS; write sslmode=verify-full")]
+    FilesUnused,
+}
+
+/// How long one attempt to connect may take.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(600);
+
+impl Url {
+    /// Reads a URL.
+    ///
+    /// Without `sslmode` the connection is encrypted and the server's certificate and name are checked, unless every
+    /// host is this machine. Of several hosts the one that accepts writes is used.
+    ///
+    /// # Errors
+    /// [`UrlError`]
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let syntax = |error: tokio_postgres::Error| UrlError::Syntax(error.into());
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(UrlError::Syntax(
+                "it does not begin with postgres://".into(),
+            ));
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut ca, mut certificate, mut key) = (None, None, None, None);
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
+            match name {
+                "sslmode" => mode = Some(value()),
+                "sslrootcert" => ca = Some(PathBuf::from(value())),
+                "sslcert" => certificate = Some(PathBuf::from(value())),
+                "sslkey" => key = Some(PathBuf::from(value())),
+                _ => rest.push(pair),
+            }
+        }
+        let mut config: Config = format!("{base}?{}", rest.join("&"))
+            .parse()
+            .map_err(syntax)?;
+        let has_files = ca.is_some() || certificate.is_some() || key.is_some();
+        let encrypts = match mode.as_deref() {
+            None => has_files || !config.get_hosts().iter().all(is_here),
+            Some("disable") if has_files => return Err(UrlError::FilesUnused),
+            Some("disable") => false,
+            Some("require" | "verify-ca" | "verify-full") => true,
+            Some(_) => return Err(UrlError::SslMode),
+        };
+        let identity = match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            _ => return Err(UrlError::HalfIdentity),
+        };
+        config
+            .ssl_mode(if encrypts {
+                SslMode::Require
+            } else {
+                SslMode::Disable
+            })
+            // A standby takes no writes, and after a failover the old primary must not be used.
+            .target_session_attrs(TargetSessionAttrs::ReadWrite)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .keepalives_idle(Duration::from_secs(10))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3)
+            .tcp_user_timeout(Duration::from_secs(10));
+        if config.get_application_name().is_none() {
+            config.application_name("countersign");
+        }
+        Ok(Self {
+            config,
+            encrypts,
+            ca,
+            identity,
+        })
+    }
+
+    /// How to connect, and with what TLS.
+    pub(super) fn connector(&self) -> Result<(Config, Option<Arc<ClientConfig>>), TlsFileError> {
+        let identity = self.identity.as_ref();
+        let identity: Option<(&Path, &Path)> = identity.map(|(cert, key)| (&**cert, &**key));
+        let tls = self
+            .encrypts
+            .then(|| client_config(self.ca.as_deref(), identity))
+            .transpose()?;
+        Ok((self.config.clone(), tls))
+    }
+
+    /// The hosts and the database, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let hosts: Vec<_> = self
+            .config
+            .get_hosts()
+            .iter()
+            .map(|host| match host {
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(path) => path.display().to_string(),
+            })
+            .collect();
+        let database = self.config.get_dbname().or(self.config.get_user());
+        format!("{}/{}", hosts.join(","), database.unwrap_or("?"))
+    }
+}
+
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encrypts_unless_told_otherwise_or_on_this_machine() {
+        for (url, encrypts) in [
+            ("postgres://db.example/c", true),
+            ("postgresql://u:p@db.example,db2.example:5433/c", true),
+            ("postgres://localhost,db.example/c", true),
+            ("postgres://u:p@localhost/c", false),
+            ("postgres://127.0.0.1:5433/c", false),
+            ("postgres://[::1]/c", false),
+            ("postgres://u@%2Frun%2Fpostgresql/c", false),
+            ("postgres:///c?host=/run/postgresql", false),
+            ("postgres://localhost/c?sslmode=require", true),
+            ("postgres://localhost/c?sslmode=verify-ca", true),
+            ("postgres://localhost/c?sslmode=verify-full", true),
+            ("postgres://localhost/c?sslrootcert=/etc/ca.pem", true),
+            ("postgres://db.example/c?sslmode=disable", false),
+        ] {
+            assert_eq!(Url::parse(url).unwrap().encrypts, encrypts, "{url}");
+        }
+    }
+
+    #[test]
+    fn rejects_what_would_not_protect_or_not_work() {
+        for url in [
+            "countersign.db",
+            "mysql://localhost/c",
+            "postgres://localhost/c?unknown=1",
+            "postgres://localhost:port/c",
+            "postgres://localhost/c?sslmode=prefer",
+            "postgres://localhost/c?sslmode=allow",
+            "postgres://localhost/c?sslmode=disable&sslrootcert=/ca.pem",
+            "postgres://localhost/c?sslcert=/cert.pem",
+            "postgres://localhost/c?sslkey=/key.pem",
+        ] {
+            let error = Url::parse(url).err();
+            assert!(error.is_some(), "{url}");
+        }
+    }
+
+    #[test]
+    fn shows_no_password() {
+        let url = Url::parse("postgres://user:hunter2@db.example/c").unwrap();
+        assert_eq!(url.place(), "db.example/c");
+        assert!(!format!("{url:?}").contains("hunter2"));
+        let wrong = Url::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
+        assert!(
+            !format!("{wrong} {wrong:?}").contains("hunter2"),
+            "{wrong:?}"
+        );
+    }
+}

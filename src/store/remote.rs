@@ -1,0 +1,199 @@
+//! What backends behind a network have in common: a thread with a runtime of its own for their connections, and how
+//! an outage begins, ends and is logged.
+//!
+//! Callers are on many runtimes, some of which end before the store does, so connections cannot be on any of them.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use thiserror::Error;
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::oneshot,
+    task::JoinSet,
+    time::sleep,
+};
+
+use super::{StoreError, StoreFuture};
+
+/// A thread that runs a runtime until this is dropped.
+pub(super) struct Remote {
+    handle: Handle,
+    /// Dropping it ends the thread.
+    _stop: oneshot::Sender<()>,
+}
+
+/// The store was closed.
+#[derive(Debug, Error)]
+#[error("the store's thread has ended")]
+struct Ended;
+
+impl Remote {
+    /// Starts the thread.
+    pub(super) fn start(name: &str) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || drop(runtime.block_on(stopped)))?;
+        Ok(Self {
+            handle,
+            _stop: stop,
+        })
+    }
+
+    /// Runs `work` on the thread; dropping the future drops `work`.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(async move {
+            let mut task = JoinSet::new();
+            task.spawn_on(work, &self.handle);
+            match task.join_next().await {
+                Some(Ok(result)) => result,
+                Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
+            }
+        })
+    }
+
+    /// Runs `work` on the thread and blocks this one until it ends; `None`: it panicked.
+    pub(super) fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = mpsc::channel();
+        self.handle.spawn(async move {
+            let _ = sender.send(work.await);
+        });
+        receiver.recv().ok()
+    }
+
+    /// Starts `work`, which ends with the thread at the latest.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+}
+
+/// Whether the engine answers. While it does not, requests fail at once and one task tries to reach it.
+pub(super) struct Outage {
+    engine: &'static str,
+    state: Mutex<Option<Down>>,
+}
+
+struct Down {
+    since: Instant,
+    cause: Arc<str>,
+}
+
+/// The engine did not answer before, and has not been reached since.
+#[derive(Debug, Error)]
+#[error("{engine} cannot be reached: {cause}")]
+pub(super) struct StillDown {
+    engine: &'static str,
+    cause: Arc<str>,
+}
+
+impl Outage {
+    /// No outage of `engine`.
+    pub(super) const fn none(engine: &'static str) -> Self {
+        Self {
+            engine,
+            state: Mutex::new(None),
+        }
+    }
+
+    /// Succeeds unless there is an outage.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match &*self.state() {
+            None => Ok(()),
+            Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {
+                engine: self.engine,
+                cause: Arc::clone(&down.cause),
+            }))),
+        }
+    }
+
+    /// Logs that an outage begins, unless there is one already; `true`: the caller has to end it by [`Self::until`].
+    pub(super) fn begin(&self, error: &(dyn StdError + 'static)) -> bool {
+        let mut state = self.state();
+        if state.is_some() {
+            return false;
+        }
+        let cause: Arc<str> = Causes(error).to_string().into();
+        tracing::error!(engine = self.engine, %cause, "the store cannot be reached");
+        *state = Some(Down {
+            since: Instant::now(),
+            cause,
+        });
+        true
+    }
+
+    /// Tries until `attempt` succeeds, then ends the outage and logs that.
+    pub(super) async fn until<E, F>(&self, mut attempt: impl FnMut() -> F)
+    where
+        E: StdError + 'static,
+        F: Future<Output = Result<(), E>>,
+    {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            sleep(jittered(pause)).await;
+            match attempt().await {
+                Ok(()) => break,
+                Err(error) => {
+                    if let Some(down) = &mut *self.state() {
+                        down.cause = Causes(&error).to_string().into();
+                    }
+                }
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        if let Some(down) = self.state().take() {
+            let seconds = down.since.elapsed().as_secs_f32();
+            tracing::info!(
+                engine = self.engine,
+                seconds,
+                "the store can be reached again"
+            );
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Down>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pause before the first attempt to reach an engine again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two attempts: requests are served again within two seconds of the engine's return.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Between a half and the whole of `pause`, so that replicas do not all come at once.
+pub(super) fn jittered(pause: Duration) -> Duration {
+    // A hasher has random keys.
+    let random = RandomState::new().hash_one(()) % 1024;
+    pause / 2 + pause * u32::try_from(random).unwrap_or(0) / 2048
+}
+
+/// An error with its causes, each once.
+pub(super) struct Causes<'a>(pub(super) &'a (dyn StdError + 'static));
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}

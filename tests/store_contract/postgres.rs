@@ -1,0 +1,354 @@
+//! PostgreSQL, its secrets plain and sealed, and what only a server does: it encrypts, reports changes, fails.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use countersign::store::{
+    Backend as Engine, OpenError, Opening, Params, Store, StoreError, open_store,
+    port::Added,
+    postgres::{self, Url},
+    seal::SealKey,
+};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::{
+    postgres_server::{Identity, Postgres as Server},
+    records::{NOW, access_token, consumer, populate},
+    suite::Backend,
+};
+
+mod plain {
+    contract!(crate::postgres::Postgres<false>);
+}
+
+mod sealed {
+    contract!(crate::postgres::Postgres<true>);
+}
+
+/// A database of the shared server.
+pub(crate) struct Postgres<const SEALED: bool> {
+    _server: Arc<Server>,
+    url: String,
+}
+
+impl<const SEALED: bool> Backend for Postgres<SEALED> {
+    async fn fresh() -> Self {
+        let server = Server::shared();
+        let url = server.database();
+        Self {
+            _server: server,
+            url,
+        }
+    }
+
+    async fn open(&self) -> Arc<dyn Store> {
+        let key = SEALED.then(|| SealKey::new([7; 32]));
+        open(&self.url, key, Opening::Serve).unwrap()
+    }
+}
+
+fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
+    open_store(Params {
+        backend: Engine::Postgres(Url::parse(url).unwrap()),
+        key,
+        opening,
+    })
+}
+
+fn serve(url: &str) -> Arc<dyn Store> {
+    open(url, None, Opening::Serve).unwrap()
+}
+
+fn database_of(url: &str) -> &str {
+    let path = url.split_once("/test").unwrap().1;
+    let name = path.split_once('?').unwrap().0;
+    let start = url.find(&format!("test{name}?")).unwrap();
+    &url[start..start + 4 + name.len()]
+}
+
+/// Asks until the store answers, and returns how long that took.
+async fn until_it_answers(store: &dyn Store) -> Duration {
+    let begun = Instant::now();
+    while store.ping().await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    begun.elapsed()
+}
+
+/// Every use case fails, each within a second.
+async fn is_unavailable(store: &dyn Store) {
+    let token = access_token("new", "c", "u");
+    let key = "c".parse().unwrap();
+    for attempt in 0..3 {
+        let begun = Instant::now();
+        let (read, written) = tokio::join!(
+            store.consumer(&key),
+            store.issue_access_token(token.clone())
+        );
+        assert!(
+            matches!(read, Err(StoreError::Unavailable(_))),
+            "{attempt}: {read:?}"
+        );
+        assert!(
+            matches!(written, Err(StoreError::Unavailable(_))),
+            "{attempt}: {written:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(1), "{attempt}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_unavailable_and_serves_again_within_two_seconds() {
+    let server = Server::start();
+    let store = serve(&server.database());
+    populate(&store).await;
+    for _ in 0..2 {
+        server.stop();
+        is_unavailable(&*store).await;
+        server.start_again();
+        assert!(until_it_answers(&*store).await < Duration::from_secs(2));
+    }
+    let issued = store
+        .issue_access_token(access_token("new", "c", "u"))
+        .await;
+    assert_eq!(issued.unwrap(), Added::Added);
+}
+
+#[tokio::test]
+async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
+    let server = Server::start();
+    let store = serve(&server.database());
+    populate(&store).await;
+    server.hang();
+    is_unavailable(&*store).await;
+    server.go_on();
+    assert!(until_it_answers(&*store).await < Duration::from_secs(2));
+    // What was under way when the server hung was either done or not, and can be asked again.
+    let issued = store
+        .issue_access_token(access_token("new", "c", "u"))
+        .await;
+    assert!(issued.is_ok(), "{issued:?}");
+    let key = "c".parse().unwrap();
+    assert_eq!(store.consumer(&key).await.unwrap(), Some(consumer("c")));
+}
+
+#[tokio::test]
+async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
+    let server = Server::shared();
+    let url = server.database();
+    let store = serve(&url);
+    populate(&store).await;
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    // As a process does that is stopped in the middle of a use case.
+    client
+        .batch_execute(
+            "SET idle_in_transaction_session_timeout = 2000; BEGIN;
+             SELECT pg_advisory_xact_lock(1131697006)",
+        )
+        .await
+        .unwrap();
+    let issue = || store.issue_access_token(access_token("new", "c", "u"));
+    assert!(matches!(issue().await, Err(StoreError::Unavailable(_))));
+    // Reads go on meanwhile, so this is no outage.
+    store.ping().await.unwrap();
+    let begun = Instant::now();
+    while issue().await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test]
+async fn reports_a_change_to_other_processes() {
+    let server = Server::shared();
+    let url = server.database();
+    let (here, there) = (serve(&url), serve(&url));
+    populate(&here).await;
+    let position = there.changes_since(0).await.unwrap().position;
+    // The first reports are of what was done above.
+    while tokio::time::timeout(Duration::from_millis(500), there.notified())
+        .await
+        .is_ok()
+    {}
+    let begun = Instant::now();
+    here.issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    tokio::time::timeout(Duration::from_secs(1), there.notified())
+        .await
+        .unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    let changes = there.changes_since(position).await.unwrap();
+    assert_eq!(changes.changes.len(), 1);
+}
+
+#[tokio::test]
+async fn reports_that_something_may_have_changed_after_an_outage() {
+    let server = Server::start();
+    let store = serve(&server.database());
+    while tokio::time::timeout(Duration::from_millis(500), store.notified())
+        .await
+        .is_ok()
+    {}
+    server.stop();
+    is_unavailable(&*store).await;
+    server.start_again();
+    tokio::time::timeout(Duration::from_secs(2), store.notified())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn changes_nothing_in_a_newer_schema() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(serve(&url));
+    let database = database_of(&url);
+    server.sql(
+        database,
+        "UPDATE countersign.meta SET version = 99; DROP TABLE countersign.sessions",
+    );
+    for opening in [Opening::Serve, Opening::Command, Opening::Check] {
+        let error = open(&url, Some(SealKey::new([7; 32])), opening)
+            .err()
+            .unwrap();
+        let OpenError::Postgres(postgres::OpenError::NewerSchema { found: 99, .. }) = error else {
+            panic!("{error:?}");
+        };
+    }
+    let left = "SELECT version, sealed IS NULL, to_regclass('countersign.sessions') IS NULL
+        FROM countersign.meta";
+    assert_eq!(server.sql(database, left), "99|t|t");
+}
+
+#[tokio::test]
+async fn only_serve_migrates_and_check_makes_nothing() {
+    let server = Server::shared();
+    let url = server.database();
+    let database = database_of(&url);
+    let error = open(&url, None, Opening::Check).err().unwrap();
+    assert!(matches!(
+        error,
+        OpenError::Postgres(postgres::OpenError::Missing(_))
+    ));
+    let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'countersign'";
+    assert_eq!(server.sql(database, schemas), "0");
+    // A command makes an empty store, as the first one that is typed.
+    let store = open(&url, None, Opening::Command).unwrap();
+    populate(&store).await;
+    assert_eq!(server.sql(database, schemas), "1");
+}
+
+#[tokio::test]
+async fn two_processes_may_make_the_tables_at_once() {
+    let server = Server::shared();
+    let url = server.database();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| serve(&url))).collect();
+        for thread in threads {
+            drop(thread.join().unwrap());
+        }
+    });
+}
+
+#[tokio::test]
+async fn seals_a_plain_store_when_it_is_served_with_a_key() {
+    let key = || Some(SealKey::new([7; 32]));
+    let server = Server::shared();
+    let url = server.database();
+    let database = database_of(&url);
+    let old = serve(&url);
+    populate(&old).await;
+    old.issue_access_token(access_token("a", "c", "u"))
+        .await
+        .unwrap();
+    let records = old.export().await.unwrap();
+    let plain = "SELECT count(*) FROM countersign.access_tokens WHERE get_byte(secret, 0) = 0";
+    // A command leaves it as it is, for the process that serves has no key.
+    let command = open(&url, key(), Opening::Command).unwrap();
+    assert_eq!(command.export().await.unwrap(), records);
+    assert_eq!(server.sql(database, plain), "1");
+    let sealed = open(&url, key(), Opening::Serve).unwrap();
+    assert_eq!(sealed.export().await.unwrap(), records);
+    assert_eq!(server.sql(database, plain), "0");
+    // Who opened it before must not write in clear now.
+    let late = old.revoke_access_token("a", NOW).await;
+    assert!(matches!(late, Err(StoreError::Unavailable(_))));
+    assert!(matches!(
+        open(&url, None, Opening::Serve),
+        Err(OpenError::Postgres(postgres::OpenError::KeyMissing(_)))
+    ));
+    assert!(matches!(
+        open(&url, Some(SealKey::new([8; 32])), Opening::Serve),
+        Err(OpenError::Postgres(postgres::OpenError::WrongKey(_)))
+    ));
+}
+
+#[tokio::test]
+async fn names_the_settings_that_lose_data() {
+    let server = Server::start_with(&["synchronous_commit = off"], None);
+    let store = serve(&server.database());
+    let findings = store.findings().await.unwrap();
+    let names: Vec<_> = findings
+        .iter()
+        .map(|finding| finding.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(names, ["fsync", "synchronous_commit"]);
+}
+
+#[tokio::test]
+async fn encrypts_and_checks_the_certificate_and_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = authority();
+    let server_key = KeyPair::generate().unwrap();
+    let served = CertificateParams::new(vec!["localhost".to_owned()])
+        .unwrap()
+        .signed_by(&server_key, &authority)
+        .unwrap();
+    let server = Server::start_with(
+        &[],
+        Some(&Identity {
+            certificate: &served.pem(),
+            key: &server_key.serialize_pem(),
+        }),
+    );
+    server.database();
+    let ca = directory.path().join("ca.pem");
+    std::fs::write(&ca, authority.pem()).unwrap();
+    let stranger = directory.path().join("stranger.pem");
+    std::fs::write(&stranger, self::authority().pem()).unwrap();
+    let url = |host: &str, ca: &std::path::Path| {
+        format!(
+            "postgres://postgres@{host}:{}/test0?sslmode=verify-full&sslrootcert={}",
+            server.port(),
+            ca.display()
+        )
+    };
+    let store = serve(&url("localhost", &ca));
+    populate(&store).await;
+    let encrypted = "SELECT bool_and(ssl) FROM pg_stat_ssl
+        JOIN pg_stat_activity USING (pid) WHERE application_name = 'countersign'";
+    assert_eq!(server.sql("test0", encrypted), "t");
+    let plain = format!("postgres://postgres@localhost:{}/test0", server.port());
+    for refused in [url("127.0.0.1", &ca), url("localhost", &stranger), plain] {
+        let error = open(&refused, None, Opening::Serve).err().unwrap();
+        assert!(
+            matches!(
+                error,
+                OpenError::Postgres(postgres::OpenError::Unreachable { .. })
+            ),
+            "{refused}: {error:?}"
+        );
+    }
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
