@@ -49,6 +49,24 @@ impl serde::Serialize for UnixTime {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for UnixTime {
+    /// RFC 3339 of any offset, cut to the second, or, for years beyond it, `@` and the seconds.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let seconds = match text.strip_prefix('@') {
+            Some(seconds) => seconds.parse().ok(),
+            None => OffsetDateTime::parse(&text, &Rfc3339)
+                .ok()
+                .and_then(|time| u64::try_from(time.unix_timestamp()).ok()),
+        };
+        seconds.map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format_args!(
+                "{text:?} is not a time as RFC 3339 writes it, such as 2026-01-31T12:00:00Z, from 1970 on"
+            ))
+        })
+    }
+}
+
 /// Tells the time: the system's, or one that a test sets.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);

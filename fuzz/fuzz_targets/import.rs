@@ -2,19 +2,27 @@
 
 #![no_main]
 
-use countersign::{cli::transfer::fuzzing, clock::UnixTime};
+use countersign::{cli::transfer::format, clock::UnixTime, store::transfer::Record};
 use libfuzzer_sys::fuzz_target;
+
+fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, String> {
+    match format::read(text, now) {
+        Ok(Ok(lines)) => Ok(lines.into_iter().map(|(_, record)| record).collect()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
 
 fuzz_target!(|input: &[u8]| {
     let now = UnixTime(1_700_000_000);
     // Without the line that begins every export, hardly any input would get further than to that.
     let text = [b"{\"kind\":\"export\",\"version\":1}\n", input].concat();
-    match fuzzing::read(&text, now) {
+    match read(&text, now) {
         Ok(records) => {
-            let written = fuzzing::write(&records);
-            assert_eq!(fuzzing::read(written.as_bytes(), now).as_ref(), Ok(&records));
+            let written = format::write(&records);
+            assert_eq!(read(written.as_bytes(), now).as_ref(), Ok(&records));
         }
         Err(problem) => assert_eq!(problem.lines().count(), 1, "{problem:?}"),
     }
-    let _ = fuzzing::read(input, now);
+    let _ = read(input, now);
 });

@@ -1,17 +1,17 @@
 //! `check`: validates the configuration, reaches what it names, and warns of what is valid and unwise.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode};
+use std::path::Path;
 
-use super::{context::config_path, request::with_causes, serve::say};
+use super::context::{CommandError, ConfigArgs, Output, block_on, with_causes};
 use crate::{
     app::{
-        StartError,
+        self, StartError,
         inspect::{self, Severity},
         live, own,
         services::{self, ServiceError},
     },
     clock::Clock,
-    config::{self, Config},
+    config::Config,
     forward::{Fault, pool::Pool},
     nonce::LocalWindow,
     server::tls,
@@ -21,24 +21,18 @@ use crate::{
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 /// Checks; exit code 0 if `serve` would work and be safe, 1 if something is out of reach or unsafe, 2 if the
 /// configuration is invalid.
-#[must_use]
-pub fn run(args: Args) -> ExitCode {
-    let path = config_path(args.config);
-    let config = match config::load(&path, std::env::vars_os()) {
-        Ok(config) => config,
-        Err(problems) => {
-            say(&problems.to_string());
-            return ExitCode::from(2);
-        }
-    };
-    let name = path.display().to_string();
+///
+/// # Errors
+/// The configuration cannot be loaded.
+pub fn run(args: &Args) -> Result<Output, CommandError> {
+    let config = args.config.load()?;
+    let name = args.config.path().display().to_string();
     let checks: [(&str, Check); 6] = [
         ("listeners", listeners),
         ("certificates", certificates),
@@ -58,8 +52,7 @@ pub fn run(args: Args) -> ExitCode {
         }
     }
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
-    let listener = config.listen.address.first().copied();
-    let listener = listener.unwrap_or(([127, 0, 0, 1], 0).into());
+    let listener = app::first(&config.listen.address);
     for finding in inspect::inspect(&config, listener, Clock::system().now()) {
         match finding.severity {
             Severity::Unsafe => {
@@ -69,23 +62,27 @@ pub fn run(args: Args) -> ExitCode {
             Severity::Unwise => warnings.push(finding.to_string()),
         }
     }
-    // Whoever reads the first line alone must not take a configuration for good that is not.
+    // A person who reads only the first line must not take a bad configuration for a good one.
     let verdict = match errors.len() {
         0 => format!("{name} is valid"),
         1 => format!("{name} is not fit for serve: 1 error"),
         count => format!("{name} is not fit for serve: {count} errors"),
     };
     found.insert(0, ("configuration", verdict));
-    for (what, text) in found {
-        let _ = writeln!(std::io::stdout(), "{what:<14} {text}");
-    }
-    for error in errors {
-        say(&format!("countersign: {name}: {error}"));
-    }
-    for warning in warnings {
-        say(&format!("warning: {name}: {warning}"));
-    }
-    ExitCode::from(worst)
+    let lines = found
+        .iter()
+        .map(|(what, text)| format!("{what:<14} {text}\n"));
+    let errors = errors
+        .iter()
+        .map(|error| format!("countersign: {name}: {error}"));
+    let warnings = warnings
+        .iter()
+        .map(|warning| format!("warning: {name}: {warning}"));
+    Ok(Output {
+        text: lines.collect(),
+        notes: errors.chain(warnings).collect(),
+        code: worst,
+    })
 }
 
 type Check = fn(&Config) -> Outcome;
@@ -98,14 +95,8 @@ fn listeners(config: &Config) -> Outcome {
 }
 
 fn certificates(config: &Config) -> Outcome {
-    if !config.listens_with_tls() {
+    let Some(params) = app::tls_params(config) else {
         return Ok("none: the public listener speaks plain HTTP".to_owned());
-    }
-    let params = tls::Params {
-        certificates: config.listen.tls.certificate.clone(),
-        keys: config.listen.tls.key.clone(),
-        client_ca: config.listen.tls.client_ca.clone(),
-        http2: config.listen.http2,
     };
     tls::Tls::read(&params, None).map_err(|error| (2, error.to_string()))?;
     Ok(format!(
@@ -125,39 +116,37 @@ fn operations(config: &Config) -> Outcome {
 fn store(config: &Config) -> Outcome {
     services::check_paths(config).map_err(service_error)?;
     let path = config.store.url.sqlite_path();
-    // A link that leads nowhere is for opening to explain.
+    // For a link that leads nowhere, opening the store reports why.
     if !path.exists() && !path.is_symlink() {
         // The key is needed once there is a store; a wrong one is found now.
         services::read_key(config).map_err(service_error)?;
-        inspect::can_create(&path).map_err(|error| {
-            let path = path.display();
-            let problem = format!(
-                "store.url: {path}: serve cannot make it: {error}; make its directory, writable for this user"
-            );
-            (1, problem)
-        })?;
-        return Ok(format!(
-            "{} is not there yet; serve makes it",
-            path.display()
-        ));
+        return missing("store.url", &path);
     }
     let store = services::open_store(config, Opening::Check).map_err(service_error)?;
-    block_on(async {
-        store
-            .ping()
-            .await
-            .map_err(|error| (1, format!("store.url: {error}")))?;
-        let consumers = store
-            .consumers(None, 1)
-            .await
-            .map_err(|error| (1, error.to_string()))?;
-        let hint = if consumers.is_empty() {
-            ", without any consumer: countersign consumer add registers one"
-        } else {
-            ""
-        };
-        Ok(format!("{} answers{hint}", path.display()))
-    })
+    let consumers = on_runtime(async {
+        store.ping().await?;
+        store.consumers(None, 1).await
+    })?;
+    let consumers = consumers.map_err(|error| (1, format!("store.url: {error}")))?;
+    let hint = match consumers.is_empty() {
+        true => ", without any consumer: countersign consumer add registers one",
+        false => "",
+    };
+    Ok(format!("{} answers{hint}", path.display()))
+}
+
+/// What `serve` will do about a file that does not exist.
+fn missing(key: &str, path: &Path) -> Outcome {
+    let file = path.display();
+    match inspect::can_create(path) {
+        Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
+        Err(error) => Err((
+            1,
+            format!(
+                "{key}: {file}: serve cannot make it: {error}; make its directory, writable for this user"
+            ),
+        )),
+    }
 }
 
 fn service_error(error: ServiceError) -> (u8, String) {
@@ -170,51 +159,32 @@ fn nonces(config: &Config) -> Outcome {
     let Some(path) = config.nonce_path() else {
         return Ok("kept in memory".to_owned());
     };
-    if path.exists() {
-        LocalWindow::check_file(&path)
-            .map_err(|error| (1, format!("nonce.path: {}", with_causes(&error))))?;
-        return Ok(format!("{} is a nonce window", path.display()));
+    if !path.exists() {
+        return missing("nonce.path", &path);
     }
-    inspect::can_create(&path).map_err(|error| {
-        let path = path.display();
-        let problem = format!(
-            "nonce.path: {path}: serve cannot make it: {error}; make its directory, writable for this user"
-        );
-        (1, problem)
-    })?;
-    Ok(format!(
-        "{} is not there yet; serve makes it",
-        path.display()
-    ))
+    LocalWindow::check_file(&path)
+        .map_err(|error| (1, format!("nonce.path: {}", with_causes(&error))))?;
+    Ok(format!("{} is a nonce window", path.display()))
 }
 
 fn api(config: &Config) -> Outcome {
-    let name = &config.upstream.api_url;
     let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
-    block_on(async {
-        own::check(config, &own::listeners(config))
-            .await
-            .map_err(|error| (2, error.to_string()))?;
-        match Pool::new(params).connect(false).await {
-            Ok(_) => Ok(format!("{name} takes connections")),
-            Err(Fault::Unreachable(error)) => Err((
-                1,
-                format!("upstream.api_url: {name}: {error}; start the API or correct the URL"),
-            )),
-            Err(_) => Err((
-                1,
-                format!(
-                    "upstream.api_url: {name}: no connection within upstream.connect_timeout; start the API or correct the URL"
-                ),
-            )),
-        }
-    })
+    let name = &config.upstream.api_url;
+    on_runtime(async {
+        let own = own::check(config, &own::listeners(config)).await;
+        own.map_err(|error| (2, error.to_string()))?;
+        let problem = match Pool::new(params).connect(false).await {
+            Ok(_) => return Ok(format!("{name} takes connections")),
+            Err(Fault::Unreachable(error)) => error.to_string(),
+            Err(_) => "no connection within upstream.connect_timeout".to_owned(),
+        };
+        Err((
+            1,
+            format!("upstream.api_url: {name}: {problem}; start the API or correct the URL"),
+        ))
+    })?
 }
 
-fn block_on<T>(future: impl Future<Output = Result<T, (u8, String)>>) -> Result<T, (u8, String)> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| (1, format!("cannot start: {error}")))?
-        .block_on(future)
+fn on_runtime<T>(future: impl Future<Output = T>) -> Result<T, (u8, String)> {
+    block_on(future).map_err(|error| (1, error.to_string()))
 }

@@ -2,14 +2,14 @@
 
 mod details;
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{io, time::Duration};
 
 use clap::Subcommand;
 
 use self::details::{AddArgs, UpdateArgs};
 use super::{
-    context::{self, CommandError, Context, OutputArgs, StoreArgs, StoreFile},
-    output::{Record, Shown},
+    context::{CommandError, Context, StoreFile},
+    output::{Members, Shown},
     secret_arg::SecretArg,
 };
 use crate::{
@@ -23,19 +23,9 @@ use crate::{
     },
 };
 
-/// Registers and manages consumers.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    store: StoreArgs,
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
+/// What to do with consumers.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Registers a consumer and prints its key and secret
     Add(Box<AddArgs>),
     /// Lists all consumers
@@ -70,52 +60,49 @@ enum Command {
 
 /// The consumer meant.
 #[derive(Debug, clap::Args)]
-struct KeyArg {
+pub(super) struct KeyArg {
     /// Its key
     #[arg(value_name = "KEY", allow_hyphen_values = true)]
     key: ConsumerKey,
 }
 
-impl Args {
-    /// Runs the command.
-    #[must_use]
-    pub fn run(self) -> ExitCode {
-        let file = match self.command {
-            Command::Add(_) => StoreFile::MayBeMade,
-            _ => StoreFile::IsThere,
-        };
-        context::run(&self.store, self.output.json, file, async |context| {
-            execute(self.command, context).await
-        })
+impl Command {
+    /// Whether the command may create the store.
+    pub(super) const fn file(&self) -> StoreFile {
+        match self {
+            Self::Add(_) => StoreFile::MayBeCreated,
+            _ => StoreFile::MustExist,
+        }
     }
 }
 
-async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
+pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     match command {
         Command::Add(args) => add(*args, context).await,
         Command::List => list(context).await,
         Command::Show(KeyArg { key }) => {
-            let found = context.store()?.consumer(&key).await?;
-            Ok(show(context, &found.ok_or_else(|| unknown(&key))?))
+            let found = find(context, &key).await?;
+            Ok(show(context, &found, Shown::WithoutSecret))
         }
         Command::Update {
             key: KeyArg { key },
             changes,
         } => {
-            if changes.is_empty() {
+            changes.details.warn(context);
+            let update = changes.update()?;
+            if update == ConsumerUpdate::default() {
                 let problem = "nothing to change is given; see countersign consumer update --help";
-                return Err(CommandError::Usage(problem.to_owned()));
+                return Err(CommandError::usage(problem));
             }
-            changes.warn(context);
-            change(context, &key, changes.update()?).await
+            change(context, &key, update).await
         }
         Command::RotateSecret {
             key: KeyArg { key },
             grace,
             secret,
         } => rotate(context, &key, grace, secret).await,
-        Command::Disable(KeyArg { key }) => enable(context, &key, false).await,
-        Command::Enable(KeyArg { key }) => enable(context, &key, true).await,
+        Command::Disable(KeyArg { key }) => change(context, &key, enabled(false)).await,
+        Command::Enable(KeyArg { key }) => change(context, &key, enabled(true)).await,
         Command::Remove(KeyArg { key }) => {
             if !context.store()?.remove_consumer(&key).await? {
                 return Err(unknown(&key));
@@ -127,14 +114,14 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
 }
 
 async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
-    args.warn(context);
+    args.details.warn(context);
     let consumer = args.consumer(context.now)?;
     match context.store()?.add_consumer(consumer.clone()).await? {
         Added::Added => {
             tracing::info!(target: "audit", event = "consumer_registered", by = "command", consumer = %consumer.key);
-            Ok(show_secret(context, &consumer))
+            Ok(show(context, &consumer, Shown::WithSecret))
         }
-        Added::Taken => Err(CommandError::Refused(format!(
+        Added::Taken => Err(CommandError::failed(format!(
             "there is a consumer with the key {:?}; give another --key, or change that one with countersign consumer update",
             consumer.key
         ))),
@@ -142,21 +129,12 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
 }
 
 async fn list(context: &Context) -> Result<String, CommandError> {
-    /// So many are asked of the store at once.
-    const PAGE: u32 = 500;
-
-    let dialect = context.config.signature.default_dialect;
-    let mut listing = context.listing();
-    let mut after = None;
-    loop {
-        let page = context.store()?.consumers(after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        for consumer in &page {
-            listing.push(&Record::consumer(consumer, dialect, Shown::WithoutSecret));
-        }
-    }
-    Ok(listing.finish())
+    let (store, dialect) = (context.store()?, context.config.signature.default_dialect);
+    let page = async |last: Option<&Consumer>, limit| {
+        store.consumers(last.map(|last| &last.key), limit).await
+    };
+    let members = |consumer: &_| Members::consumer(consumer, dialect, Shown::WithoutSecret);
+    context.list(page, members).await
 }
 
 async fn rotate(
@@ -171,19 +149,14 @@ async fn rotate(
     let rotated = store.rotate_consumer_secret(key, secret, until).await?;
     let consumer = rotated.ok_or_else(|| unknown(key))?;
     tracing::info!(target: "audit", event = "consumer_secret_rotated", by = "command", consumer = %key);
-    Ok(show_secret(context, &consumer))
+    Ok(show(context, &consumer, Shown::WithSecret))
 }
 
-async fn enable(
-    context: &Context,
-    key: &ConsumerKey,
-    enabled: bool,
-) -> Result<String, CommandError> {
-    let update = ConsumerUpdate {
+fn enabled(enabled: bool) -> ConsumerUpdate {
+    ConsumerUpdate {
         enabled: Some(enabled),
         ..ConsumerUpdate::default()
-    };
-    change(context, key, update).await
+    }
 }
 
 async fn change(
@@ -199,22 +172,25 @@ async fn change(
     let changed = context.store()?.update_consumer(key, update).await?;
     let consumer = changed.ok_or_else(|| unknown(key))?;
     tracing::info!(target: "audit", event, by = "command", consumer = %key);
-    Ok(show(context, &consumer))
+    Ok(show(context, &consumer, Shown::WithoutSecret))
 }
 
-fn show(context: &Context, consumer: &Consumer) -> String {
+fn show(context: &Context, consumer: &Consumer, shown: Shown) -> String {
     let dialect = context.config.signature.default_dialect;
-    context.show(Record::consumer(consumer, dialect, Shown::WithoutSecret))
+    context.show(Members::consumer(consumer, dialect, shown))
 }
 
-fn show_secret(context: &Context, consumer: &Consumer) -> String {
-    let dialect = context.config.signature.default_dialect;
-    context.show(Record::consumer(consumer, dialect, Shown::WithSecret))
+/// Finds a consumer by its key.
+///
+/// # Errors
+/// There is none.
+pub(super) async fn find(context: &Context, key: &ConsumerKey) -> Result<Consumer, CommandError> {
+    let found = context.store()?.consumer(key).await?;
+    found.ok_or_else(|| unknown(key))
 }
 
-/// There is no consumer of that key.
-pub(super) fn unknown(key: &ConsumerKey) -> CommandError {
-    CommandError::Refused(format!(
+fn unknown(key: &ConsumerKey) -> CommandError {
+    CommandError::failed(format!(
         "no consumer has the key {key:?}; list them with countersign consumer list"
     ))
 }
@@ -227,7 +203,7 @@ fn given_or_random(argument: Option<SecretArg>) -> Result<Secret, CommandError> 
     let secret = argument.read(&mut io::stdin())?;
     if secret.is_empty() {
         let problem = "--secret: an empty secret proves nothing; leave it out for a random one";
-        return Err(CommandError::Usage(problem.to_owned()));
+        return Err(CommandError::usage(problem));
     }
     Ok(secret)
 }

@@ -1,15 +1,17 @@
-//! What the commands over the store have in common: configuration, store, output, and how they fail.
+//! What the commands have in common: options, configuration, store, output, and how they fail.
 //!
-//! A command returns the text for standard output, and only then is anything written there; warnings follow on
+//! A command returns what it prints, and only then is anything written: the text to standard output, warnings to
 //! standard error. A command that fails writes one line to standard error and nothing else.
 //!
 //! # Log and audit records
 //!
 //! What a command does is an audit event like any other. Its records go where those of `serve` go, to standard error,
-//! but only with `--log`: whoever types a command reads its output, and a job that has to leave a trace asks for it.
+//! but only with `--log`: a person who types a command reads its output, and a job that has to leave a trace asks for it.
 
 use std::{
     cell::{OnceCell, RefCell},
+    error::Error,
+    fmt,
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
@@ -18,146 +20,205 @@ use std::{
 
 use thiserror::Error;
 
-use super::{
-    output::{Listing, Record},
-    request::report,
-    secret_arg::SecretArgError,
-    serve::say,
-};
+use super::output::Members;
 use crate::{
-    app::services::{self, ServiceError},
+    app::{StartError, services},
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors, StoreBackend},
-    issue::random::NoRandomness,
     store::{Opening, Store, StoreError},
-    telemetry::log::{self, LogError},
+    telemetry::log,
 };
 
-/// The configuration file: as given, else `$COUNTERSIGN_CONFIG`, else `./config.toml`.
-#[must_use]
-pub fn config_path(given: Option<PathBuf>) -> PathBuf {
-    let named = || std::env::var_os("COUNTERSIGN_CONFIG").filter(|name| !name.is_empty());
-    given
-        .or_else(|| named().map(PathBuf::from))
-        .unwrap_or_else(|| PathBuf::from("config.toml"))
+/// The option that names the configuration file.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ConfigArgs {
+    /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml]
+    #[arg(long, value_name = "FILE", global = true, display_order = 900)]
+    config: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// The file: as given, else `$COUNTERSIGN_CONFIG`, else `./config.toml`.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        let named = || std::env::var_os("COUNTERSIGN_CONFIG").filter(|name| !name.is_empty());
+        let given = self.config.clone().or_else(|| named().map(PathBuf::from));
+        given.unwrap_or_else(|| PathBuf::from("config.toml"))
+    }
+
+    /// Loads the file and what the environment sets.
+    ///
+    /// # Errors
+    /// All problems of the configuration.
+    pub fn load(&self) -> Result<Config, ConfigErrors> {
+        config::load(&self.path(), std::env::vars_os())
+    }
 }
 
 /// Options of every command over the store.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StoreArgs {
-    /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-    #[arg(long, value_name = "FILE", global = true, display_order = 900)]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
     /// Write log and audit records to standard error too, as log.format and log.level say
     #[arg(long, global = true, display_order = 902)]
     log: bool,
 }
 
-impl StoreArgs {
-    /// Those of a command that has no other option than the configuration.
-    #[must_use]
-    pub fn of(config: Option<PathBuf>) -> Self {
+impl From<ConfigArgs> for StoreArgs {
+    fn from(config: ConfigArgs) -> Self {
         Self { config, log: false }
     }
 }
 
-/// The option of every command that prints records.
+/// Options of every command over the store that prints records.
 #[derive(Debug, Clone, clap::Args)]
-pub struct OutputArgs {
+pub struct RecordArgs {
+    #[command(flatten)]
+    store: StoreArgs,
     /// Print JSON: an object, or one object a line for lists
     #[arg(long, global = true, display_order = 901)]
-    pub json: bool,
+    json: bool,
 }
 
-/// Whether a command may begin a store.
+impl RecordArgs {
+    /// Runs a command over the store.
+    ///
+    /// # Errors
+    /// See [`StoreArgs::run`].
+    pub fn run(
+        self,
+        file: StoreFile,
+        command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
+    ) -> Result<Output, CommandError> {
+        self.store.run(self.json, file, command)
+    }
+}
+
+impl StoreArgs {
+    /// Runs a command over the store; `json`: records are printed as JSON.
+    ///
+    /// # Errors
+    /// Those of [`Context::load`] and of the command.
+    pub fn run(
+        &self,
+        json: bool,
+        file: StoreFile,
+        command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
+    ) -> Result<Output, CommandError> {
+        let context = Context::load(self, json, file)?;
+        let text = block_on(command(&context))??;
+        Ok(Output {
+            notes: context.notes.into_inner(),
+            ..text.into()
+        })
+    }
+}
+
+/// Whether a command may create the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFile {
     /// The command registers something, perhaps the first thing of all.
-    MayBeMade,
-    /// There is nothing to find in a store that is not there, so another one is meant.
-    IsThere,
+    MayBeCreated,
+    /// There is nothing to find in a missing store: the configuration names the wrong one.
+    MustExist,
 }
 
-/// Why a command failed.
-#[derive(Debug, Error)]
-pub enum CommandError {
-    /// The configuration; a line for each problem.
-    #[error("{0}")]
-    Config(#[from] ConfigErrors),
-    /// The store cannot be opened.
-    #[error("{}: {source}", path.display())]
-    Service {
-        /// The configuration file.
-        path: PathBuf,
-        /// What is wrong.
-        source: ServiceError,
-    },
-    /// There is no store.
-    #[error(
-        "{}: store.url: {}: no such file; correct store.url, or begin a store with countersign serve, consumer add, user add or import",
-        path.display(),
-        store.display()
-    )]
-    StoreMissing {
-        /// The configuration file.
-        path: PathBuf,
-        /// The store's.
-        store: PathBuf,
-    },
-    /// The store does not answer.
-    #[error("store.url: {0}")]
-    Store(#[from] StoreError),
-    /// The log cannot be started.
-    #[error("--log: {0}")]
-    Log(#[from] LogError),
-    /// A secret cannot be read.
-    #[error(transparent)]
-    Secret(#[from] SecretArgError),
-    /// The system gave no randomness.
-    #[error(transparent)]
-    Randomness(#[from] NoRandomness),
-    /// What was given is not acceptable.
-    #[error("{0}")]
-    Usage(String),
-    /// What was asked for cannot be done.
-    #[error("{0}")]
-    Refused(String),
-    /// A file cannot be read or written.
-    #[error("{what}")]
-    File {
-        /// The file, and what was to be done with it.
-        what: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The result cannot be written.
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
-    /// The system gives no runtime.
-    #[error("cannot start the runtime")]
-    Runtime(#[source] io::Error),
+/// What a command prints, and how it ends.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// For standard output.
+    pub text: String,
+    /// Lines for standard error.
+    pub notes: Vec<String>,
+    /// The exit code.
+    pub code: u8,
 }
 
-impl CommandError {
-    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
-    pub(super) const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Config(_) | Self::Usage(_) | Self::Secret(SecretArgError::StdinTwice) => 2,
-            Self::Service { .. }
-            | Self::StoreMissing { .. }
-            | Self::Store(_)
-            | Self::Log(_)
-            | Self::Secret(_)
-            | Self::Randomness(_)
-            | Self::Refused(_)
-            | Self::File { .. }
-            | Self::Output(_)
-            | Self::Runtime(_) => 1,
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
         }
     }
 }
 
-/// A configuration and its store, which is opened when it is first asked for: what fails before leaves none behind.
+/// Why a command failed, and its exit code.
+#[derive(Debug)]
+pub struct CommandError {
+    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
+    pub(super) code: u8,
+    error: Box<dyn Error>,
+}
+
+/// What an error is about: a file, a key of the configuration, an option.
+#[derive(Debug, Error)]
+#[error("{subject}: {source}")]
+struct About {
+    subject: String,
+    source: Box<dyn Error>,
+}
+
+impl<E: Error + 'static> From<E> for CommandError {
+    /// The exit code is 2 for an invalid configuration, 1 for everything else.
+    fn from(error: E) -> Self {
+        let error: Box<dyn Error> = Box::new(error);
+        let start = error.downcast_ref::<StartError>();
+        let is_configuration =
+            error.is::<ConfigErrors>() || start.is_some_and(StartError::is_configuration);
+        let is_store = error.is::<StoreError>();
+        let this = Self {
+            code: 1 + u8::from(is_configuration),
+            error,
+        };
+        if is_store {
+            this.about("store.url")
+        } else {
+            this
+        }
+    }
+}
+
+impl CommandError {
+    /// What was asked for cannot be done.
+    pub fn failed(error: impl Into<Box<dyn Error>>) -> Self {
+        let error = error.into();
+        Self { code: 1, error }
+    }
+
+    /// What was given is not acceptable.
+    pub fn usage(error: impl Into<Box<dyn Error>>) -> Self {
+        let error = error.into();
+        Self { code: 2, error }
+    }
+
+    /// Puts what the error is about in front of it.
+    #[must_use]
+    pub fn about(self, subject: impl ToString) -> Self {
+        let error = Box::new(About {
+            subject: subject.to_string(),
+            source: self.error,
+        });
+        Self { error, ..self }
+    }
+
+    /// What to write to standard error: a line, or for the configuration a line for each problem.
+    pub(super) fn report(&self) -> String {
+        if self.error.is::<ConfigErrors>() {
+            return self.error.to_string();
+        }
+        format!("countersign: {self}")
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&with_causes(&*self.error).replace('\n', " "))
+    }
+}
+
+/// A configuration and its store, which is opened on first use: a command that fails before creates none.
 pub struct Context {
     /// The configuration.
     pub config: Config,
@@ -166,42 +227,42 @@ pub struct Context {
     path: PathBuf,
     store: OnceCell<Arc<dyn Store>>,
     json: bool,
-    warnings: RefCell<Vec<String>>,
+    notes: RefCell<Vec<String>>,
 }
 
 impl Context {
     /// Loads the configuration.
     ///
     /// # Errors
-    /// [`CommandError::Config`], `Log` and `StoreMissing`.
+    /// The configuration is invalid, the log cannot be started, or the store must exist and does not.
     pub fn load(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
-        let path = config_path(args.config.clone());
-        let config = config::load(&path, std::env::vars_os())?;
+        let config = args.config.load()?;
         if args.log {
             log::start(&config.log_params())?;
         }
         let context = Self {
             config,
             now: Clock::system().now(),
-            path,
+            path: args.config.path(),
             store: OnceCell::new(),
             json,
-            warnings: RefCell::default(),
+            notes: RefCell::default(),
         };
-        if file == StoreFile::IsThere && !context.is_store_there() {
-            return Err(CommandError::StoreMissing {
-                store: context.config.store.url.sqlite_path(),
-                path: context.path,
-            });
+        if file == StoreFile::MustExist && !context.store_exists() {
+            return Err(CommandError::failed(format!(
+                "{}: store.url: {}: no such file; correct store.url, or begin a store with countersign serve, consumer add, user add or import",
+                context.path.display(),
+                context.config.store.url.sqlite_path().display()
+            )));
         }
         Ok(context)
     }
 
-    /// Whether there is a store to open, rather than one to begin.
+    /// Whether there is a store to open, rather than one to create.
     #[must_use]
-    pub fn is_store_there(&self) -> bool {
+    pub fn store_exists(&self) -> bool {
         let settings = &self.config.store;
-        // What is there and cannot be looked at is for opening to explain.
+        // Where the path cannot be looked at, opening the store reports why.
         settings.backend != StoreBackend::Sqlite
             || !matches!(settings.url.sqlite_path().try_exists(), Ok(false))
     }
@@ -209,84 +270,126 @@ impl Context {
     /// The store.
     ///
     /// # Errors
-    /// [`CommandError::Service`] if it cannot be opened.
+    /// It cannot be opened.
     pub fn store(&self) -> Result<&dyn Store, CommandError> {
         if let Some(store) = self.store.get() {
             return Ok(&**store);
         }
         let opened = services::open_store(&self.config, Opening::Command);
-        let store = opened.map_err(|source| CommandError::Service {
-            path: self.path.clone(),
-            source,
-        })?;
+        let store = opened.map_err(|e| CommandError::from(e).about(self.path.display()))?;
         Ok(&**self.store.get_or_init(|| store))
     }
 
-    /// Tells, when all is done, what is valid and unwise.
-    pub fn warn(&self, warning: String) {
-        self.warnings.borrow_mut().push(warning);
+    /// Warns, when the command has succeeded, of something valid and unwise.
+    pub fn warn(&self, warning: &str) {
+        let note = format!("countersign: warning: {warning}");
+        self.notes.borrow_mut().push(note);
     }
 
-    /// A record as the caller wants to read it.
+    /// Warns of permissions that the configuration does not declare; `prefix` is what a warning begins with.
+    pub fn warn_of_undeclared<'a>(
+        &self,
+        prefix: &str,
+        permissions: impl IntoIterator<Item = &'a crate::names::Permission>,
+    ) {
+        let declared = &self.config.permission;
+        for permission in permissions {
+            if !declared.is_empty() && !declared.iter().any(|entry| entry.name == *permission) {
+                self.warn(&format!(
+                    "{prefix} {permission}: the configuration has no [[permission]] of that name"
+                ));
+            }
+        }
+    }
+
+    /// A record as the person or program that runs the command reads it.
     #[must_use]
-    pub fn show(&self, record: Record) -> String {
+    pub fn show(&self, record: Members) -> String {
         record.render(self.json)
     }
 
-    /// A list of records as the caller wants to read it.
-    #[must_use]
-    pub fn listing(&self) -> Listing {
-        Listing::new(self.json)
+    /// Lists all records, page by page.
+    ///
+    /// # Errors
+    /// Those of `page`.
+    pub async fn list<T>(
+        &self,
+        mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, StoreError>,
+        members: impl Fn(&T) -> Members,
+    ) -> Result<String, CommandError> {
+        /// So many are asked of the store at once.
+        const PAGE: u32 = 500;
+
+        let mut listing = super::output::Listing::new(self.json);
+        let mut last = None;
+        loop {
+            let mut records = page(last.as_ref(), PAGE).await?;
+            records
+                .iter()
+                .for_each(|record| listing.push(&members(record)));
+            match records.pop() {
+                Some(record) => last = Some(record),
+                None => return Ok(listing.finish()),
+            }
+        }
     }
 }
 
 /// Runs a future to its end.
 ///
 /// # Errors
-/// [`CommandError::Runtime`]
+/// The system gives no runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(CommandError::Runtime)?;
+        .map_err(|error| CommandError::from(error).about("cannot start the runtime"))?;
     Ok(runtime.block_on(future))
 }
 
-/// Runs a command over the store and turns its outcome into an exit code.
-pub fn run(
-    args: &StoreArgs,
-    json: bool,
-    file: StoreFile,
-    command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
-) -> ExitCode {
-    match print(args, json, file, command) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads the output has had enough.
-        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
+/// Writes what a command printed or why it failed, and gives the exit code.
+#[must_use]
+pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
+    let output = match result {
+        Ok(output) => output,
+        Err(error) => {
+            say(&error.report());
+            return ExitCode::from(error.code);
         }
-        Err(error @ CommandError::Config(_)) => {
-            say(&error.to_string());
-            ExitCode::from(error.exit_code())
+    };
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(output.text.as_bytes())
+        .and_then(|()| stdout.flush());
+    output.notes.iter().for_each(|note| say(note));
+    match written {
+        // A reader that closed the pipe has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!(
+                "countersign: cannot write to standard output: {error}"
+            ));
+            ExitCode::FAILURE
         }
-        Err(error) => report(&mut io::stderr(), &error, error.exit_code()),
+        _ => ExitCode::from(output.code),
     }
 }
 
-fn print(
-    args: &StoreArgs,
-    json: bool,
-    file: StoreFile,
-    command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
-) -> Result<(), CommandError> {
-    let context = Context::load(args, json, file)?;
-    let text = block_on(command(&context))??;
-    let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    for warning in context.warnings.borrow().iter() {
-        say(&format!("countersign: warning: {warning}"));
+/// Writes to standard error; where that cannot be written, the exit code has to do.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
+}
+
+/// An error and what caused it.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let text = source.to_string();
+        // Some errors show their cause themselves.
+        if !line.contains(&text) {
+            line += &format!(": {text}");
+        }
+        cause = source.source();
     }
-    written.map_err(CommandError::Output)
+    line
 }

@@ -3,32 +3,22 @@
 mod mask;
 mod text;
 
-use std::{
-    error::Error,
-    io::{self, Read, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{io::Read, path::PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use thiserror::Error;
 
 use self::mask::Mask;
 use super::{
-    lookup,
-    request::{KnownSecrets, Lookup, Request, RequestArgs, RequestArgsError, report},
-    secret_arg::{SecretArg, SecretArgError},
+    context::{CommandError, Output},
+    request::{Request, RequestArgs},
+    secrets::{KnownSecrets, Lookup, SecretArgs, option, read_pem},
 };
-use crate::{
-    oauth::{
-        MethodSet, Parameters, ProtocolParameter, RsaPublicKey, Selection, ShapeError,
-        SignatureMethod, SigningKey,
-        diagnosis::{Attempt, Diagnosis, diagnose_thoroughly},
-        rsa::InvalidRsaKey,
-        sign, verify,
-    },
-    secret::Secret,
+use crate::oauth::{
+    MethodSet, Parameters, ProtocolParameter, RsaPublicKey, Selection, ShapeError, SignatureMethod,
+    SigningKey,
+    diagnosis::{Attempt, Diagnosis, diagnose_thoroughly},
+    sign, verify,
 };
 
 /// Shows how a request has to be signed, and what is wrong with its signature
@@ -37,13 +27,8 @@ pub struct ExplainArgs {
     #[command(flatten)]
     request: RequestArgs,
 
-    /// Consumer secret, @FILE, or - for standard input [default: the store's]
-    #[arg(long, value_name = "SECRET", allow_hyphen_values = true)]
-    consumer_secret: Option<SecretArg>,
-
-    /// Token secret, @FILE, or - for standard input [default: the store's]
-    #[arg(long, value_name = "SECRET", allow_hyphen_values = true)]
-    token_secret: Option<SecretArg>,
+    #[command(flatten)]
+    secrets: SecretArgs,
 
     /// PEM file with the consumer's public key, for the RSA methods [default: the store's]
     #[arg(long, value_name = "FILE")]
@@ -58,56 +43,17 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-#[derive(Debug, Error)]
-enum ExplainError {
-    #[error("{0}")]
-    Request(#[from] RequestArgsError),
-    #[error("{0}")]
-    Secret(#[from] SecretArgError),
-    #[error("cannot read {}", .path.display())]
-    KeyFile {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{}", .path.display())]
-    Key {
-        path: PathBuf,
-        #[source]
-        source: InvalidRsaKey,
-    },
-    #[error("cannot find the secrets of consumer {consumer:?}; give --consumer-secret")]
-    Lookup {
-        consumer: String,
-        #[source]
-        source: Box<dyn Error>,
-    },
-    #[error("cannot write the result")]
-    Output(#[from] io::Error),
-}
-
-impl ExplainError {
-    /// 2 for wrong usage and an invalid configuration, 1 for everything else.
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Lookup { source, .. } => lookup::exit_code(&**source),
-            Self::Request(_) | Self::Secret(SecretArgError::StdinTwice) => 2,
-            Self::Secret(_) | Self::KeyFile { .. } | Self::Key { .. } | Self::Output(_) => 1,
-        }
-    }
-}
-
-/// What there is to tell about a request.
+/// What is known about a request.
 struct Explanation {
     parameters: Parameters,
     base_string: Vec<u8>,
-    /// Why the request would be refused before its signature is looked at.
+    /// Why the request would be rejected before its signature is checked.
     problem: Option<ShapeError>,
     signature: Option<Examined>,
     mask: Mask,
 }
 
-/// What there is to tell about a signature.
+/// What is known about its signature.
 struct Examined {
     method: SignatureMethod,
     secrets: KnownSecrets,
@@ -120,39 +66,22 @@ struct Examined {
 impl ExplainArgs {
     /// Explains the request. `lookup` is asked for the secrets if the command line has none.
     ///
-    /// A signature that does not match is what this command is for, and no failure of it.
+    /// A wrong signature is what this command explains, and no failure of it.
+    ///
+    /// # Errors
+    /// [`CommandError`]
     pub fn run(
         &self,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
-        stdout: &mut dyn Write,
-        stderr: &mut dyn Write,
-    ) -> ExitCode {
-        match self.print(lookup, stdin, stdout) {
-            Ok(()) => ExitCode::SUCCESS,
-            // Whoever reads the output has had enough.
-            Err(ExplainError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                ExitCode::SUCCESS
-            }
-            Err(error) => report(stderr, &error, error.exit_code()),
-        }
-    }
-
-    fn print(
-        &self,
-        lookup: &mut Lookup<'_>,
-        stdin: &mut dyn Read,
-        stdout: &mut dyn Write,
-    ) -> Result<(), ExplainError> {
+    ) -> Result<Output, CommandError> {
         let request = self.request.request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
-        if self.json {
-            let object = serde_json::to_string(&explanation.to_json()).map_err(io::Error::from)?;
-            writeln!(stdout, "{object}")?;
-        } else {
-            text::write(&explanation, stdout)?;
-        }
-        Ok(())
+        Ok(Output::from(match self.json {
+            // Strings under fixed names: all of them can be written.
+            true => serde_json::to_string(&explanation.to_json()).unwrap_or_default() + "\n",
+            false => text::written(&explanation),
+        }))
     }
 
     fn explain(
@@ -160,7 +89,7 @@ impl ExplainArgs {
         request: &Request<'_>,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
-    ) -> Result<Explanation, ExplainError> {
+    ) -> Result<Explanation, CommandError> {
         let mut parameters = Parameters::new();
         let mut problem = None;
         for value in request.header("Authorization") {
@@ -168,75 +97,41 @@ impl ExplainArgs {
         }
         problem = problem.or(request.read_into(&mut parameters).err());
 
-        let examined = match parameters.protocol(MethodSet::ALL) {
-            Err(error) => {
-                problem = problem.or(Some(error));
-                None
-            }
+        let mut signature = None;
+        match parameters.protocol(MethodSet::ALL) {
+            Err(error) => problem = problem.or(Some(error)),
             Ok(protocol) => {
                 problem = problem.or(protocol.demand(&[]).err());
-                match protocol.signature_method {
-                    None => None,
-                    Some(method) => {
-                        let secrets =
-                            self.secrets(protocol.consumer_key, protocol.token, lookup, stdin)?;
-                        Some(examine(
-                            request,
-                            &parameters,
-                            method,
-                            protocol.signature,
-                            secrets,
-                        ))
-                    }
+                if let Some(method) = protocol.signature_method {
+                    let consumer_key = protocol.consumer_key.unwrap_or_default();
+                    let rsa = self.rsa_public_key()?;
+                    let secrets =
+                        self.secrets
+                            .read(consumer_key, protocol.token, rsa, lookup, stdin)?;
+                    let sent = protocol.signature;
+                    signature = Some(examine(request, &parameters, method, sent, secrets));
                 }
             }
-        };
-        let secrets = examined.as_ref().map(|examined| &examined.secrets);
+        }
+        let secrets = signature.as_ref().map(|examined| &examined.secrets);
         Ok(Explanation {
             mask: Mask::new(self.show_secrets, secrets),
             base_string: request.base_string(&parameters).to_vec(),
             parameters,
             problem,
-            signature: examined,
+            signature,
         })
     }
 
-    fn secrets(
-        &self,
-        consumer_key: Option<&[u8]>,
-        token: Option<&[u8]>,
-        lookup: &mut Lookup<'_>,
-        stdin: &mut dyn Read,
-    ) -> Result<KnownSecrets, ExplainError> {
-        let given = [self.consumer_secret.as_ref(), self.token_secret.as_ref()];
-        let [consumer_secret, token_secret] = SecretArg::read_all(given, stdin)?;
-        let rsa_public_key = self.rsa_public_key.as_ref().map(read_key).transpose()?;
-        if consumer_secret.is_none() && token_secret.is_none() && rsa_public_key.is_none() {
-            let consumer_key = consumer_key.unwrap_or_default();
-            let token = token.filter(|token| !token.is_empty());
-            return lookup(consumer_key, token).map_err(|source| ExplainError::Lookup {
-                consumer: String::from_utf8_lossy(consumer_key).into_owned(),
-                source,
-            });
+    fn rsa_public_key(&self) -> Result<Option<RsaPublicKey>, CommandError> {
+        let Some(path) = &self.rsa_public_key else {
+            return Ok(None);
+        };
+        match RsaPublicKey::from_pem(&read_pem(path)?) {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => Err(CommandError::from(error).about(option(path))),
         }
-        let none = || Secret::from("");
-        Ok(KnownSecrets {
-            consumer_secret: consumer_secret.unwrap_or_else(none),
-            token_secret: token_secret.unwrap_or_else(none),
-            rsa_public_key,
-        })
     }
-}
-
-fn read_key(path: &PathBuf) -> Result<RsaPublicKey, ExplainError> {
-    let pem = std::fs::read_to_string(path).map_err(|source| ExplainError::KeyFile {
-        path: path.clone(),
-        source,
-    })?;
-    RsaPublicKey::from_pem(&pem).map_err(|source| ExplainError::Key {
-        path: path.clone(),
-        source,
-    })
 }
 
 fn examine(
@@ -292,7 +187,7 @@ struct Json {
     /// hidden without `--show-secrets`.
     expected_signature: Option<String>,
     matches: bool,
-    /// None where there is nothing to mend, or nothing known.
+    /// None where nothing is wrong, or nothing is known.
     diagnosis: Option<String>,
 }
 
@@ -317,22 +212,16 @@ impl Explanation {
         }
     }
 
-    /// What to mend, in one line.
+    /// What to fix, in one line.
     fn diagnosis(&self) -> Option<String> {
-        let mistakes = self
-            .signature
-            .as_ref()
-            .and_then(|examined| examined.diagnosis.as_ref())
-            .map(|diagnosis| {
-                let mistakes: Vec<String> =
-                    diagnosis.mistakes.iter().map(ToString::to_string).collect();
-                mistakes.join("; ")
-            });
-        let problem = self.problem.as_ref().map(ToString::to_string);
-        match (problem, mistakes) {
-            (Some(problem), Some(mistakes)) => Some(format!("{problem}; {mistakes}")),
-            (problem, mistakes) => problem.or(mistakes),
-        }
+        let examined = self.signature.as_ref();
+        let diagnosis = examined.and_then(|examined| examined.diagnosis.as_ref());
+        let mistakes = diagnosis
+            .into_iter()
+            .flat_map(|diagnosis| &diagnosis.mistakes);
+        let problem = self.problem.iter().map(ToString::to_string);
+        let all: Vec<String> = problem.chain(mistakes.map(ToString::to_string)).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }
 

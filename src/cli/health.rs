@@ -1,16 +1,14 @@
-//! `health`: asks the running process how it is, for container health checks.
+//! `health`: asks the running process for its state, for container health checks.
 
 use std::{
     io::{Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
     os::unix::net::UnixStream,
-    path::PathBuf,
-    process::ExitCode,
     time::Duration,
 };
 
-use super::{context::config_path, serve::say};
-use crate::config::{self, ListenAddress};
+use super::context::{CommandError, ConfigArgs, Output};
+use crate::config::ListenAddress;
 
 /// Asks the running process; exit code 0 if it is well, else 1.
 #[derive(Debug, clap::Args)]
@@ -18,37 +16,27 @@ pub struct Args {
     /// Whether it is ready for work, rather than merely alive
     #[arg(long)]
     ready: bool,
-    /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Asks.
-#[must_use]
-pub fn run(args: Args) -> ExitCode {
-    let config = match config::load(&config_path(args.config), std::env::vars_os()) {
-        Ok(config) => config,
-        Err(problems) => {
-            say(&problems.to_string());
-            return ExitCode::from(2);
-        }
-    };
+///
+/// # Errors
+/// The configuration is invalid, or the process is not well.
+pub fn run(args: &Args) -> Result<Output, CommandError> {
+    let address = args.config.load()?.admin.listen;
     let page = if args.ready { "/readyz" } else { "/healthz" };
-    match ask(&config.admin.listen, page) {
-        Ok((200, _)) => ExitCode::SUCCESS,
-        Ok((status, reason)) => {
-            say(&format!("countersign: {page} answers {status}: {reason}"));
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            say(&format!(
-                "countersign: {page} on {}: {error}; is serve running?",
-                config.admin.listen
-            ));
-            ExitCode::FAILURE
-        }
+    match ask(&address, page) {
+        Ok((200, _)) => Ok(Output::default()),
+        Ok((status, reason)) => Err(CommandError::failed(format!(
+            "{page} answers {status}: {reason}"
+        ))),
+        Err(error) => Err(CommandError::failed(format!(
+            "{page} on {address}: {error}; is serve running?"
+        ))),
     }
 }
 
@@ -87,13 +75,13 @@ fn exchange(
         stream,
         "GET {page} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     )?;
-    let mut answer = String::new();
-    stream.take(64 * 1024).read_to_string(&mut answer)?;
-    let status = answer
+    let mut response = String::new();
+    stream.take(64 * 1024).read_to_string(&mut response)?;
+    let status = response
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok())
         .unwrap_or(0);
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     Ok((status, body.trim().to_owned()))
 }

@@ -1,7 +1,7 @@
 //! The command line: arguments in, exit code out.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. An error is one line on standard error that
-//! names the thing and the mend, and nothing is on standard output then.
+//! names the thing and the fix, and nothing is on standard output then.
 
 pub mod check;
 pub mod consumer;
@@ -9,11 +9,11 @@ pub mod context;
 pub mod demo;
 pub mod explain;
 pub mod health;
-pub mod lookup;
 pub mod output;
 pub mod password;
 pub mod request;
 pub mod secret_arg;
+pub mod secrets;
 pub mod serve;
 pub mod sign;
 pub mod token;
@@ -21,14 +21,14 @@ pub mod transfer;
 pub mod usage;
 pub mod user;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
 use self::{
+    context::{CommandError, ConfigArgs, Output, RecordArgs, StoreFile, finish, say},
     explain::ExplainArgs,
-    lookup::lookup,
-    serve::say,
+    secrets::lookup,
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
@@ -60,11 +60,26 @@ enum Command {
     /// Asks the running process, for container health checks
     Health(health::Args),
     /// Registers and manages consumers
-    Consumer(consumer::Args),
+    Consumer {
+        #[command(subcommand)]
+        command: consumer::Command,
+        #[command(flatten)]
+        args: RecordArgs,
+    },
     /// Manages local accounts
-    User(user::Args),
+    User {
+        #[command(subcommand)]
+        command: user::Command,
+        #[command(flatten)]
+        args: RecordArgs,
+    },
     /// Issues, lists and revokes access tokens
-    Token(token::Args),
+    Token {
+        #[command(subcommand)]
+        command: token::Command,
+        #[command(flatten)]
+        args: RecordArgs,
+    },
     /// Writes consumers, users and access tokens to a file
     Export(ExportArgs),
     /// Takes consumers, users and access tokens in from a file
@@ -73,17 +88,15 @@ enum Command {
     Sign {
         #[command(flatten)]
         args: SignArgs,
-        /// The configuration file, for secrets that are not given [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigArgs,
     },
     /// Shows how a request has to be signed, and what is wrong with its signature
     Explain {
         #[command(flatten)]
         args: ExplainArgs,
-        /// The configuration file, for secrets that are not given [default: $COUNTERSIGN_CONFIG, else ./config.toml]
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigArgs,
     },
 }
 
@@ -91,9 +104,9 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     match Cli::try_parse() {
-        Ok(cli) => cli.command.run(),
+        Ok(cli) => finish(cli.command.run()),
         Err(error) if usage::is_help(&error) => {
-            // Whether anybody reads it is not this program's matter.
+            // An output that cannot be written is no failure of the help.
             let _ = error.print();
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }
@@ -105,28 +118,27 @@ pub fn main() -> ExitCode {
 }
 
 impl Command {
-    fn run(self) -> ExitCode {
-        let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+    fn run(self) -> Result<Output, CommandError> {
         match self {
-            Self::Demo(args) => demo::run(args),
-            Self::Serve(args) => serve::run(args),
-            Self::Check(args) => check::run(args),
-            Self::Health(args) => health::run(args),
-            Self::Consumer(args) => args.run(),
-            Self::User(args) => args.run(),
-            Self::Token(args) => args.run(),
+            Self::Demo(args) => demo::run(&args),
+            Self::Serve(args) => serve::run(&args),
+            Self::Check(args) => check::run(&args),
+            Self::Health(args) => health::run(&args),
+            Self::Consumer { command, args } => args.run(command.file(), async |context| {
+                consumer::execute(command, context).await
+            }),
+            Self::User { command, args } => args.run(command.file(), async |context| {
+                user::execute(command, context).await
+            }),
+            Self::Token { command, args } => args.run(StoreFile::MustExist, async |context| {
+                token::execute(command, context).await
+            }),
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
-            Self::Sign { args, config } => args.run(
-                &Clock::system(),
-                &mut *lookup(config),
-                &mut stdin,
-                &mut stdout,
-                &mut stderr,
-            ),
-            Self::Explain { args, config } => {
-                args.run(&mut *lookup(config), &mut stdin, &mut stdout, &mut stderr)
+            Self::Sign { args, config } => {
+                args.run(&Clock::system(), &mut *lookup(config), &mut io::stdin())
             }
+            Self::Explain { args, config } => args.run(&mut *lookup(config), &mut io::stdin()),
         }
     }
 }

@@ -5,14 +5,12 @@ use serde_json::{Value, json};
 
 use crate::{
     secret::Secret,
-    store::{
-        record::{AccessToken, Consumer, Dialect, User},
-        transfer::Imported,
-    },
+    store::record::{AccessToken, Consumer, Dialect, User},
 };
 
-/// A record, its members in the order they are shown.
-pub struct Record(Vec<(&'static str, Value)>);
+/// The members of a record in the order in which they are shown.
+#[derive(Default)]
+pub struct Members(Vec<(&'static str, Value)>);
 
 /// Whether a record is shown with its secret: only where that is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,117 +21,108 @@ pub enum Shown {
     WithoutSecret,
 }
 
-impl Record {
+impl Members {
+    /// Adds a member.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Serialize) -> Self {
+        // Strings, numbers and lists: all of them can be written.
+        self.0.push((name, json!(value)));
+        self
+    }
+
+    /// Adds a secret under the first name; one that is not UTF-8 as base64 under the second, so that nobody takes
+    /// the base64 for the secret.
+    #[must_use]
+    pub fn with_secret(self, names: [&'static str; 2], secret: &Secret) -> Self {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        match std::str::from_utf8(secret.expose()) {
+            Ok(text) => self.with(names[0], text),
+            Err(_) => self.with(names[1], STANDARD.encode(secret.expose())),
+        }
+    }
+
+    /// Adds all of `other`.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     /// A consumer; `default` is the dialect of one registered without.
     #[must_use]
     pub fn consumer(consumer: &Consumer, default: Dialect, shown: Shown) -> Self {
-        let mut members = vec![("key", json!(consumer.key))];
+        let mut members = Self::default().with("key", &consumer.key);
         if shown == Shown::WithSecret {
-            members.push(secret(&consumer.secret, "secret", "secret_base64"));
+            members = members.with_secret(["secret", "secret_base64"], &consumer.secret);
         }
         let until = consumer.previous_secret.as_ref().map(|(_, until)| until);
-        members.extend([
-            ("name", json!(consumer.name)),
-            ("callbacks", json!(consumer.callbacks)),
-            ("permissions", json!(consumer.permissions)),
-            ("dialect", json!(consumer.dialect.unwrap_or(default))),
-            (
-                "has_rsa_public_key",
-                json!(consumer.rsa_public_key.is_some()),
-            ),
-            ("enforce", json!(consumer.enforce)),
-            ("enabled", json!(consumer.enabled)),
-            ("created_at", json!(consumer.created_at)),
-            ("previous_secret_until", json!(until)),
-        ]);
-        Self(members)
+        members
+            .with("name", &consumer.name)
+            .with("callbacks", &consumer.callbacks)
+            .with("permissions", &consumer.permissions)
+            .with("dialect", consumer.dialect.unwrap_or(default))
+            .with("has_rsa_public_key", consumer.rsa_public_key.is_some())
+            .with("enforce", consumer.enforce)
+            .with("enabled", consumer.enabled)
+            .with("created_at", consumer.created_at)
+            .with("previous_secret_until", until)
     }
 
     /// A user.
     #[must_use]
     pub fn user(user: &User) -> Self {
-        Self(vec![
-            ("id", json!(user.id)),
-            ("name", json!(user.name)),
-            ("display_name", json!(user.display_name)),
-            ("enabled", json!(user.enabled)),
-            ("created_at", json!(user.created_at)),
-        ])
+        Self::default()
+            .with("id", &user.id)
+            .with("name", &user.name)
+            .with("display_name", &user.display_name)
+            .with("enabled", user.enabled)
+            .with("created_at", user.created_at)
     }
 
     /// An access token.
     #[must_use]
     pub fn token(token: &AccessToken, shown: Shown) -> Self {
-        let mut members = vec![("token", json!(token.token))];
+        let mut members = Self::default().with("token", &token.token);
         if shown == Shown::WithSecret {
-            members.push(secret(&token.secret, "token_secret", "token_secret_base64"));
+            members = members.with_secret(["token_secret", "token_secret_base64"], &token.secret);
         }
-        members.extend([
-            ("consumer", json!(token.consumer)),
-            ("user", json!(token.user)),
-            ("permissions", json!(token.permissions)),
-            ("issued_at", json!(token.issued_at)),
-            ("expires_at", json!(token.expires_at)),
-            ("last_used_at", json!(token.last_used_at)),
-            ("revoked_at", json!(token.revoked_at)),
-        ]);
-        Self(members)
-    }
-
-    /// What an import did.
-    #[must_use]
-    pub fn imported(imported: &Imported) -> Self {
-        Self(vec![
-            ("added", json!(imported.added)),
-            ("unchanged", json!(imported.unchanged)),
-            ("revoked", json!(imported.revoked)),
-            ("kept_out", json!(imported.kept_out)),
-        ])
+        members
+            .with("consumer", &token.consumer)
+            .with("user", &token.user)
+            .with("permissions", &token.permissions)
+            .with("issued_at", token.issued_at)
+            .with("expires_at", token.expires_at)
+            .with("last_used_at", token.last_used_at)
+            .with("revoked_at", token.revoked_at)
     }
 
     /// The record as one line of JSON, or a member a line.
     #[must_use]
-    pub fn render(self, as_json: bool) -> String {
+    pub fn render(&self, as_json: bool) -> String {
         if as_json {
             return self.json_line();
         }
         let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let lines = self
-            .0
-            .iter()
-            .map(|(name, value)| format!("{name:<width$}  {}\n", plain(value)));
-        lines.collect()
+        let line = |(name, value): &(_, _)| format!("{name:<width$}  {}\n", plain(value));
+        self.0.iter().map(line).collect()
     }
 
-    fn json_line(&self) -> String {
-        // Names and plain values: there is nothing in it that could not be written.
-        let mut line = serde_json::to_string(self).unwrap_or_default();
-        line.push('\n');
-        line
+    /// The record as one line of JSON.
+    #[must_use]
+    pub fn json_line(&self) -> String {
+        // Names and plain values: all of them can be written.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
-impl Serialize for Record {
+impl Serialize for Members {
     /// An object whose members keep their order.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-/// A secret as text; one that is none as base64 under another name, lest somebody take it for the secret.
-fn secret(
-    secret: &Secret,
-    text_name: &'static str,
-    base64_name: &'static str,
-) -> (&'static str, Value) {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    match std::str::from_utf8(secret.expose()) {
-        Ok(text) => (text_name, json!(text)),
-        Err(_) => (base64_name, json!(STANDARD.encode(secret.expose()))),
-    }
-}
-
-/// Members that few records have: `show` tells them, a table for people is better without.
+/// Members that few records have: `show` prints them, a table for people is better without.
 const RARE: [&str; 3] = ["has_rsa_public_key", "enforce", "previous_secret_until"];
 
 /// A list that is rendered as it grows, so that a long one takes no more room than its text.
@@ -156,7 +145,7 @@ impl Listing {
     }
 
     /// Adds a record with the same members as the others.
-    pub fn push(&mut self, record: &Record) {
+    pub fn push(&mut self, record: &Members) {
         match self {
             Self::Json(text) => text.push_str(&record.json_line()),
             Self::Table(rows) => {

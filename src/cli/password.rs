@@ -24,31 +24,31 @@ impl PasswordArgs {
         } else {
             from_terminal()?
         };
-        password::hash(&password).map_err(|error| CommandError::Refused(error.to_string()))
+        Ok(password::hash(&password)?)
     }
 }
 
 /// All of standard input, but for one final newline.
 fn from_stdin() -> Result<Secret, CommandError> {
-    // A password of the greatest length, its newline, and one byte more: that is enough to refuse it.
+    // A password of the greatest length, its newline, and one byte more: that is enough to reject it.
     const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
-    Ok(SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))?)
+    SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))
 }
 
-/// Asks twice, without echo. It is the terminal that is asked, whatever standard input and output are.
+/// Asks twice on the terminal, without echo, whatever standard input and output are.
 fn from_terminal() -> Result<Secret, CommandError> {
     let ask = |prompt| {
-        let answer = rpassword::prompt_password(prompt).map_err(|source| CommandError::File {
-            what: "there is no terminal to ask for the password on; use --password-stdin"
-                .to_owned(),
-            source,
-        });
-        answer.map(Secret::from)
+        rpassword::prompt_password(prompt)
+            .map(Secret::from)
+            .map_err(|error| {
+                let what = "there is no terminal to ask for the password on; use --password-stdin";
+                CommandError::from(error).about(what)
+            })
     };
     let password = ask("Password: ")?;
     if password != ask("The same again: ")? {
         let problem = "the two passwords differ, nothing is changed; try again";
-        return Err(CommandError::Refused(problem.to_owned()));
+        return Err(CommandError::failed(problem));
     }
     Ok(password)
 }

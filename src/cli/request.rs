@@ -1,15 +1,12 @@
-//! A request as `sign` and `explain` are given it: METHOD, URL, `--header` and `--data`.
-
-use std::{error::Error, io::Write, process::ExitCode};
+//! The request that `sign` and `explain` are given: METHOD, URL, `--header` and `--data`.
 
 use clap::Args;
-use thiserror::Error;
 
+use super::context::CommandError;
 use crate::oauth::{
-    BaseString, EncodedOrigin, Parameters, RequestUri, RsaPublicKey, Selection, ShapeError,
-    is_form_content_type, request_uri::InvalidRequestUri,
+    BaseString, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError, is_form_content_type,
+    request_uri::InvalidRequestUri,
 };
-use crate::secret::Secret;
 
 /// The request that is signed or explained.
 #[derive(Debug, Args)]
@@ -36,40 +33,7 @@ pub struct RequestArgs {
     pub headers: Vec<String>,
 }
 
-/// What the command line says of a request makes no request.
-#[derive(Debug, Error)]
-pub enum RequestArgsError {
-    /// The method is no token of RFC 9110 §5.6.2.
-    #[error("METHOD {0:?} is not an HTTP method")]
-    Method(String),
-    /// The URL cannot be taken apart.
-    #[error("URL {url:?}: {source}")]
-    Url {
-        /// As given, without user-info, query and fragment, which may hold secrets.
-        url: String,
-        /// What is wrong with it.
-        source: InvalidRequestUri,
-    },
-    /// A header without a colon or with a line break; its name alone, since its value may hold secrets.
-    #[error("--header {0:?} is not of the form 'Name: value'")]
-    Header(String),
-}
-
-/// The secrets of a consumer and a token, and the consumer's public key.
-#[derive(Debug)]
-pub struct KnownSecrets {
-    /// The consumer's secret.
-    pub consumer_secret: Secret,
-    /// The token's; empty without a token.
-    pub token_secret: Secret,
-    /// The key for the RSA methods.
-    pub rsa_public_key: Option<RsaPublicKey>,
-}
-
-/// Finds the secrets that belong to a consumer key and a token, where they are kept.
-pub type Lookup<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, Box<dyn Error>> + 'a;
-
-/// The request, taken apart.
+/// The parsed request.
 pub(super) struct Request<'a> {
     pub(super) method: &'a str,
     pub(super) uri: RequestUri<'a>,
@@ -79,14 +43,16 @@ pub(super) struct Request<'a> {
 }
 
 impl RequestArgs {
-    pub(super) fn request(&self) -> Result<Request<'_>, RequestArgsError> {
+    pub(super) fn request(&self) -> Result<Request<'_>, CommandError> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if self.method.is_empty() || !self.method.bytes().all(token) {
-            return Err(RequestArgsError::Method(self.method.clone()));
+            let problem = format!("METHOD {:?} is not an HTTP method", self.method);
+            return Err(CommandError::usage(problem));
         }
-        let wrong_url = |source| RequestArgsError::Url {
-            url: without_secrets(&self.url),
-            source,
+        let wrong_url = |problem: InvalidRequestUri| {
+            // User-info, query and fragment may hold secrets.
+            let url = without_secrets(&self.url);
+            CommandError::usage(format!("URL {url:?}: {problem}"))
         };
         let uri = RequestUri::parse(&self.url).map_err(wrong_url)?;
         let origin = uri
@@ -106,7 +72,10 @@ impl RequestArgs {
                         .next();
                     let cut = if name == Some(header) { "" } else { "…" };
                     let shown = format!("{}{cut}", name.unwrap_or_default());
-                    Err(RequestArgsError::Header(shown))
+                    // The name alone, since the value may hold secrets.
+                    Err(CommandError::usage(format!(
+                        "--header {shown:?} is not of the form 'Name: value'"
+                    )))
                 }
             }
         });
@@ -120,7 +89,7 @@ impl RequestArgs {
     }
 }
 
-/// A URL that cannot be taken apart, as far as it can be shown.
+/// The part of an invalid URL that can be shown.
 fn without_secrets(url: &str) -> String {
     let (shown, cut) = match url.find(['?', '#']) {
         Some(end) => (&url[..end], "…"),
@@ -167,29 +136,6 @@ impl<'a> Request<'a> {
             selection: Selection::Rfc5849,
         }
     }
-}
-
-/// Writes the one line that tells what failed, with its causes, and gives the exit code.
-pub(super) fn report(stderr: &mut dyn Write, error: &dyn Error, code: u8) -> ExitCode {
-    let line = with_causes(error).replace('\n', " ");
-    // Where standard error cannot be written, the exit code has to do.
-    let _ = writeln!(stderr, "countersign: {line}");
-    ExitCode::from(code)
-}
-
-/// An error and what caused it.
-pub(super) fn with_causes(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let text = source.to_string();
-        // Some errors show their cause themselves.
-        if !line.contains(&text) {
-            line += &format!(": {text}");
-        }
-        cause = source.source();
-    }
-    line
 }
 
 #[cfg(test)]
@@ -248,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_makes_no_request() {
+    fn reports_what_makes_no_request() {
         let error = |args: &RequestArgs| args.request().map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error(&args("G T", "http://h/", &[])),

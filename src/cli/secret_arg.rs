@@ -1,18 +1,11 @@
 //! Secrets on the command line: as they are, from a file, or from standard input.
 //!
-//! What stands on a command line is seen by every process of the machine and kept in the shell's history, so there are two other
-//! ways to hand a secret over.
+//! Every process of the machine can read a command line, and the shell keeps it in its history, so there are two other
+//! ways to give a secret.
 
-use std::{
-    convert::Infallible,
-    fmt, fs,
-    io::{self, Read},
-    path::PathBuf,
-    str::FromStr,
-};
+use std::{convert::Infallible, fmt, fs, io::Read, path::PathBuf, str::FromStr};
 
-use thiserror::Error;
-
+use super::context::CommandError;
 use crate::secret::Secret;
 
 /// A secret, or where it is: `@FILE`, or `-` for standard input; anything else is the secret itself.
@@ -26,67 +19,47 @@ pub enum SecretArg {
     Stdin,
 }
 
-/// Why a secret could not be had.
-#[derive(Debug, Error)]
-pub enum SecretArgError {
-    /// The file cannot be read.
-    #[error("cannot read the secret from {}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// Standard input cannot be read.
-    #[error("cannot read the secret from standard input")]
-    Stdin(#[source] io::Error),
-    /// There is only one standard input.
-    #[error("only one secret can come from standard input; use @FILE for the other")]
-    StdinTwice,
-}
-
 impl SecretArg {
     /// Fetches the secret. One final newline (`\n` or `\r\n`) of a file or of standard input is dropped, as editors and `echo` put
     /// one there.
     ///
     /// # Errors
     ///
-    /// [`SecretArgError`] if it cannot be read.
-    pub fn read(&self, stdin: &mut dyn Read) -> Result<Secret, SecretArgError> {
+    /// It cannot be read.
+    pub fn read(&self, stdin: &mut dyn Read) -> Result<Secret, CommandError> {
+        let unreadable = |source: &dyn fmt::Display, error| {
+            CommandError::from(error).about(format!("cannot read the secret from {source}"))
+        };
+        let mut contents = Vec::new();
         match self {
-            Self::Literal(secret) => Ok(secret.clone()),
+            Self::Literal(secret) => return Ok(secret.clone()),
             Self::File(path) => {
-                let contents = fs::read(path).map_err(|source| SecretArgError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-                Ok(without_final_newline(contents))
+                contents = fs::read(path).map_err(|error| unreadable(&path.display(), error))?;
             }
             Self::Stdin => {
-                let mut contents = Vec::new();
-                stdin
-                    .read_to_end(&mut contents)
-                    .map_err(SecretArgError::Stdin)?;
-                Ok(without_final_newline(contents))
+                let read = stdin.read_to_end(&mut contents);
+                read.map_err(|error| unreadable(&"standard input", error))?;
             }
         }
+        Ok(without_final_newline(contents))
     }
 
     /// Fetches several secrets, of which one at most can come from standard input; a missing argument is a missing secret.
     ///
     /// # Errors
     ///
-    /// [`SecretArgError`] if one cannot be read.
+    /// One cannot be read, or two would come from standard input.
     pub fn read_all<const N: usize>(
         arguments: [Option<&Self>; N],
         stdin: &mut dyn Read,
-    ) -> Result<[Option<Secret>; N], SecretArgError> {
+    ) -> Result<[Option<Secret>; N], CommandError> {
         let from_stdin = arguments
             .iter()
             .filter(|argument| matches!(argument, Some(Self::Stdin)));
         if from_stdin.count() > 1 {
-            return Err(SecretArgError::StdinTwice);
+            return Err(CommandError::usage(
+                "only one secret can come from standard input; use @FILE for the other",
+            ));
         }
         let mut secrets = [const { None }; N];
         for (secret, argument) in secrets.iter_mut().zip(arguments) {
@@ -134,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn read(argument: &str, mut stdin: &[u8]) -> Result<Vec<u8>, SecretArgError> {
+    fn read(argument: &str, mut stdin: &[u8]) -> Result<Vec<u8>, CommandError> {
         let argument: SecretArg = argument.parse().unwrap();
         argument
             .read(&mut stdin)
@@ -174,10 +147,9 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         let error = read("@/nowhere/secret", b"").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cannot read the secret from /nowhere/secret"
-        );
+        let shown = error.to_string();
+        let expected = "cannot read the secret from /nowhere/secret: ";
+        assert!(shown.starts_with(expected), "{shown}");
     }
 
     #[test]
@@ -185,7 +157,7 @@ mod tests {
         let stdin = Some(SecretArg::Stdin);
         let literal = Some(SecretArg::Literal(Secret::from("s")));
         let both = SecretArg::read_all([stdin.as_ref(), stdin.as_ref()], &mut &b"x"[..]);
-        assert!(matches!(both, Err(SecretArgError::StdinTwice)));
+        assert_eq!(both.unwrap_err().code, 2);
         let one =
             SecretArg::read_all([literal.as_ref(), stdin.as_ref(), None], &mut &b"x"[..]).unwrap();
         assert_eq!(

@@ -1,13 +1,11 @@
 //! `token`: access tokens without the browser flow, and revocation.
 
-use std::process::ExitCode;
-
 use clap::Subcommand;
 
 use super::{
     consumer,
-    context::{self, CommandError, Context, OutputArgs, StoreArgs, StoreFile},
-    output::{Record, Shown},
+    context::{CommandError, Context},
+    output::{Members, Shown},
     user,
 };
 use crate::{
@@ -20,19 +18,9 @@ use crate::{
     telemetry::redact::RedactedToken,
 };
 
-/// Issues, lists and revokes access tokens.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    store: StoreArgs,
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
+/// What to do with access tokens.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Issues an access token and prints it with its secret
     Issue(IssueArgs),
     /// Lists access tokens, revoked and expired ones too, without their secrets
@@ -53,7 +41,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct IssueArgs {
+pub(super) struct IssueArgs {
     /// The consumer's key
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     consumer: ConsumerKey,
@@ -65,18 +53,7 @@ struct IssueArgs {
     permissions: Vec<Permission>,
 }
 
-impl Args {
-    /// Runs the command.
-    #[must_use]
-    pub fn run(self) -> ExitCode {
-        let (json, file) = (self.output.json, StoreFile::IsThere);
-        context::run(&self.store, json, file, async |context| {
-            execute(self.command, context).await
-        })
-    }
-}
-
-async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
+pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     match command {
         Command::Issue(args) => issue(args, context).await,
         Command::List { user, consumer } => list(context, user, consumer).await,
@@ -85,7 +62,7 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
             if !store.revoke_access_token(&token, context.now).await? {
                 let problem =
                     "there is no such access token; list them with countersign token list";
-                return Err(CommandError::Refused(problem.to_owned()));
+                return Err(CommandError::failed(problem));
             }
             tracing::info!(
                 target: "audit", event = "token_revoked", by = "command", token = %RedactedToken(&token),
@@ -96,10 +73,10 @@ async fn execute(command: Command, context: &Context) -> Result<String, CommandE
 }
 
 async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandError> {
-    let consumer = find(context, &args.consumer).await?;
+    let consumer = consumer::find(context, &args.consumer).await?;
     let user = user::find(context, &args.user).await?;
     if !user.enabled {
-        return Err(CommandError::Refused(format!(
+        return Err(CommandError::failed(format!(
             "the user {:?} is disabled; enable it with countersign user enable",
             user.name
         )));
@@ -120,11 +97,11 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
         Added::Added => {}
         Added::Taken => {
             let problem = "the consumer or the user has just been removed or disabled; look again";
-            return Err(CommandError::Refused(problem.to_owned()));
+            return Err(CommandError::failed(problem));
         }
     }
     if !consumer.enabled {
-        context.warn(format!(
+        context.warn(&format!(
             "the consumer {:?} is disabled: the token works once countersign consumer enable lets it in",
             token.consumer
         ));
@@ -133,7 +110,7 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
         target: "audit", event = "access_token_issued", by = "command", consumer = %token.consumer,
         user = %token.user, token = %RedactedToken(&token.token),
     );
-    Ok(context.show(Record::token(&token, Shown::WithSecret)))
+    Ok(context.show(Members::token(&token, Shown::WithSecret)))
 }
 
 /// What the token grants: what was asked for, if the consumer has it all, else all that the consumer has.
@@ -148,7 +125,7 @@ fn granted(
         .iter()
         .find(|permission| !consumer.permissions.contains(permission))
     {
-        return Err(CommandError::Refused(format!(
+        return Err(CommandError::failed(format!(
             "--permission {foreign}: the consumer {:?} does not have it; give it with countersign consumer update",
             consumer.key
         )));
@@ -163,34 +140,20 @@ async fn list(
     user: Option<String>,
     consumer: Option<ConsumerKey>,
 ) -> Result<String, CommandError> {
-    /// So many are asked of the store at once.
-    const PAGE: u32 = 500;
-
     // An empty list should mean that there is no token, not that a name is mistyped.
     let user = match user {
         Some(name) => Some(user::find(context, &name).await?.id),
         None => None,
     };
-    let consumer = match consumer {
-        Some(key) => Some(find(context, &key).await?.key),
-        None => None,
-    };
-    let filter = TokenFilter { user, consumer };
-    let mut listing = context.listing();
-    let mut after: Option<String> = None;
-    loop {
-        let store = context.store()?;
-        let page = store.access_tokens(&filter, after.as_deref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.token.clone());
-        for token in &page {
-            listing.push(&Record::token(token, Shown::WithoutSecret));
-        }
+    if let Some(key) = &consumer {
+        consumer::find(context, key).await?;
     }
-    Ok(listing.finish())
-}
-
-async fn find(context: &Context, key: &ConsumerKey) -> Result<Consumer, CommandError> {
-    let found = context.store()?.consumer(key).await?;
-    found.ok_or_else(|| consumer::unknown(key))
+    let filter = TokenFilter { user, consumer };
+    let store = context.store()?;
+    let page = async |last: Option<&AccessToken>, limit| {
+        let last = last.map(|last| &*last.token);
+        store.access_tokens(&filter, last, limit).await
+    };
+    let members = |token: &_| Members::token(token, Shown::WithoutSecret);
+    context.list(page, members).await
 }

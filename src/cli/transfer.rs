@@ -1,23 +1,20 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. The format is told at `format`.
+//! for taking over an existing system's keys. [`format`] describes the format.
 
 mod file;
-mod format;
-#[cfg(fuzzing)]
-pub mod fuzzing;
+pub mod format;
 
 use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
-use self::format::Line;
+use self::format::Numbered;
 use super::{
-    context::{self, CommandError, Context, OutputArgs, StoreArgs, StoreFile},
-    output::Record as Shown,
+    context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
+    output::Members,
 };
 use crate::{
     issue::callback,
@@ -47,7 +44,7 @@ What else there is, and may be left out:
   user      display_name, password_hash (argon2id in PHC form), enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 
-Times are RFC 3339. A secret that is no text stands in base64 under secret_base64 or token_secret_base64. Users without \
+Times are RFC 3339. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
 password_hash get a password from countersign user passwd. A password_hash may ask for 128 MiB, 256 MiB times passes and \
 16 lanes, and the store may hold four different costs: every login takes the time of each. A login that succeeds \
 replaces the hash by one of ours.";
@@ -72,94 +69,92 @@ pub struct ImportArgs {
     /// The file; - for standard input
     file: PathBuf,
     #[command(flatten)]
-    store: StoreArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    store: RecordArgs,
 }
 
 impl ExportArgs {
     /// Runs the command.
-    #[must_use]
-    pub fn run(self) -> ExitCode {
-        context::run(&self.store, false, StoreFile::IsThere, async |context| {
-            let is_stdout = self.file == Path::new("-");
-            if !is_stdout {
-                file::check(&self.file, self.force)?;
-            }
-            let text = format::write(&context.store()?.export().await?);
-            tracing::info!(target: "audit", event = "store_exported", by = "command");
-            if is_stdout {
-                return Ok(text);
-            }
-            file::write(&self.file, text.as_bytes(), self.force)?;
-            Ok(String::new())
-        })
+    ///
+    /// # Errors
+    /// [`CommandError`]
+    pub fn run(self) -> Result<Output, CommandError> {
+        self.store
+            .run(false, StoreFile::MustExist, async |context| {
+                let is_stdout = self.file == Path::new("-");
+                if !is_stdout {
+                    file::check(&self.file, self.force)?;
+                }
+                let text = format::write(&context.store()?.export().await?);
+                tracing::info!(target: "audit", event = "store_exported", by = "command");
+                if is_stdout {
+                    return Ok(text);
+                }
+                file::write(&self.file, text.as_bytes(), self.force)?;
+                Ok(String::new())
+            })
     }
 }
 
 impl ImportArgs {
     /// Runs the command.
-    #[must_use]
-    pub fn run(self) -> ExitCode {
-        let (json, file) = (self.output.json, StoreFile::MayBeMade);
-        context::run(&self.store, json, file, async |context| {
-            import(&self.file, context).await
+    ///
+    /// # Errors
+    /// [`CommandError`]
+    pub fn run(self) -> Result<Output, CommandError> {
+        let file = self.file;
+        self.store.run(StoreFile::MayBeCreated, async |context| {
+            import(&file, context).await
         })
     }
 }
 
 async fn import(path: &Path, context: &Context) -> Result<String, CommandError> {
-    let name = if path == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
+    let is_stdin = path == Path::new("-");
+    let name = match is_stdin {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
     };
-    let lines = read(path, &name, context)?;
+    let unreadable =
+        |error: io::Error| CommandError::from(error).about(format!("{name}: cannot be read"));
+    let input: Box<dyn BufRead> = match is_stdin {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
+    };
+    let lines = format::read(input, context.now).map_err(unreadable)?;
+    let failed = |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
+    let lines = lines.map_err(|error| failed(error.to_string()))?;
     warn(&lines, context);
-    let (numbers, records): (Vec<usize>, Vec<Record>) = lines
-        .into_iter()
-        .map(|line| (line.number, line.record))
-        .unzip();
+    let (numbers, records): (Vec<usize>, Vec<Record>) = lines.into_iter().unzip();
     let names: Vec<String> = records.iter().map(format::name).collect();
     match context.store()?.import(records).await? {
-        Import::Imported(imported) => {
-            let Imported {
-                added,
-                unchanged,
-                revoked,
-                kept_out,
-            } = imported;
+        Import::Imported(Imported {
+            added,
+            unchanged,
+            revoked,
+            kept_out,
+        }) => {
             tracing::info!(
                 target: "audit", event = "records_imported", by = "command", added, unchanged, revoked, kept_out,
             );
-            Ok(context.show(Shown::imported(&imported)))
+            let counts = Members::default()
+                .with("added", added)
+                .with("unchanged", unchanged)
+                .with("revoked", revoked)
+                .with("kept_out", kept_out);
+            Ok(context.show(counts))
         }
         Import::Refused { index, refusal } => {
             let number = numbers.get(index).copied().unwrap_or_default();
             let record = names.get(index).map_or("", String::as_str);
-            Err(CommandError::Refused(format!(
-                "{name}:{number}: {record} {refusal}; {}; nothing was imported",
-                mend(refusal)
+            Err(failed(format!(
+                "{number}: {record} {refusal}; {}",
+                fix(refusal)
             )))
         }
     }
 }
 
-fn read(path: &Path, name: &str, context: &Context) -> Result<Vec<Line>, CommandError> {
-    let unreadable = |source| CommandError::File {
-        what: format!("{name}: cannot be read"),
-        source,
-    };
-    let input: Box<dyn BufRead> = if path == Path::new("-") {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(BufReader::new(File::open(path).map_err(unreadable)?))
-    };
-    let lines = format::read(input, context.now).map_err(unreadable)?;
-    lines.map_err(|error| CommandError::Refused(format!("{name}:{error}; nothing was imported")))
-}
-
-const fn mend(refusal: ImportRefusal) -> &'static str {
+const fn fix(refusal: ImportRefusal) -> &'static str {
     match refusal {
         ImportRefusal::Differs => "make the two alike, or take the line out",
         ImportRefusal::NameTaken => "rename one of the two, or take the line out",
@@ -171,35 +166,25 @@ const fn mend(refusal: ImportRefusal) -> &'static str {
 }
 
 /// Warns of what is valid and unwise, once for each kind: an import may be long.
-fn warn(lines: &[Line], context: &Context) {
-    let declared = &context.config.permission;
-    let is_declared = |name| declared.is_empty() || declared.iter().any(|entry| entry.name == name);
-    let mut undeclared = BTreeSet::new();
+fn warn(lines: &[Numbered], context: &Context) {
+    let mut permissions = BTreeSet::new();
     let mut unprotected = 0_usize;
-    for line in lines {
-        let permissions = match &line.record {
+    for (_, record) in lines {
+        match record {
             Record::Consumer(consumer) => {
-                let warned = |callback: &String| {
+                let is_warned = |callback: &String| {
                     matches!(callback::check_registration(callback), Ok(Some(_)))
                 };
-                unprotected += usize::from(consumer.callbacks.iter().any(warned));
-                &consumer.permissions
+                unprotected += usize::from(consumer.callbacks.iter().any(is_warned));
+                permissions.extend(&consumer.permissions);
             }
-            Record::AccessToken(token) => &token.permissions,
-            Record::User(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => continue,
-        };
-        let foreign = permissions
-            .iter()
-            .filter(|permission| !is_declared((*permission).clone()));
-        undeclared.extend(foreign);
+            Record::AccessToken(token) => permissions.extend(&token.permissions),
+            Record::User(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => {}
+        }
     }
-    for permission in undeclared {
-        context.warn(format!(
-            "permission {permission}: the configuration has no [[permission]] of that name"
-        ));
-    }
+    context.warn_of_undeclared("permission", permissions);
     if unprotected > 0 {
-        context.warn(format!(
+        context.warn(&format!(
             "{unprotected} of the consumers have a callback that is http on another host: the verifier travels unprotected"
         ));
     }

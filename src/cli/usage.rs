@@ -1,6 +1,4 @@
-//! Wrong usage, told in one line: what clap explains in a paragraph, and the help that says more.
-
-use std::fmt::Write as _;
+//! Reports wrong usage in one line, where clap writes a paragraph, and names the help that says more.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -19,7 +17,7 @@ pub fn is_help(error: &clap::Error) -> bool {
 #[must_use]
 pub fn line(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let mut command = "countersign".to_owned();
     for line in text.lines().map(str::trim) {
         if let Some(usage) = line.strip_prefix("Usage: ") {
@@ -31,11 +29,14 @@ pub fn line(error: &clap::Error) -> String {
         }
         let line = line.strip_prefix("error: ").unwrap_or(line);
         if !line.is_empty() && !line.starts_with("For more information") {
-            said.push(line);
+            sentences.push(line);
         }
     }
-    let mut told = format!("countersign: {}; see {command} --help", said.join("; "));
-    // What stands where no argument belongs may be a secret: a password behind the user's name.
+    let mut line = format!(
+        "countersign: {}; see {command} --help",
+        sentences.join("; ")
+    );
+    // A superfluous argument may be a secret, such as a password behind the user's name.
     let stray = match error.kind() {
         ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
         ErrorKind::TooManyValues => error.get(ContextKind::InvalidValue),
@@ -44,24 +45,23 @@ pub fn line(error: &clap::Error) -> String {
     if let Some(ContextValue::String(stray)) = stray
         && !stray.starts_with('-')
     {
-        told = told.replace(&format!("'{stray}' "), "");
+        line = line.replace(&format!("'{stray}' "), "");
     }
     // A list that clap puts below its sentence.
-    told = told.replace(":; ", ": ");
-    escaped(&told)
+    line = line.replace(":; ", ": ");
+    escaped(&line)
 }
 
-/// What was mistyped may hold anything; a line is one line, and nothing in it steers a terminal.
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut line, character| {
-        if character.is_control() {
-            // Writing to a String does not fail.
-            let _ = write!(line, "{}", character.escape_default());
-        } else {
-            line.push(character);
+/// Escapes control characters, so that foreign text stays one line and steers no terminal.
+pub(super) fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
         }
-        line
-    })
+    }
+    line
 }
 
 #[cfg(test)]
@@ -71,13 +71,13 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    fn told(arguments: &[&str]) -> String {
+    fn reported(arguments: &[&str]) -> String {
         let all = std::iter::once("countersign").chain(arguments.iter().copied());
         line(&Cli::try_parse_from(all).unwrap_err())
     }
 
     #[test]
-    fn tells_wrong_usage_in_one_line() {
+    fn reports_wrong_usage_in_one_line() {
         for (arguments, expected) in [
             (
                 &["consumer", "add"][..],
@@ -96,7 +96,7 @@ mod tests {
                 "countersign: invalid value 'a b' for '<KEY>': a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it; see countersign --help",
             ),
         ] {
-            assert_eq!(told(arguments), expected);
+            assert_eq!(reported(arguments), expected);
         }
     }
 
@@ -116,21 +116,21 @@ mod tests {
                 "countersign: unexpected argument '--scret' found; tip: a similar argument exists: '--secret'; see countersign consumer rotate-secret --help",
             ),
         ] {
-            assert_eq!(told(arguments), expected);
+            assert_eq!(reported(arguments), expected);
         }
     }
 
     #[test]
     fn stays_one_line_whatever_was_typed() {
         for value in ["a\nb", "\u{1b}[31m", "\n\nUsage: x\n"] {
-            let line = told(&["consumer", "show", value]);
+            let line = reported(&["consumer", "show", value]);
             assert!(!line.contains(char::is_control), "{line:?}");
             assert!(line.starts_with("countersign: invalid value"), "{line:?}");
         }
     }
 
     #[test]
-    fn tells_help_from_mistakes() {
+    fn distinguishes_help_from_mistakes() {
         for (arguments, expected) in [
             (&["--help"][..], true),
             (&["--version"], true),

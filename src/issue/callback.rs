@@ -1,7 +1,7 @@
 //! Callbacks: which can be registered, which are accepted, and the redirect itself.
 //!
-//! RFC 5849 §2.1 takes any absolute URI; here it must also be registered for the consumer, so that a stolen consumer key
-//! cannot redirect users to a stranger.
+//! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
+//! consumer key sends no user to a stranger.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::uri::Uri;
 use crate::store::record::Callback;
 
-/// The one spelling that stands for "the user types the verifier" (RFC 5849 §2.1).
+/// The one spelling of "the user types the verifier" (RFC 5849 §2.1).
 pub const OOB: &str = "oob";
 
 /// Schemes that run or read something on the user's machine instead of opening an application.
@@ -69,7 +69,7 @@ pub enum CallbackError {
 /// A risk of a valid callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
-    /// http on a host other than this machine: everyone on the network path can read the verifier.
+    /// http on a host other than this machine: the network in between can read the verifier.
     PlainHttp,
 }
 
@@ -113,7 +113,7 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
         };
     }
     let uri = parse(requested)?;
-    // A registration that would be rejected today matches nothing.
+    // A registration that would be rejected today matches nothing, however it came into the store.
     let matches = |callback: &String| {
         callback != OOB
             && parse(callback.as_bytes()).is_ok_and(|registered| is_same_place(&registered, &uri))
@@ -127,8 +127,8 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
 
 /// Adds `parameters` to the end of the callback's own query (RFC 5849 §2.2), leaving every other byte as it is.
 ///
-/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: characters
-/// that no URI has are escaped too.
+/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: what cannot stand
+/// in a URI is escaped there too.
 #[must_use]
 pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     let mut location = String::with_capacity(callback.len() + 128);

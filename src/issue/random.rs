@@ -1,7 +1,9 @@
-//! Random values: tokens, secrets, verifiers, session ids and identifiers.
+//! What countersign generates: tokens, secrets, verifiers, session ids and identifiers.
 //!
 //! All but the out-of-band verifier consist of `A-Z a-z 0-9`: they need no escape in a URL, a header, a form or a cookie,
 //! are never read as an option on a command line, and a double click selects them whole.
+
+use std::str::FromStr;
 
 use aws_lc_rs::rand;
 use thiserror::Error;
@@ -32,13 +34,23 @@ pub fn token() -> Result<String, NoRandomness> {
     text(TOKEN_LENGTH).map(|text| String::clone(&text))
 }
 
-/// Makes an identifier for a consumer or a user: 130 bits.
+/// Makes an identifier of 130 bits.
 ///
 /// # Errors
 ///
 /// See [`token`].
 pub fn identifier() -> Result<String, NoRandomness> {
     text(VERIFIER_LENGTH).map(|text| String::clone(&text))
+}
+
+/// Makes the key of a consumer or the id of a user that was given none: 130 bits.
+///
+/// # Errors
+///
+/// See [`token`].
+pub fn name<N: FromStr>() -> Result<N, NoRandomness> {
+    // The characters that are drawn are among those of names.
+    identifier()?.parse().map_err(|_| NoRandomness)
 }
 
 /// Makes the secret of a consumer or a token.
@@ -50,7 +62,7 @@ pub fn secret() -> Result<Secret, NoRandomness> {
     text(SECRET_LENGTH).map(|text| Secret::from(text.as_str()))
 }
 
-/// Makes the id of a browser session, as it stands in the cookie.
+/// Makes the id of a browser session, as the cookie holds it.
 ///
 /// # Errors
 ///

@@ -24,10 +24,10 @@ pub enum InvalidText {
     /// It has a line break or another control character in it.
     #[error("it has a control character in it")]
     Control,
-    /// It has an invisible character in it that changes how the text around it is shown or compared.
+    /// An invisible character that changes how the text around it is shown or compared.
     #[error("it has an invisible character in it that changes how text is shown")]
     Invisible,
-    /// It begins or ends with white space, which nobody sees and everybody would have to type.
+    /// White space that is invisible and would have to be typed.
     #[error("it begins or ends with white space")]
     Edge,
     /// It has other characters than visible ASCII in it, which headers and command lines need.
@@ -35,22 +35,22 @@ pub enum InvalidText {
     NotVisible,
 }
 
-/// Checks the name of a consumer or a user that pages show.
+/// Checks and returns what pages call a consumer or a user.
 ///
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
-pub fn shown_name(text: &str) -> Result<(), InvalidText> {
+pub fn shown_name(text: &str) -> Result<String, InvalidText> {
     if text.chars().count() > MAX_SHOWN_CHARACTERS {
         return Err(InvalidText::TooLong(MAX_SHOWN_CHARACTERS, "characters"));
     }
     readable(text)
 }
 
-/// Checks a name to log in with; its length is counted in bytes, as the login page counts it.
+/// Checks and returns a name to log in with; its length is counted in bytes, as the login page counts it.
 ///
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
-pub fn login_name(text: &str) -> Result<(), InvalidText> {
+pub fn login_name(text: &str) -> Result<String, InvalidText> {
     if text.len() > MAX_LOGIN_NAME_BYTES {
         return Err(InvalidText::TooLong(MAX_LOGIN_NAME_BYTES, "bytes"));
     }
@@ -73,8 +73,8 @@ pub fn token(text: &str) -> Result<(), InvalidText> {
     }
 }
 
-/// Checks a public key and returns the part of its file to keep: the first PEM block, which is the one that counts. The
-/// rest of the file may have a private key in it.
+/// Checks a public key and returns what is stored of its file: the first PEM block, which is the one that counts. A
+/// private key may follow it.
 ///
 /// # Errors
 /// [`InvalidRsaKey`]
@@ -89,7 +89,7 @@ pub fn rsa_public_key(file: &str) -> Result<String, InvalidRsaKey> {
     Ok(format!("{}\n", block[..end].trim_end()))
 }
 
-fn readable(text: &str) -> Result<(), InvalidText> {
+fn readable(text: &str) -> Result<String, InvalidText> {
     if text.is_empty() {
         Err(InvalidText::Empty)
     } else if text.chars().any(char::is_control) {
@@ -99,7 +99,7 @@ fn readable(text: &str) -> Result<(), InvalidText> {
     } else if text.trim() != text {
         Err(InvalidText::Edge)
     } else {
-        Ok(())
+        Ok(text.to_owned())
     }
 }
 
@@ -137,18 +137,18 @@ mod tests {
             ("a\u{2028}b", Err(InvalidText::Invisible)),
             ("\u{feff}Shop", Err(InvalidText::Invisible)),
         ] {
-            assert_eq!(shown_name(text), expected, "{text:?}");
-            assert_eq!(login_name(text), expected, "{text:?}");
+            assert_eq!(shown_name(text).map(drop), expected, "{text:?}");
+            assert_eq!(login_name(text).map(drop), expected, "{text:?}");
         }
     }
 
     #[test]
     fn bounds_what_is_shown_in_characters_and_the_rest_in_bytes() {
         let long = "é".repeat(255);
-        assert_eq!(shown_name(&long), Ok(()));
+        assert!(shown_name(&long).is_ok());
         assert!(shown_name(&format!("{long}é")).is_err());
         assert!(login_name(&long).is_err());
-        assert_eq!(login_name(&"e".repeat(255)), Ok(()));
+        assert!(login_name(&"e".repeat(255)).is_ok());
         assert_eq!(token(&"e".repeat(255)), Ok(()));
         assert!(token(&"e".repeat(256)).is_err());
     }

@@ -53,7 +53,7 @@ impl Consumer {
 }
 
 /// A change of a consumer; `None` leaves a field as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsumerUpdate {
     /// The new name.
     pub name: Option<String>,

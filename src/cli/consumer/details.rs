@@ -1,20 +1,22 @@
-//! What `consumer add` and `consumer update` are told about a consumer, checked before the store is asked.
+//! The options of `consumer add` and `consumer update`, checked before the store is opened.
 
-use std::{fs::File, io::Read as _, path::PathBuf};
+use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{
     super::context::{CommandError, Context},
     given_or_random,
 };
 use crate::{
-    cli::secret_arg::SecretArg,
+    cli::{
+        secret_arg::SecretArg,
+        secrets::{option, read_pem},
+    },
     clock::UnixTime,
     issue::{
         callback::{self, CallbackError},
-        random,
-        registration::{self, InvalidText},
+        random, registration,
     },
     names::{ConsumerKey, Permission},
     store::record::{Consumer, ConsumerUpdate, Dialect},
@@ -22,9 +24,9 @@ use crate::{
 
 /// The options of `consumer add`.
 #[derive(Debug, clap::Args)]
-pub(super) struct AddArgs {
+pub(in crate::cli) struct AddArgs {
     /// What the consent page calls it
-    #[arg(long, value_parser = name)]
+    #[arg(long, value_parser = registration::shown_name)]
     name: String,
     /// Its key [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
@@ -36,14 +38,14 @@ pub(super) struct AddArgs {
     #[arg(long)]
     enforce: bool,
     #[command(flatten)]
-    details: Details,
+    pub(super) details: Details,
 }
 
-/// The options of `consumer update`; what is not given stays.
+/// The options of `consumer update`; what is not given does not change.
 #[derive(Debug, clap::Args)]
-pub(super) struct UpdateArgs {
+pub(in crate::cli) struct UpdateArgs {
     /// What the consent page calls it
-    #[arg(long, value_parser = name)]
+    #[arg(long, value_parser = registration::shown_name)]
     name: Option<String>,
     /// Take all callbacks away
     #[arg(long, conflicts_with = "callbacks")]
@@ -64,12 +66,12 @@ pub(super) struct UpdateArgs {
     #[arg(long, conflicts_with = "enforce")]
     no_enforce: bool,
     #[command(flatten)]
-    details: Details,
+    pub(super) details: Details,
 }
 
 /// What both have in common.
 #[derive(Debug, clap::Args)]
-struct Details {
+pub(in crate::cli) struct Details {
     /// Where users may be sent after deciding, or oob; may be repeated
     #[arg(long = "callback", value_name = "URL|oob", value_parser = callback)]
     callbacks: Vec<String>,
@@ -77,26 +79,18 @@ struct Details {
     #[arg(long = "permission", value_name = "P")]
     permissions: Vec<Permission>,
     /// Which base string it signs protected calls with; without one it follows signature.default_dialect
-    #[arg(long)]
-    dialect: Option<DialectArg>,
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     /// PEM file with its public key, for the RSA methods
     #[arg(long, value_name = "FILE")]
     rsa_public_key: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum DialectArg {
-    Rfc5849,
-    Legacy,
-}
-
-impl From<DialectArg> for Dialect {
-    fn from(argument: DialectArg) -> Self {
-        match argument {
-            DialectArg::Rfc5849 => Self::Rfc5849,
-            DialectArg::Legacy => Self::Legacy,
-        }
-    }
+fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    PossibleValuesParser::new(["rfc5849", "legacy"]).map(|name| match &*name {
+        "legacy" => Dialect::Legacy,
+        _ => Dialect::Rfc5849,
+    })
 }
 
 impl AddArgs {
@@ -104,10 +98,7 @@ impl AddArgs {
     pub(super) fn consumer(self, now: UnixTime) -> Result<Consumer, CommandError> {
         let key = match self.key {
             Some(key) => key,
-            // What is drawn is of the alphabet of keys.
-            None => random::identifier()?.parse().map_err(|error| {
-                CommandError::Refused(format!("the key that was drawn is none: {error}"))
-            })?,
+            None => random::name()?,
         };
         Ok(Consumer {
             key,
@@ -117,45 +108,15 @@ impl AddArgs {
             name: self.name,
             callbacks: once_each(self.details.callbacks),
             permissions: once_each(self.details.permissions),
-            dialect: self.details.dialect.map(Into::into),
+            dialect: self.details.dialect,
             enforce: self.enforce,
             enabled: true,
             created_at: now,
         })
     }
-
-    /// Warns of what is valid and unwise.
-    pub(super) fn warn(&self, context: &Context) {
-        self.details.warn(context);
-    }
 }
 
 impl UpdateArgs {
-    /// Whether there is nothing to change.
-    pub(super) fn is_empty(&self) -> bool {
-        let Self {
-            name,
-            no_callbacks,
-            no_permissions,
-            no_dialect,
-            no_rsa_public_key,
-            enforce,
-            no_enforce,
-            details,
-        } = self;
-        let is_flagged = *no_callbacks
-            || *no_permissions
-            || *no_dialect
-            || *no_rsa_public_key
-            || *enforce
-            || *no_enforce;
-        let is_detailed = !details.callbacks.is_empty()
-            || !details.permissions.is_empty()
-            || details.dialect.is_some()
-            || details.rsa_public_key.is_some();
-        !is_flagged && !is_detailed && name.is_none()
-    }
-
     /// The change to make.
     pub(super) fn update(self) -> Result<ConsumerUpdate, CommandError> {
         let rsa_public_key = self.details.rsa_public_key()?;
@@ -163,25 +124,20 @@ impl UpdateArgs {
             name: self.name,
             callbacks: list(self.details.callbacks, self.no_callbacks),
             permissions: list(self.details.permissions, self.no_permissions),
-            dialect: value(self.details.dialect.map(Into::into), self.no_dialect),
+            dialect: value(self.details.dialect, self.no_dialect),
             rsa_public_key: value(rsa_public_key, self.no_rsa_public_key),
             enforce: value(self.enforce.then_some(()), self.no_enforce).map(|set| set.is_some()),
             enabled: None,
         })
     }
-
-    /// Warns of what is valid and unwise.
-    pub(super) fn warn(&self, context: &Context) {
-        self.details.warn(context);
-    }
 }
 
-/// The new list, or none if the old one stays.
+/// The new list, or none to keep the old one.
 fn list<T: PartialEq>(given: Vec<T>, is_cleared: bool) -> Option<Vec<T>> {
     (is_cleared || !given.is_empty()).then(|| once_each(given))
 }
 
-/// The new value, `Some(None)` to take it away, or none if the old one stays.
+/// The new value, `Some(None)` to remove it, or none to keep the old one.
 fn value<T>(given: Option<T>, is_cleared: bool) -> Option<Option<T>> {
     if is_cleared {
         Some(None)
@@ -200,52 +156,29 @@ fn once_each<T: PartialEq>(given: Vec<T>) -> Vec<T> {
     kept
 }
 
-fn name(text: &str) -> Result<String, InvalidText> {
-    registration::shown_name(text).map(|()| text.to_owned())
-}
-
 fn callback(text: &str) -> Result<String, CallbackError> {
     callback::check_registration(text).map(|_| text.to_owned())
 }
 
 impl Details {
-    fn warn(&self, context: &Context) {
+    /// Warns of what is valid and unwise.
+    pub(super) fn warn(&self, context: &Context) {
         for callback in &self.callbacks {
             if let Ok(Some(warning)) = callback::check_registration(callback) {
-                context.warn(format!("--callback {callback}: {warning}"));
+                context.warn(&format!("--callback {callback}: {warning}"));
             }
         }
-        let declared = &context.config.permission;
-        for permission in &self.permissions {
-            if !declared.is_empty() && !declared.iter().any(|entry| entry.name == *permission) {
-                context.warn(format!(
-                    "--permission {permission}: the configuration has no [[permission]] of that name"
-                ));
-            }
-        }
+        context.warn_of_undeclared("--permission", &self.permissions);
     }
 
     /// Reads and checks the key file.
     fn rsa_public_key(&self) -> Result<Option<String>, CommandError> {
-        /// A certificate with a chain behind it has some ten.
-        const LONGEST: u64 = 256 << 10;
-
         let Some(path) = &self.rsa_public_key else {
             return Ok(None);
         };
-        let mut text = String::new();
-        File::open(path)
-            .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
-            .map_err(|source| CommandError::File {
-                what: format!("--rsa-public-key {}: cannot be read", path.display()),
-                source,
-            })?;
-        match registration::rsa_public_key(&text) {
+        match registration::rsa_public_key(&read_pem(path)?) {
             Ok(pem) => Ok(Some(pem)),
-            Err(error) => Err(CommandError::Refused(format!(
-                "--rsa-public-key {}: {error}",
-                path.display()
-            ))),
+            Err(error) => Err(CommandError::from(error).about(option(path))),
         }
     }
 }
@@ -264,7 +197,7 @@ mod tests {
 
     #[test]
     fn leaves_alone_what_is_not_given() {
-        assert!(update(&[]).is_empty());
+        assert_eq!(update(&[]).update().unwrap(), ConsumerUpdate::default());
         let change = update(&["--name", "New"]).update().unwrap();
         assert_eq!(change.name.as_deref(), Some("New"));
         assert_eq!(change.callbacks, None);
@@ -308,7 +241,8 @@ mod tests {
             "--no-enforce",
         ];
         for flag in every {
-            assert!(!update(&[flag]).is_empty(), "{flag}");
+            let change = update(&[flag]).update().unwrap();
+            assert_ne!(change, ConsumerUpdate::default(), "{flag}");
         }
         let change = update(&every).update().unwrap();
         assert_eq!(change.callbacks, Some(vec![]));

@@ -1,40 +1,32 @@
 //! The demo's application: a consumer like any other, that sends its visitor through the flow and calls the API.
 //!
-//! It speaks to the proxy over the network and signs as a consumer does; it has no other way in.
+//! It calls the proxy over the network and signs as a consumer does.
 
-use std::{cell::RefCell, collections::HashMap, net::SocketAddr, rc::Rc};
+use std::{cell::RefCell, collections::HashMap};
 
-use http::{Request, Response, Uri};
+use http::Request;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 use url::form_urlencoded;
 
-use super::{Accounts, echo};
+use super::{Accounts, Problem};
 use crate::{
-    clock::Clock,
-    issue::random,
-    oauth::{
-        BaseString, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey,
-        percent, sign,
+    cli::{
+        context::CommandError, request::RequestArgs, secret_arg::SecretArg, secrets::SecretArgs,
+        sign::SignArgs,
     },
-    peer::Peer,
+    clock::Clock,
     respond::OwnResponse,
     secret::Secret,
-    server::{
-        caller::Limits,
-        connection::Handler,
-        request::RequestBody,
-        response::{Gone, ResponseBody},
-    },
+    server::request::RequestBody,
     telemetry::metrics::Verdict,
 };
 
 /// The application.
 pub(super) struct Application {
     authority: String,
-    origin: EncodedOrigin,
     consumer_key: String,
     consumer_secret: Secret,
     callback: String,
@@ -45,38 +37,35 @@ pub(super) struct Application {
 /// So many visitors may be under way; then the application forgets them all.
 const MAX_PENDING: usize = 1000;
 
-type Problem = Box<dyn std::error::Error>;
-
 impl Application {
     /// An application for the proxy at `base`, `http://host:port`.
     pub(super) fn new(base: &str, accounts: &Accounts) -> Self {
-        let authority = base.trim_start_matches("http://").to_owned();
-        let (host, port) = authority.rsplit_once(':').unwrap_or((&authority, "80"));
-        let origin = EncodedOrigin::new(Scheme::Http, host, port.parse().ok());
         Self {
-            origin,
+            authority: base.trim_start_matches("http://").to_owned(),
             consumer_key: accounts.consumer_key.to_string(),
             consumer_secret: accounts.consumer_secret.clone(),
             callback: accounts.callback.clone(),
             pending: RefCell::default(),
-            authority,
         }
     }
 
-    async fn page(&self, uri: &Uri) -> Result<OwnResponse, Problem> {
-        match uri.path() {
+    /// Responds to a visitor.
+    pub(super) async fn answer(&self, request: &Request<RequestBody>) -> OwnResponse {
+        let uri = request.uri();
+        let page_or_problem = match uri.path() {
             "/" => self.begin().await,
             "/callback" => self.finish(uri.query().unwrap_or_default()).await,
             _ => Ok(page(404, "There is no such page", "")),
-        }
+        };
+        page_or_problem
+            .unwrap_or_else(|problem| page(502, "The service refused", &problem.to_string()))
     }
 
     /// The request token call; then the visitor goes to the authorization page.
     async fn begin(&self) -> Result<OwnResponse, Problem> {
-        let callback = [("oauth_callback", self.callback.as_str())];
-        let issued = self
-            .call("POST", "/oauth/request_token", &callback, &Secret::from(""))
-            .await?;
+        let mut call = self.call("POST", "/oauth/request_token");
+        call.callback = Some(self.callback.clone());
+        let issued = self.send(call).await?;
         let (token, secret) = credentials(&issued)?;
         let mut pending = self.pending.borrow_mut();
         if pending.len() >= MAX_PENDING {
@@ -116,22 +105,17 @@ impl Application {
         let Some(secret) = self.pending.borrow_mut().remove(token) else {
             return Ok(page(
                 400,
-                "This way has been gone already",
+                "This authorization has been used already",
                 "Begin again at /.",
             ));
         };
-        let shown = [
-            ("oauth_token", token.as_str()),
-            ("oauth_verifier", verifier),
-        ];
-        let issued = self
-            .call("POST", "/oauth/access_token", &shown, &secret)
-            .await?;
+        let mut call = self.call("POST", "/oauth/access_token");
+        call.verifier = Some(verifier.clone());
+        let issued = self.send(with_token(call, token.clone(), secret)).await?;
         let (token, secret) = credentials(&issued)?;
-        let echoed = self
-            .call("GET", "/members/1", &[("oauth_token", &token)], &secret)
-            .await?;
-        let echoed = String::from_utf8_lossy(&echoed).into_owned();
+        let call = with_token(self.call("GET", "/members/1"), token, secret);
+        let echoed = self.send(call).await?;
+        let echoed = String::from_utf8_lossy(&echoed);
         Ok(page(
             200,
             "The application is in",
@@ -139,73 +123,65 @@ impl Application {
         ))
     }
 
-    /// Makes a signed call; the `oauth_` parameters go into the Authorization header.
-    async fn call(
-        &self,
-        method: &str,
-        path: &str,
-        parameters: &[(&str, &str)],
-        token_secret: &Secret,
-    ) -> Result<Vec<u8>, Problem> {
-        let timestamp = Clock::system().now().0.to_string();
-        let nonce = random::identifier()?;
-        let mut pairs = vec![
-            ("oauth_consumer_key", self.consumer_key.as_str()),
-            ("oauth_signature_method", "HMAC-SHA1"),
-            ("oauth_timestamp", &timestamp),
-            ("oauth_nonce", &nonce),
-            ("oauth_version", "1.0"),
-        ];
-        pairs.extend_from_slice(parameters);
-        let mut header = String::from("OAuth ");
-        for (name, value) in &pairs {
-            header.push_str(&format!(
-                "{name}=\"{}\", ",
-                percent::encode(value.as_bytes())
-            ));
+    /// A call without a token, to be signed as `countersign sign` does.
+    fn call(&self, method: &str, path: &str) -> SignArgs {
+        SignArgs {
+            request: RequestArgs {
+                method: method.to_owned(),
+                url: format!("http://{}{path}", self.authority),
+                data: None,
+                headers: Vec::new(),
+            },
+            consumer_key: self.consumer_key.clone(),
+            secrets: SecretArgs {
+                consumer_secret: Some(SecretArg::Literal(self.consumer_secret.clone())),
+                token_secret: None,
+            },
+            token: None,
+            signature_method: "HMAC-SHA1".to_owned(),
+            callback: None,
+            verifier: None,
+            curl: false,
         }
-        let mut collected = Parameters::new();
-        collected.read_header(header.trim_end_matches([',', ' ']).as_bytes())?;
-        let base = BaseString {
-            method: method.as_bytes(),
-            origin: &self.origin,
-            path: path.as_bytes(),
-            parameters: &collected,
-            selection: Selection::Rfc5849,
-        };
-        let key = SigningKey::new(&self.consumer_secret, token_secret);
-        let signature =
-            sign(SignatureMethod::HmacSha1, &key, &base).ok_or("the method signs with a secret")?;
-        header.push_str(&format!(
-            "oauth_signature=\"{}\"",
-            percent::encode(signature.as_bytes())
-        ));
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: {header}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            self.authority
+    }
+
+    /// Signs and sends a call and returns the body of the response.
+    async fn send(&self, call: SignArgs) -> Result<Vec<u8>, Problem> {
+        let unused = &mut |_: &[u8], _: Option<&[u8]>| Err(CommandError::usage("unused"));
+        let signed = call.run(&Clock::system(), unused, &mut std::io::empty());
+        let signed = signed.map_err(|error| error.to_string())?;
+        let RequestArgs { method, url, .. } = &call.request;
+        let origin = format!("http://{}", self.authority);
+        let path = url.strip_prefix(&origin).unwrap_or(url);
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            self.authority,
+            signed.text.trim_end()
         );
-        let address: SocketAddr = self.authority.parse()?;
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        let end = answer
-            .windows(4)
-            .position(|window| window == b"\r\n\r\n")
-            .ok_or("no answer")?;
-        let body = answer.split_off(end + 4);
-        if !answer.starts_with(b"HTTP/1.1 200 ") {
+        let mut stream = TcpStream::connect(&self.authority).await?;
+        stream.write_all(head.as_bytes()).await?;
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await?;
+        let end = memchr::memmem::find(&response, b"\r\n\r\n").ok_or("no response")?;
+        let body = response.split_off(end + 4);
+        if !response.starts_with(b"HTTP/1.1 200 ") {
             return Err(String::from_utf8_lossy(&body).into_owned().into());
         }
         Ok(body)
     }
 }
 
+fn with_token(mut call: SignArgs, token: String, secret: Secret) -> SignArgs {
+    call.token = Some(token);
+    call.secrets.token_secret = Some(SecretArg::Literal(secret));
+    call
+}
+
 fn credentials(form: &[u8]) -> Result<(String, Secret), Problem> {
     let pairs: HashMap<String, String> = form_urlencoded::parse(form).into_owned().collect();
     match (pairs.get("oauth_token"), pairs.get("oauth_token_secret")) {
         (Some(token), Some(secret)) => Ok((token.clone(), Secret::from(secret.as_str()))),
-        _ => Err("the answer holds no token".into()),
+        _ => Err("the response holds no token".into()),
     }
 }
 
@@ -225,31 +201,4 @@ fn page(status: u16, title: &str, text: &str) -> OwnResponse {
     let mut answer = OwnResponse::new(status, "text/html; charset=utf-8", html, Verdict::Page);
     answer.fields.push(("Cache-Control", "no-store".to_owned()));
     answer
-}
-
-impl Handler for Application {
-    fn limits(&self) -> Limits {
-        echo::LIMITS
-    }
-
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    async fn drained(&self) {
-        std::future::pending().await
-    }
-
-    async fn answer(
-        self: Rc<Self>,
-        request: Request<RequestBody>,
-    ) -> Result<Response<ResponseBody>, Gone> {
-        let answer = match self.page(request.uri()).await {
-            Ok(answer) => answer,
-            Err(problem) => page(502, "The service refused", &problem.to_string()),
-        };
-        Ok(answer.into_response(request.method()))
-    }
-
-    fn rejected(&self, _: Peer, _: u16, _: &str) {}
 }

@@ -1,4 +1,4 @@
-//! The demo's API: tells as JSON what has reached it.
+//! The demo's API, which returns as JSON what has reached it, and the server of the demo's own pages.
 
 use std::{rc::Rc, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     peer::Peer,
-    respond::{self, Failure, Format, OwnResponse},
+    respond::{self, Format, OwnResponse},
     server::{
         caller::Limits,
         connection::Handler,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Bounds of the demo's own servers.
-pub(super) const LIMITS: Limits = Limits {
+const LIMITS: Limits = Limits {
     head_bytes: 64 * 1024,
     head_fields: 200,
     target_bytes: 32 * 1024,
@@ -33,33 +33,31 @@ pub(super) const LIMITS: Limits = Limits {
     streams: None,
 };
 
-/// Echoes.
-pub(super) struct Echo;
+/// Responds with what a function returns.
+pub(super) struct Pages<F>(pub(super) F);
 
-impl Echo {
-    async fn page(request: &mut Request<RequestBody>) -> Result<OwnResponse, Failure> {
-        let body = request.body_mut().read_whole().await?;
-        let fields = request.headers().iter().map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            json!([name.as_str(), value])
-        });
-        let echo = json!({
-            "method": request.method().as_str(),
-            "path": request.uri().path(),
-            "query": request.uri().query(),
-            "headers": Value::Array(fields.collect()),
-            "body": String::from_utf8_lossy(&body),
-        });
-        Ok(OwnResponse::new(
-            200,
-            "application/json",
-            format!("{echo:#}\n"),
-            Verdict::Page,
-        ))
-    }
+/// Returns as JSON what has reached the API.
+pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
+    let body = match request.body_mut().read_whole().await {
+        Ok(body) => body,
+        Err(failure) => return respond::failure(&failure.into(), "", Format::Json, ""),
+    };
+    let fields = request.headers().iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        json!([name.as_str(), value])
+    });
+    let echo = json!({
+        "method": request.method().as_str(),
+        "path": request.uri().path(),
+        "query": request.uri().query(),
+        "headers": Value::Array(fields.collect()),
+        "body": String::from_utf8_lossy(&body),
+    });
+    let text = format!("{echo:#}\n");
+    OwnResponse::new(200, "application/json", text, Verdict::Page)
 }
 
-impl Handler for Echo {
+impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for Pages<F> {
     fn limits(&self) -> Limits {
         LIMITS
     }
@@ -74,12 +72,10 @@ impl Handler for Echo {
 
     async fn answer(
         self: Rc<Self>,
-        mut request: Request<RequestBody>,
+        request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
-        let answer = Self::page(&mut request).await;
-        let answer =
-            answer.unwrap_or_else(|failure| respond::failure(&failure, "", Format::Json, ""));
-        Ok(answer.into_response(request.method()))
+        let method = request.method().clone();
+        Ok((self.0)(request).await.into_response(&method))
     }
 
     fn rejected(&self, _: Peer, _: u16, _: &str) {}

@@ -5,12 +5,8 @@ mod application;
 mod echo;
 
 use std::{
-    io::Write as _,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    rc::Rc,
-    sync::Arc,
+    error::Error, fs::Permissions, io::Write as _, net::SocketAddr,
+    os::unix::fs::PermissionsExt as _, path::Path, rc::Rc, sync::Arc,
 };
 
 use tokio::{
@@ -18,17 +14,26 @@ use tokio::{
     task::{LocalSet, spawn_local},
 };
 
-use self::{application::Application, echo::Echo};
-use super::serve::say;
+use self::{
+    application::Application,
+    echo::{Pages, echo},
+};
+use super::{
+    context::{CommandError, Output, block_on, say},
+    sign::quoted,
+};
 use crate::{
     app::{App, StartError, Surroundings, services::Services},
     clock::Clock,
     config,
     issue::random,
     login::password,
-    names::{ConsumerKey, Permission, UserId},
+    names::{ConsumerKey, UserId},
     secret::Secret,
-    server::listener::{self, Bounds, Tcp},
+    server::{
+        connection::Handler,
+        listener::{self, Bounds, Tcp},
+    },
     store::record::{AccessToken, Consumer, User},
     telemetry::log,
 };
@@ -41,126 +46,82 @@ pub struct Args {
     listen: SocketAddr,
 }
 
-/// Runs the demo until told to end.
-#[must_use]
-pub fn run(args: Args) -> ExitCode {
+/// Runs the demo until a signal ends it.
+///
+/// # Errors
+/// [`CommandError`]
+pub fn run(args: &Args) -> Result<Output, CommandError> {
     if !args.listen.ip().is_loopback() {
         say(
             "warning: the demo is reachable from other machines, without TLS; it is meant for 127.0.0.1",
         );
     }
-    let directory = match Directory::make() {
-        Ok(directory) => directory,
-        Err(error) => {
-            say(&format!(
-                "countersign: no directory for the demo's store: {error}; set TMPDIR to one that can be written"
-            ));
-            return ExitCode::FAILURE;
-        }
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            say(&format!("countersign: cannot start: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    match LocalSet::new().block_on(&runtime, demonstrate(args.listen, &directory.0)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            say(&format!(
-                "countersign: demo: {}",
-                problem.replace('\n', " ")
-            ));
-            ExitCode::FAILURE
-        }
-    }
+    let directory = tempfile::Builder::new()
+        .prefix("countersign-demo-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
+        .map_err(|error| {
+            let what = "no directory for the demo's store; set TMPDIR to one that can be written";
+            CommandError::from(error).about(what)
+        })?;
+    let demo = demonstrate(args.listen, directory.path());
+    block_on(LocalSet::new().run_until(demo))?
+        .map_err(|problem| CommandError::failed(problem).about("demo"))?;
+    Ok(Output::default())
 }
 
-/// A directory that is there as long as the demo.
-struct Directory(PathBuf);
+type Problem = Box<dyn Error>;
 
-impl Directory {
-    fn make() -> std::io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let name = random::identifier().map_err(std::io::Error::other)?;
-        let path = std::env::temp_dir().join(format!("countersign-demo-{name}"));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A demo that ends leaves nothing; what cannot be removed is in a directory for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), String> {
-    let api = local_listener().await?;
-    let application = local_listener().await?;
-    let api_address = address(&api)?;
-    let application_address = address(&application)?;
-
+async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), Problem> {
+    let (api, api_address) = local_listener().await?;
+    let (application, application_address) = local_listener().await?;
     let text = configuration(listen, api_address, directory);
-    let config = config::parse(&text, "demo", std::iter::empty())
-        .map_err(|problems| problems.to_string())?;
-    let log = log::start(&config.log_params()).map_err(|error| error.to_string())?;
+    let config = config::parse(&text, "demo", std::iter::empty())?;
+    let log = log::start(&config.log_params())?;
     let surroundings = Surroundings {
         reload: None,
         log: Some(log),
         clock: Clock::system(),
     };
-    let app = App::prepare(config, surroundings)
-        .await
-        .map_err(|error| match error {
-            StartError::Listen { .. } => {
-                format!("{error}: demo --listen 127.0.0.1:0 takes a free port")
-            }
-            _ => error.to_string(),
-        })?;
-    let base = format!(
-        "http://{}",
-        app.addresses.first().copied().unwrap_or(listen)
+    let app = App::prepare(config, surroundings).await;
+    let app = app.map_err(|error| match error {
+        StartError::Listen { .. } => {
+            format!("{error}: demo --listen 127.0.0.1:0 takes a free port")
+        }
+        _ => error.to_string(),
+    })?;
+    let first = app.addresses.first().copied().unwrap_or(listen);
+    let base = format!("http://{first}");
+    let accounts = Accounts::create(app.services(), application_address).await?;
+
+    serve(api, Pages(echo));
+    let handler = Rc::new(Application::new(&base, &accounts));
+    serve(
+        application,
+        Pages(async move |request| handler.answer(&request).await),
     );
-    let accounts = Accounts::make(app.services(), application_address).await?;
-
-    spawn_local(listener::accept(
-        plain(api),
-        Rc::new(Echo),
-        std::future::pending(),
-    ));
-    let application_handler = Application::new(&base, &accounts);
-    spawn_local(listener::accept(
-        plain(application),
-        Rc::new(application_handler),
-        std::future::pending(),
-    ));
     introduce(&base, application_address, &accounts, &app.admin_address());
-    app.run().await.map_err(|error| error.to_string())
+    Ok(app.run().await?)
 }
 
-async fn local_listener() -> Result<TcpListener, String> {
-    TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .map_err(|error| format!("no free port: {error}"))
+async fn local_listener() -> Result<(TcpListener, SocketAddr), Problem> {
+    let bound = TcpListener::bind(("127.0.0.1", 0)).await;
+    let listener = bound.map_err(|error| format!("no free port: {error}"))?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
-fn address(listener: &TcpListener) -> Result<SocketAddr, String> {
-    listener.local_addr().map_err(|error| error.to_string())
-}
-
-fn plain(listener: TcpListener) -> Tcp {
-    let bounds = Arc::new(Bounds::new(1000, None));
-    Tcp {
+fn serve(listener: TcpListener, handler: impl Handler) {
+    let tcp = Tcp {
         listener,
-        bounds,
+        bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
-    }
+    };
+    spawn_local(listener::accept(
+        tcp,
+        Rc::new(handler),
+        std::future::pending(),
+    ));
 }
 
 fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {
@@ -231,31 +192,18 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    async fn make(services: &Services, application: SocketAddr) -> Result<Self, String> {
-        let fault = |error: random::NoRandomness| error.to_string();
-        let drawn = |drawn: Result<String, _>| drawn.map_err(fault);
-        let secret = || random::secret().map_err(fault);
-        let members: Permission = "members"
-            .parse()
-            .map_err(|_| "a permission's name".to_owned())?;
-        let consumer_key: ConsumerKey = drawn(random::identifier())?
-            .parse()
-            .map_err(|_| "a consumer's key".to_owned())?;
-        let user: UserId = drawn(random::identifier())?
-            .parse()
-            .map_err(|_| "a user's id".to_owned())?;
+    async fn create(services: &Services, application: SocketAddr) -> Result<Self, Problem> {
         let accounts = Self {
-            consumer_key,
-            consumer_secret: secret()?,
+            consumer_key: random::name()?,
+            consumer_secret: random::secret()?,
             user_name: "ada",
-            password: Secret::from(drawn(random::identifier())?),
-            token: drawn(random::token())?,
-            token_secret: secret()?,
+            password: Secret::from(random::identifier()?),
+            token: random::token()?,
+            token_secret: random::secret()?,
             callback: format!("http://{application}/callback"),
         };
-        let now = services.clock.now();
-        let unavailable = |error: crate::store::StoreError| error.to_string();
-        let store = &services.store;
+        let (store, now) = (&services.store, services.clock.now());
+        let (user, members) = (random::name::<UserId>()?, vec!["members".parse()?]);
         let consumer = Consumer {
             key: accounts.consumer_key.clone(),
             secret: accounts.consumer_secret.clone(),
@@ -263,45 +211,41 @@ impl Accounts {
             rsa_public_key: None,
             name: "Demo application".to_owned(),
             callbacks: vec![accounts.callback.clone(), "oob".to_owned()],
-            permissions: vec![members.clone()],
+            permissions: members.clone(),
             dialect: None,
             enforce: false,
             enabled: true,
             created_at: now,
         };
-        store.add_consumer(consumer).await.map_err(unavailable)?;
-        let hash = password::hash(&accounts.password).map_err(|error| error.to_string())?;
+        store.add_consumer(consumer).await?;
         let record = User {
             id: user.clone(),
             name: accounts.user_name.to_owned(),
             display_name: Some("Ada Lovelace".to_owned()),
-            password_hash: Some(hash),
+            password_hash: Some(password::hash(&accounts.password)?),
             enabled: true,
             created_at: now,
         };
-        store.add_user(record).await.map_err(unavailable)?;
+        store.add_user(record).await?;
         let token = AccessToken {
             token: accounts.token.clone(),
             secret: accounts.token_secret.clone(),
             consumer: accounts.consumer_key.clone(),
             user,
-            permissions: vec![members],
+            permissions: members,
             issued_at: now,
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
         };
-        store.issue_access_token(token).await.map_err(unavailable)?;
+        store.issue_access_token(token).await?;
         Ok(accounts)
     }
 }
 
 fn introduce(base: &str, application: SocketAddr, accounts: &Accounts, admin: &str) {
-    let program = std::env::current_exe().map_or_else(
-        |_| "countersign".to_owned(),
-        |path| path.display().to_string(),
-    );
-    let program = quoted(&program);
+    let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+    let program = quoted(&program.display().to_string());
     let url = format!("{base}/members/1?fields=name%20age&sort=a+b");
     let text = format!(
         "countersign stands at {base}, in front of an API that echoes what reaches it.
@@ -312,7 +256,7 @@ The whole flow in a browser (log in as {user} with the password {password}):
 A signed call, signed anew each time it is pasted:
 curl -sS -H \"$({program} sign GET '{url}' --consumer-key {key} --consumer-secret {secret} --token {token} --token-secret {token_secret})\" '{url}'
 
-The same call without a signature is refused:
+The same call without a signature is rejected:
   curl -i '{url}'
 
 Metrics and health are at http://{admin}/metrics and /readyz. Ctrl-C ends the demo; nothing is kept.
@@ -325,14 +269,4 @@ Metrics and health are at http://{admin}/metrics and /readyz. Ctrl-C ends the de
         token_secret = *accounts.token_secret.expose_text(),
     );
     let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    if path.bytes().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
 }

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::{KnownSecrets, readable};
 use crate::oauth::{SignatureMethod, percent};
 
-/// A shorter secret is not searched for: it occurs by chance, and the gap would tell what it is.
+/// A shorter secret is not searched for: it occurs by chance, and the gap would reveal it.
 const MIN_SEARCHED_BYTES: usize = 6;
 
 /// Hides secrets in what is printed; with `--show-secrets` it hides nothing.
@@ -85,13 +85,11 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 }
 
 fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
-    let mut replaced = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = find(rest, part) {
-        replaced.extend_from_slice(&rest[..at]);
-        replaced.extend_from_slice(by);
-        rest = &rest[at + part.len()..];
+    let (mut replaced, mut end) = (Vec::with_capacity(text.len()), 0);
+    for at in memchr::memmem::find_iter(text, part) {
+        replaced.extend([&text[end..at], by].concat());
+        end = at + part.len();
     }
-    replaced.extend_from_slice(rest);
+    replaced.extend(&text[end..]);
     replaced
 }

@@ -33,28 +33,19 @@ const BASE_STRING: &str = "POST&http%3A%2F%2Fexample.com%2Frequest&a2%3Dr%2520b%
                            oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131201%26oauth_token%3Dkkk9d7dh3k39sjv7";
 
 fn run(arguments: &[&str]) -> (u8, String, String) {
-    run_with_store(arguments, &mut |_, _| Err("the store is empty".into()))
+    run_with_store(arguments, &mut |_, _| {
+        Err(CommandError::failed("the store is empty"))
+    })
 }
 
 fn run_with_store(arguments: &[&str], lookup: &mut Lookup<'_>) -> (u8, String, String) {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let Ok(command) = Command::try_parse_from([&["explain"], arguments].concat()) else {
         return (2, String::new(), String::new());
     };
-    let code = command.explain.run(
-        lookup,
-        &mut &b"dh893hdasih9\n"[..],
-        &mut stdout,
-        &mut stderr,
-    );
-    let code = (0..=u8::MAX)
-        .find(|&number| ExitCode::from(number) == code)
-        .unwrap();
-    (
-        code,
-        String::from_utf8(stdout).unwrap(),
-        String::from_utf8(stderr).unwrap(),
-    )
+    match command.explain.run(lookup, &mut &b"dh893hdasih9\n"[..]) {
+        Ok(output) => (output.code, output.text, output.notes.join("\n")),
+        Err(error) => (error.code, String::new(), error.report() + "\n"),
+    }
 }
 
 /// Runs with `--json` and takes the one line apart.

@@ -1,111 +1,89 @@
 //! An explanation for people.
 
-use std::io::{self, Write};
-
 use super::{Examined, Explanation, mask::Mask};
-use crate::oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake};
+use crate::{
+    cli::usage::escaped,
+    oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake},
+};
 
-pub(super) fn write(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn written(explanation: &Explanation) -> String {
     let mask = &explanation.mask;
-    let method = explanation
-        .signature
-        .as_ref()
-        .map(|examined| examined.method);
-    writeln!(out, "Parameters")?;
+    let examined = explanation.signature.as_ref();
+    let mut parameters: Vec<String> = Vec::new();
     for parameter in explanation.parameters.iter() {
-        let name = printable(&mask.text(&parameter.name));
         let value = if *parameter.name == *ProtocolParameter::Signature.as_str().as_bytes() {
-            mask.sent(method, &parameter.value)
+            mask.sent(examined.map(|examined| examined.method), &parameter.value)
         } else {
             mask.text(&parameter.value)
         };
-        let value = printable(&value);
-        writeln!(out, "  {:<22}{name} = {value}", parameter.place.to_string())?;
+        let place = parameter.place.to_string();
+        parameters.push(format!(
+            "{place:<22}{} = {value}",
+            mask.text(&parameter.name)
+        ));
     }
     if let Some(realm) = explanation.parameters.realm() {
-        writeln!(
-            out,
-            "  {:<22}realm = {}",
-            "not signed",
-            printable(&mask.text(realm))
-        )?;
+        parameters.push(format!("{:<22}realm = {}", "not signed", mask.text(realm)));
     }
     let normalized = explanation.parameters.normalized(Selection::Rfc5849);
-    writeln!(
-        out,
-        "Normalized parameters\n  {}",
-        printable(&mask.text(&normalized))
-    )?;
-    writeln!(
-        out,
-        "Signature base string\n  {}",
-        printable(&mask.text(&explanation.base_string))
-    )?;
-    if let Some(examined) = &explanation.signature {
-        write_signature(examined, mask, &explanation.base_string, out)?;
+    let mut text = section("Parameters", parameters)
+        + &section("Normalized parameters", [mask.text(&normalized)])
+        + &section(
+            "Signature base string",
+            [mask.text(&explanation.base_string)],
+        );
+    if let Some(examined) = examined {
+        text += &signature(examined, mask, &explanation.base_string);
     }
     if let Some(problem) = &explanation.problem {
-        writeln!(
-            out,
-            "Refused before the signature is looked at\n  {problem}"
-        )?;
+        text += &section(
+            "Rejected before the signature is checked",
+            [problem.to_string()],
+        );
     }
-    Ok(())
+    text
 }
 
-fn write_signature(
-    examined: &Examined,
-    mask: &Mask,
-    base_string: &[u8],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(out, "Key\n  {}", key_shape(examined))?;
-    match &examined.expected {
-        Some(expected) => writeln!(
-            out,
-            "Expected signature\n  {}",
-            printable(&mask.expected(examined.method, expected))
-        )?,
-        None => writeln!(
-            out,
-            "Expected signature\n  only the consumer's private key can make it"
-        )?,
-    }
+/// A title and lines below it, without control characters, which a terminal would obey.
+fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let lines = lines
+        .into_iter()
+        .map(|line| format!("  {}\n", escaped(line.as_ref())));
+    format!("{title}\n{}", lines.collect::<String>())
+}
+
+fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
+    let expected = match &examined.expected {
+        Some(expected) => mask.expected(examined.method, expected),
+        None => "only the consumer's private key can make it".to_owned(),
+    };
+    let mut text =
+        section("Key", [key_shape(examined)]) + &section("Expected signature", [expected]);
     let Some(sent) = &examined.sent else {
-        return writeln!(out, "Verdict\n  there is no oauth_signature to compare");
+        return text + &section("Verdict", ["there is no oauth_signature to compare"]);
     };
-    let sent = printable(&mask.sent(Some(examined.method), sent));
-    writeln!(out, "Signature sent\n  {sent}")?;
+    text += &section("Signature sent", [mask.sent(Some(examined.method), sent)]);
     if examined.matches {
-        return writeln!(out, "Verdict\n  the signature matches");
+        return text + &section("Verdict", ["the signature matches"]);
     }
-    writeln!(out, "Verdict\n  the signature does not match")?;
+    text += &section("Verdict", ["the signature does not match"]);
     let Some(diagnosis) = &examined.diagnosis else {
-        return writeln!(
-            out,
-            "Diagnosis\n  no known mistake makes this signature: the secrets are others, or another request was signed"
-        );
+        let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
+        return text + &section("Diagnosis", [unknown]);
     };
-    writeln!(out, "Diagnosis")?;
-    for mistake in &diagnosis.mistakes {
-        writeln!(out, "  {mistake}")?;
-    }
+    text += &section(
+        "Diagnosis",
+        diagnosis.mistakes.iter().map(ToString::to_string),
+    );
     if diagnosis.base_string != base_string {
-        writeln!(
-            out,
-            "The consumer signed\n  {}",
-            printable(&mask.text(&diagnosis.base_string))
-        )?;
+        text += &section("The consumer signed", [mask.text(&diagnosis.base_string)]);
     }
     let described =
         |mistake: &Mistake| matches!(mistake, Mistake::QueryUnsigned | Mistake::AmpersandMissing);
     if diagnosis.mistakes.iter().all(described) {
-        writeln!(
-            out,
-            "The token calls take this one as well, and the dialect legacy leaves the query unsigned"
-        )?;
+        text += "The token calls take this one as well, and the dialect legacy leaves the query unsigned\n";
     }
-    Ok(())
+    text
 }
 
 /// What the key is made of, without showing it.
@@ -131,15 +109,4 @@ fn key_shape(examined: &Examined) -> String {
         SignatureMethod::Plaintext => format!("{joined} (which is the signature itself)"),
         _ => joined,
     }
-}
-
-/// Text without control characters, which a terminal would obey.
-fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|character| {
-            let escaped = character.is_control().then(|| character.escape_default());
-            let plain = (!character.is_control()).then_some(character);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
 }

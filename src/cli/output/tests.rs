@@ -33,7 +33,7 @@ fn token() -> AccessToken {
 
 #[test]
 fn an_object_has_the_promised_names_in_their_order() {
-    let record = Record::consumer(&consumer(), Dialect::Legacy, Shown::WithSecret);
+    let record = Members::consumer(&consumer(), Dialect::Legacy, Shown::WithSecret);
     assert_eq!(
         record.render(true),
         concat!(
@@ -43,7 +43,7 @@ fn an_object_has_the_promised_names_in_their_order() {
             "\n"
         )
     );
-    let record = Record::token(&token(), Shown::WithSecret);
+    let record = Members::token(&token(), Shown::WithSecret);
     assert_eq!(
         record.render(true),
         concat!(
@@ -61,7 +61,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         created_at: UnixTime(0),
     };
     assert_eq!(
-        Record::user(&user).render(true),
+        Members::user(&user).render(true),
         concat!(
             r#"{"id":"u-1","name":"alice","display_name":null,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
             "\n"
@@ -72,9 +72,9 @@ fn an_object_has_the_promised_names_in_their_order() {
 #[test]
 fn a_secret_is_shown_only_where_it_is_issued() {
     for as_json in [true, false] {
-        let shown = Record::consumer(&consumer(), Dialect::Rfc5849, Shown::WithoutSecret);
+        let shown = Members::consumer(&consumer(), Dialect::Rfc5849, Shown::WithoutSecret);
         assert!(!shown.render(as_json).contains("s3cret"));
-        let shown = Record::consumer(&consumer(), Dialect::Rfc5849, Shown::WithSecret);
+        let shown = Members::consumer(&consumer(), Dialect::Rfc5849, Shown::WithSecret);
         assert!(shown.render(as_json).contains("s3cret"));
     }
 }
@@ -85,14 +85,14 @@ fn a_secret_that_is_no_text_is_not_shown_as_one() {
         secret: Secret::from(vec![0xff, 0]),
         ..consumer()
     };
-    let text = Record::consumer(&odd, Dialect::Rfc5849, Shown::WithSecret).render(true);
+    let text = Members::consumer(&odd, Dialect::Rfc5849, Shown::WithSecret).render(true);
     assert!(text.contains(r#""secret_base64":"/wA=""#), "{text}");
     assert!(!text.contains(r#""secret":"#), "{text}");
 }
 
 #[test]
 fn people_get_a_member_a_line() {
-    let text = Record::token(&token(), Shown::WithoutSecret).render(false);
+    let text = Members::token(&token(), Shown::WithoutSecret).render(false);
     assert_eq!(
         text,
         "token         t\n\
@@ -115,7 +115,7 @@ fn people_get_lists_as_a_table() {
             callbacks: vec![],
             ..consumer()
         };
-        listing.push(&Record::consumer(
+        listing.push(&Members::consumer(
             &consumer,
             Dialect::Rfc5849,
             Shown::WithoutSecret,
@@ -133,8 +133,8 @@ fn people_get_lists_as_a_table() {
 #[test]
 fn programs_get_an_object_a_line() {
     let mut listing = Listing::new(true);
-    listing.push(&Record::token(&token(), Shown::WithoutSecret));
-    listing.push(&Record::token(&token(), Shown::WithoutSecret));
+    listing.push(&Members::token(&token(), Shown::WithoutSecret));
+    listing.push(&Members::token(&token(), Shown::WithoutSecret));
     let text = listing.finish();
     assert_eq!(text.lines().count(), 2);
     for line in text.lines() {

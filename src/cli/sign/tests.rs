@@ -2,8 +2,9 @@ use clap::Parser;
 
 use super::*;
 use crate::{
-    cli::request::KnownSecrets,
+    cli::secrets::KnownSecrets,
     oauth::{RequestUri, Selection, is_form_content_type, verify},
+    secret::Secret,
 };
 
 #[derive(Parser)]
@@ -17,7 +18,7 @@ const NOW: UnixTime = UnixTime(137_131_202);
 /// Runs the command with an empty store.
 fn run(arguments: &[&str], stdin: &str) -> (u8, String, String) {
     run_with_store(arguments, stdin, &mut |_, _| {
-        Err("the store is empty".into())
+        Err(CommandError::failed("the store is empty"))
     })
 }
 
@@ -26,32 +27,20 @@ fn run_with_store(
     stdin: &str,
     lookup: &mut Lookup<'_>,
 ) -> (u8, String, String) {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let Ok(command) = Command::try_parse_from([&["sign"], arguments].concat()) else {
         return (2, String::new(), String::new());
     };
     let clock = Clock::manual(NOW);
-    let code = command.sign.run(
-        &clock,
-        lookup,
-        &mut stdin.as_bytes(),
-        &mut stdout,
-        &mut stderr,
-    );
-    let code = (0..=u8::MAX)
-        .find(|&number| ExitCode::from(number) == code)
-        .unwrap();
-    (
-        code,
-        String::from_utf8(stdout).unwrap(),
-        String::from_utf8(stderr).unwrap(),
-    )
+    match command.sign.run(&clock, lookup, &mut stdin.as_bytes()) {
+        Ok(output) => (output.code, output.text, output.notes.join("\n")),
+        Err(error) => (error.code, String::new(), error.report() + "\n"),
+    }
 }
 
 fn line(arguments: &[&str], nonce: &str) -> String {
     let command = Command::try_parse_from([&["sign"], arguments].concat()).unwrap();
-    let mut lookup = |_: &[u8], _: Option<&[u8]>| -> Result<KnownSecrets, Box<dyn Error>> {
-        Err("the store is empty".into())
+    let mut lookup = |_: &[u8], _: Option<&[u8]>| -> Result<KnownSecrets, CommandError> {
+        Err(CommandError::failed("the store is empty"))
     };
     command
         .sign

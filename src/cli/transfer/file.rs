@@ -1,120 +1,64 @@
-//! A file that is there whole or not at all, and that nobody but its owner reads.
+//! Writes a file whole or not at all, for its owner alone.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Permissions},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
 };
 
-use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
-    io::Errno,
-};
-
-use crate::{cli::context::CommandError, issue::random};
+use crate::cli::context::CommandError;
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
     match fs::symlink_metadata(path) {
         Err(_) => Ok(()),
-        Ok(there) if !there.is_file() => Err(CommandError::Refused(format!(
+        Ok(there) if !there.is_file() => Err(CommandError::failed(format!(
             "{}: is not a file; give the name of a file, or - for standard output",
             path.display()
         ))),
         Ok(_) if force => Ok(()),
-        Ok(_) => Err(is_there(path)),
+        Ok(_) => Err(exists(path)),
     }
 }
 
 /// Writes `path` with mode 0600: a temporary file beside it takes its name once it is on the disk. Another file of
 /// that name is replaced only with `force`, even one that has appeared since [`check`].
 pub(super) fn write(path: &Path, contents: &[u8], force: bool) -> Result<(), CommandError> {
-    let failed = |source| CommandError::File {
-        what: format!("{}: cannot be written", path.display()),
-        source,
-    };
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut temporary = Temporary::make(directory).map_err(failed)?;
-    temporary.file.write_all(contents).map_err(failed)?;
-    temporary.file.sync_all().map_err(failed)?;
-    let renamed = if force {
-        fs::rename(&temporary.path, path)
-    } else {
-        rename_to_nothing(&temporary.path, path)
+    let written = || {
+        let mut file = tempfile::Builder::new()
+            .prefix(".countersign-export-")
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(directory)?;
+        file.write_all(contents)?;
+        file.as_file().sync_all()?;
+        match force {
+            true => file.persist(path)?,
+            false => file.persist_noclobber(path)?,
+        };
+        // The name is on the disk once the directory is.
+        File::open(directory)?.sync_all()
     };
-    match renamed {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(is_there(path)),
-        Err(error) => return Err(failed(error)),
-    }
-    temporary.is_kept = true;
-    // The name is on the disk once the directory is.
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)
+    written().map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists if !force => exists(path),
+        _ => CommandError::from(error).about(format!("{}: cannot be written", path.display())),
+    })
 }
 
-fn is_there(path: &Path) -> CommandError {
-    CommandError::Refused(format!(
+fn exists(path: &Path) -> CommandError {
+    CommandError::failed(format!(
         "{}: is there already; give another name, or --force to replace it",
         path.display()
     ))
 }
 
-/// Renames only if there is nothing of the new name.
-fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do it in one step. There a file that appears just now is lost.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            if fs::symlink_metadata(to).is_ok() {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            fs::rename(from, to)
-        }
-        renamed => Ok(renamed?),
-    }
-}
-
-/// A file under a name of its own, removed unless it is kept.
-struct Temporary {
-    path: PathBuf,
-    file: File,
-    is_kept: bool,
-}
-
-impl Temporary {
-    fn make(directory: &Path) -> io::Result<Self> {
-        let drawn = random::identifier().map_err(io::Error::other)?;
-        let path = directory.join(format!(".countersign-export-{drawn}"));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
-        Ok(Self {
-            path,
-            file,
-            is_kept: false,
-        })
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Nothing more can be done about a file that stays.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

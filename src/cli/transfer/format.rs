@@ -9,10 +9,10 @@
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
 //!
-//! What stands behind "and" may be left out or null: lists are empty then, `enabled` is true, `enforce` false,
-//! `created_at` and `issued_at` are the time of the import, everything else is none. A secret that is not UTF-8 stands
-//! in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
-//! error, and so is one that stands twice: a mistyped `enabled` must not let in a consumer that should be out. Empty
+//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `enforce` false,
+//! `created_at` and `issued_at` are the time of the import, everything else is none. A secret that is not UTF-8 is
+//! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
+//! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
 //! lines mean nothing. The order of the lines means nothing either, but for the first.
 
 mod line;
@@ -25,8 +25,9 @@ use std::{
 use base64::DecodeError;
 use thiserror::Error;
 
-use self::line::{ExportLine, JsonLine};
+use self::line::{Head, Line, identity};
 use crate::{
+    cli::output::Members,
     clock::UnixTime,
     issue::{callback::CallbackError, registration::InvalidText},
     login::password::UnusableHash,
@@ -38,25 +39,21 @@ use crate::{
 const VERSION: u32 = 1;
 
 /// A record and the number of its line, counted from 1.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) number: usize,
-    pub(super) record: Record,
-}
+pub type Numbered = (usize, Record);
 
 /// What is wrong with a file, and where.
 #[derive(Debug, Error)]
 #[error("{line}: {}{problem}", record.as_ref().map(|record| format!("{record}: ")).unwrap_or_default())]
-pub(super) struct FormatError {
+pub struct FormatError {
     line: usize,
     /// Which record it is, if that could be seen.
     record: Option<String>,
-    problem: Problem,
+    problem: LineError,
 }
 
 /// What is wrong with a line.
 #[derive(Debug, Error)]
-enum Problem {
+pub(crate) enum LineError {
     #[error("{0}")]
     Json(String),
     #[error("is not a JSON object")]
@@ -96,130 +93,97 @@ enum Problem {
 }
 
 /// Writes records as an export.
-pub(super) fn write(records: &[Record]) -> String {
-    let mut text = String::new();
-    let head = JsonLine::Export(ExportLine {
-        version: VERSION,
-        records: Some(records.len()),
-    });
-    push(&mut text, &head);
-    for record in records {
-        push(&mut text, &JsonLine::from(record));
-    }
-    text
+#[must_use]
+pub fn write(records: &[Record]) -> String {
+    let head = Members::default()
+        .with("kind", "export")
+        .with("version", VERSION)
+        .with("records", records.len());
+    let lines = records.iter().map(line::written);
+    std::iter::once(head.json_line()).chain(lines).collect()
 }
 
-fn push(text: &mut String, line: &JsonLine) {
-    // Strings, numbers and lists under fixed names: there is nothing in it that could not be written.
-    text.push_str(&serde_json::to_string(line).unwrap_or_default());
-    text.push('\n');
-}
-
-/// Reads an export; what has no time of its own gets `now`.
+/// Reads an export; a time of creation that is left out is `now`.
 ///
+/// # Errors
 /// The outer error is the input's.
-pub(super) fn read(
-    input: impl BufRead,
-    now: UnixTime,
-) -> io::Result<Result<Vec<Line>, FormatError>> {
+pub fn read(input: impl BufRead, now: UnixTime) -> io::Result<Result<Vec<Numbered>, FormatError>> {
     let mut reader = Reader::default();
     for (index, line) in input.split(b'\n').enumerate() {
-        if let Err(error) = reader.take(index + 1, &line?, now) {
-            return Ok(Err(error));
+        let line = line?;
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        reader.last = index + 1;
+        if let Err(problem) = reader.take(text, now) {
+            let is_named = reader.head.is_some() && !matches!(problem, LineError::SecondExport);
+            return Ok(Err(FormatError {
+                line: reader.last,
+                record: line::name_of(text).filter(|_| is_named),
+                problem,
+            }));
         }
     }
-    Ok(reader.finish())
+    let line = reader.last.max(1);
+    Ok(reader.finish().map_err(|problem| FormatError {
+        line,
+        record: None,
+        problem,
+    }))
 }
 
-/// What a record is called in messages: its kind and its key.
+/// What messages call a record: its kind and its key.
 pub(super) fn name(record: &Record) -> String {
     let (kind, key) = identity(record);
     format!("{kind} {key:?}")
 }
 
-fn identity(record: &Record) -> (&'static str, &str) {
-    match record {
-        Record::Consumer(consumer) => ("consumer", consumer.key.as_str()),
-        Record::User(user) => ("user", user.id.as_str()),
-        Record::AccessToken(token) => ("token", &token.token),
-        Record::RemovedUser(id) => ("removed_user", id.as_str()),
-        Record::RemovedToken(token) => ("removed_token", token),
-    }
-}
-
 #[derive(Default)]
 struct Reader {
-    announced: Option<ExportLine>,
-    lines: Vec<Line>,
-    /// On which line a record stands.
+    head: Option<Head>,
+    records: Vec<Numbered>,
+    /// The line of each record.
     places: HashMap<(&'static str, String), usize>,
+    /// The number of the last line that is not empty.
     last: usize,
 }
 
 impl Reader {
-    fn take(&mut self, number: usize, text: &[u8], now: UnixTime) -> Result<(), FormatError> {
-        let text = text.trim_ascii();
-        if text.is_empty() {
+    fn take(&mut self, text: &[u8], now: UnixTime) -> Result<(), LineError> {
+        if self.head.is_none() {
+            let head = serde_json::from_slice::<Head>(text).map_err(|_| LineError::NotAnExport)?;
+            if head.kind == "export" && head.version != VERSION {
+                return Err(LineError::Version(head.version));
+            }
+            if head.kind != "export" || !head.other_members.is_empty() {
+                return Err(LineError::NotAnExport);
+            }
+            self.head = Some(head);
             return Ok(());
         }
-        self.last = number;
-        let error = |problem| FormatError {
-            line: number,
-            record: None,
-            problem,
-        };
         // Serde would take a list for an object whose members have lost their names.
-        if self.announced.is_some() && !text.starts_with(b"{") {
-            return Err(error(Problem::NotAnObject));
+        if !text.starts_with(b"{") {
+            return Err(LineError::NotAnObject);
         }
-        let parsed = serde_json::from_slice::<JsonLine>(text);
-        if self.announced.is_none() {
-            return match parsed {
-                Ok(JsonLine::Export(head)) if head.version == VERSION => {
-                    self.announced = Some(head);
-                    Ok(())
-                }
-                Ok(JsonLine::Export(head)) => Err(error(Problem::Version(head.version))),
-                // A later version may have more members.
-                Err(_) => Err(error(
-                    line::version(text).map_or(Problem::NotAnExport, Problem::Version),
-                )),
-                Ok(_) => Err(error(Problem::NotAnExport)),
-            };
-        }
-        let named = |problem| FormatError {
-            record: line::called(text),
-            ..error(problem)
-        };
-        let record = match parsed {
-            Ok(JsonLine::Export(_)) => return Err(error(Problem::SecondExport)),
-            Ok(line) => line.into_record(now).map_err(named)?,
-            Err(json) => return Err(named(Problem::Json(line::explain(&json)))),
-        };
+        let line = serde_json::from_slice::<Line>(text)
+            .map_err(|error| LineError::Json(line::explain(&error)))?;
+        let record = line.into_record(now)?;
         let (kind, key) = identity(&record);
         match self.places.entry((kind, key.to_owned())) {
-            Entry::Occupied(first) => return Err(named(Problem::Twice(*first.get()))),
-            Entry::Vacant(place) => place.insert(number),
+            Entry::Occupied(first) => return Err(LineError::Twice(*first.get())),
+            Entry::Vacant(place) => place.insert(self.last),
         };
-        self.lines.push(Line { number, record });
+        self.records.push((self.last, record));
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<Line>, FormatError> {
-        let error = |problem| FormatError {
-            line: self.last.max(1),
-            record: None,
-            problem,
-        };
-        let Some(head) = &self.announced else {
-            return Err(error(Problem::NotAnExport));
-        };
-        let found = self.lines.len();
+    fn finish(self) -> Result<Vec<Numbered>, LineError> {
+        let head = self.head.ok_or(LineError::NotAnExport)?;
+        let found = self.records.len();
         match head.records {
-            Some(announced) if announced != found => {
-                Err(error(Problem::CutOff { found, announced }))
-            }
-            _ => Ok(self.lines),
+            Some(announced) if announced != found => Err(LineError::CutOff { found, announced }),
+            _ => Ok(self.records),
         }
     }
 }

@@ -12,7 +12,7 @@ const KEY: &str = include_str!("../../../issue/registration/public_key.pem");
 const HASH: &str =
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
-fn read_text(text: &str) -> Result<Vec<Line>, FormatError> {
+fn read_text(text: &str) -> Result<Vec<Numbered>, FormatError> {
     read(text.as_bytes(), NOW).unwrap()
 }
 
@@ -22,7 +22,7 @@ fn records(lines: &[&str]) -> Result<Vec<Record>, String> {
         .concat()
         .join("\n");
     match read_text(&text) {
-        Ok(lines) => Ok(lines.into_iter().map(|line| line.record).collect()),
+        Ok(lines) => Ok(lines.into_iter().map(|(_, record)| record).collect()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -265,7 +265,7 @@ fn the_first_line_tells_version_and_count() {
     }
     let text = format!("{{\"kind\":\"export\",\"version\":1,\"records\":1}}\r\n{USER}\r\n");
     let lines = read_text(&text).unwrap();
-    assert_eq!((lines.len(), lines[0].number), (1, 2));
+    assert_eq!((lines.len(), lines[0].0), (1, 2));
 }
 
 #[test]
@@ -404,7 +404,7 @@ proptest! {
         let read: Vec<Record> = read_text(&text)
             .map_err(|error| TestCaseError::fail(error.to_string()))?
             .into_iter()
-            .map(|line| line.record)
+            .map(|(_, record)| record)
             .collect();
         prop_assert_eq!(read, written);
     }
