@@ -87,18 +87,23 @@ pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), Api
 
 /// Whether a connection to `address` arrives at `listener`.
 fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
-    // To connect to the unspecified address is to connect to this machine.
-    let address_ip = match address.ip().to_canonical() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
+    let address_ip = reached(address.ip());
     let listener_ip = listener.ip().to_canonical();
     // A listener on `[::]` takes IPv4 as well.
     let takes_family = listener_ip.is_ipv6() || address_ip.is_ipv4();
     address.port() == listener.port()
         && (listener_ip == address_ip
             || listener_ip.is_unspecified() && takes_family && is_local(address_ip))
+}
+
+/// The address that a connection to `ip` reaches: the unspecified address stands for this machine.
+#[must_use]
+pub fn reached(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
 }
 
 /// Whether an address is this machine's own.

@@ -67,14 +67,14 @@ pub(super) fn start(services: &Arc<Services>) {
     });
 }
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Does `task` at each tick; a failure that lasts is logged once, and once more when it is over.
 fn every(
     period: Duration,
     services: &Arc<Services>,
     what: &'static str,
-    mut task: impl AsyncFnMut(&Services) -> Result<(), Fault> + 'static,
+    mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
 ) {
     let services = Arc::clone(services);
     spawn_local(async move {

@@ -85,16 +85,16 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     })
 }
 
-type Check = fn(&Config) -> Outcome;
+type Check = fn(&Config) -> CheckResult;
 
 /// What was found, or an exit code and what is wrong.
-type Outcome = Result<String, (u8, String)>;
+type CheckResult = Result<String, (u8, String)>;
 
-fn listeners(config: &Config) -> Outcome {
+fn listeners(config: &Config) -> CheckResult {
     inspect::listeners(config).map_err(|error| (1, error.to_string()))
 }
 
-fn certificates(config: &Config) -> Outcome {
+fn certificates(config: &Config) -> CheckResult {
     let Some(params) = app::tls_params(config) else {
         return Ok("none: the public listener speaks plain HTTP".to_owned());
     };
@@ -105,7 +105,7 @@ fn certificates(config: &Config) -> Outcome {
     ))
 }
 
-fn operations(config: &Config) -> Outcome {
+fn operations(config: &Config) -> CheckResult {
     live::operations(config).map_err(|error| (2, error.to_string()))?;
     Ok(match config.operation.len() {
         0 => "none are listed".to_owned(),
@@ -113,7 +113,7 @@ fn operations(config: &Config) -> Outcome {
     })
 }
 
-fn store(config: &Config) -> Outcome {
+fn store(config: &Config) -> CheckResult {
     services::check_paths(config).map_err(service_error)?;
     let path = config.store.url.sqlite_path();
     // For a link that leads nowhere, opening the store reports why.
@@ -136,7 +136,7 @@ fn store(config: &Config) -> Outcome {
 }
 
 /// What `serve` will do about a file that does not exist.
-fn missing(key: &str, path: &Path) -> Outcome {
+fn missing(key: &str, path: &Path) -> CheckResult {
     let file = path.display();
     match inspect::can_create(path) {
         Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
@@ -155,7 +155,7 @@ fn service_error(error: ServiceError) -> (u8, String) {
     (if is_configuration { 2 } else { 1 }, text)
 }
 
-fn nonces(config: &Config) -> Outcome {
+fn nonces(config: &Config) -> CheckResult {
     let Some(path) = config.nonce_path() else {
         return Ok("kept in memory".to_owned());
     };
@@ -167,7 +167,7 @@ fn nonces(config: &Config) -> Outcome {
     Ok(format!("{} is a nonce window", path.display()))
 }
 
-fn api(config: &Config) -> Outcome {
+fn api(config: &Config) -> CheckResult {
     let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
     let name = &config.upstream.api_url;
     on_runtime(async {

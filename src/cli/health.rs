@@ -2,13 +2,13 @@
 
 use std::{
     io::{Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
     os::unix::net::UnixStream,
     time::Duration,
 };
 
 use super::context::{CommandError, ConfigArgs, Output};
-use crate::config::ListenAddress;
+use crate::{app::own, config::ListenAddress};
 
 /// Asks the running process; exit code 0 if it is well, else 1.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,8 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
     match address {
         ListenAddress::Tcp(address) => {
-            let address = reachable(*address);
+            // A listener on every address is reached from the same machine.
+            let address = SocketAddr::new(own::reached(address.ip()), address.port());
             let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
             exchange(stream, &address.to_string(), page)
@@ -54,16 +55,6 @@ fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
             exchange(stream, "localhost", page)
         }
     }
-}
-
-/// Where a listener on every address is reached from the same machine.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        IpAddr::V4(_) | IpAddr::V6(_) => {}
-    }
-    address
 }
 
 fn exchange(

@@ -116,7 +116,7 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
     // A registration that would be rejected today matches nothing, however it came into the store.
     let matches = |callback: &String| {
         callback != OOB
-            && parse(callback.as_bytes()).is_ok_and(|registered| is_same_place(&registered, &uri))
+            && parse(callback.as_bytes()).is_ok_and(|registered| is_same_target(&registered, &uri))
     };
     if !registered.iter().any(matches) {
         return Err(CallbackError::NotRegistered);
@@ -192,7 +192,7 @@ fn parse(text: &[u8]) -> Result<Uri<'_>, CallbackError> {
     Ok(uri)
 }
 
-fn is_same_place(registered: &Uri<'_>, requested: &Uri<'_>) -> bool {
+fn is_same_target(registered: &Uri<'_>, requested: &Uri<'_>) -> bool {
     let same_host = match (registered.authority, requested.authority) {
         (None, None) => true,
         // Only web schemes are known to ignore the case of a host.

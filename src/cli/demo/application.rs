@@ -11,7 +11,7 @@ use tokio::{
 };
 use url::form_urlencoded;
 
-use super::{Accounts, Problem};
+use super::{Accounts, BoxedError};
 use crate::{
     cli::{
         context::CommandError, request::RequestArgs, secret_arg::SecretArg, secrets::SecretArgs,
@@ -62,7 +62,7 @@ impl Application {
     }
 
     /// The request token call; then the visitor goes to the authorization page.
-    async fn begin(&self) -> Result<OwnResponse, Problem> {
+    async fn begin(&self) -> Result<OwnResponse, BoxedError> {
         let mut call = self.call("POST", "/oauth/request_token");
         call.callback = Some(self.callback.clone());
         let issued = self.send(call).await?;
@@ -83,7 +83,7 @@ impl Application {
     }
 
     /// The access token call, and a first call to the API.
-    async fn finish(&self, query: &str) -> Result<OwnResponse, Problem> {
+    async fn finish(&self, query: &str) -> Result<OwnResponse, BoxedError> {
         let given: HashMap<String, String> = form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
@@ -146,7 +146,7 @@ impl Application {
     }
 
     /// Signs and sends a call and returns the body of the response.
-    async fn send(&self, call: SignArgs) -> Result<Vec<u8>, Problem> {
+    async fn send(&self, call: SignArgs) -> Result<Vec<u8>, BoxedError> {
         let unused = &mut |_: &[u8], _: Option<&[u8]>| Err(CommandError::usage("unused"));
         let signed = call.run(&Clock::system(), unused, &mut std::io::empty());
         let signed = signed.map_err(|error| error.to_string())?;
@@ -177,7 +177,7 @@ fn with_token(mut call: SignArgs, token: String, secret: Secret) -> SignArgs {
     call
 }
 
-fn credentials(form: &[u8]) -> Result<(String, Secret), Problem> {
+fn credentials(form: &[u8]) -> Result<(String, Secret), BoxedError> {
     let pairs: HashMap<String, String> = form_urlencoded::parse(form).into_owned().collect();
     match (pairs.get("oauth_token"), pairs.get("oauth_token_secret")) {
         (Some(token), Some(secret)) => Ok((token.clone(), Secret::from(secret.as_str()))),

@@ -70,9 +70,9 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     Ok(Output::default())
 }
 
-type Problem = Box<dyn Error>;
+type BoxedError = Box<dyn Error>;
 
-async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), Problem> {
+async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedError> {
     let (api, api_address) = local_listener().await?;
     let (application, application_address) = local_listener().await?;
     let text = configuration(listen, api_address, directory);
@@ -104,7 +104,7 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), Problem
     Ok(app.run().await?)
 }
 
-async fn local_listener() -> Result<(TcpListener, SocketAddr), Problem> {
+async fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
     let bound = TcpListener::bind(("127.0.0.1", 0)).await;
     let listener = bound.map_err(|error| format!("no free port: {error}"))?;
     let address = listener.local_addr()?;
@@ -192,7 +192,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    async fn create(services: &Services, application: SocketAddr) -> Result<Self, Problem> {
+    async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
         let accounts = Self {
             consumer_key: random::name()?,
             consumer_secret: random::secret()?,

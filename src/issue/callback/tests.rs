@@ -355,7 +355,7 @@ proptest! {
         let location = redirect(&callback, &[("oauth_token", &token), ("oauth_verifier", &verifier)]);
         prop_assert!(location.starts_with(&callback));
         prop_assert!(location.bytes().all(|byte| byte.is_ascii_graphic()));
-        // A browser finds the same place, the callback's own query first and ours last.
+        // A browser finds the same target, the callback's own query first and ours last.
         let (before, after) = (Url::parse(&callback).unwrap(), Url::parse(&location).unwrap());
         prop_assert_eq!((before.scheme(), before.host_str(), before.port(), before.path()),
             (after.scheme(), after.host_str(), after.port(), after.path()));
