@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     fields::single,
+    origin::without_brackets,
     parse::{
         Rejection,
         origin::{Authority, OriginError},
@@ -109,11 +110,7 @@ fn check_host(headers: &HeaderMap) -> Result<(), OriginError> {
         .and_then(Authority::parse);
     let host = host.ok_or(OriginError::Host)?;
     let text = std::str::from_utf8(host.host).unwrap_or_default();
-    let address = text
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>()
-        .is_ok();
+    let address = without_brackets(text).parse::<IpAddr>().is_ok();
     if address || text.eq_ignore_ascii_case("localhost") {
         Ok(())
     } else {

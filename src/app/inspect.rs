@@ -24,10 +24,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime as CertificateTime}
 use socket2::{Domain, Protocol, Socket, Type};
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::{StartError, own};
+use super::StartError;
 use crate::{
     clock::UnixTime,
-    config::{Config, ListenAddress, Origin, Scheme, StoreBackend},
+    config::{Config, ListenAddress, StoreBackend},
+    origin::{Origin, Scheme},
     server::tls,
 };
 
@@ -159,7 +160,7 @@ impl Findings {
         let origins = [("service.base_url", &base)].into_iter().chain(
             public
                 .iter()
-                .map(|url| ("service.public_api_urls", &url.0.origin)),
+                .map(|url| ("service.public_api_urls", &url.origin)),
         );
         let mut seen: Vec<&str> = Vec::new();
         for (of, origin) in origins {
@@ -221,10 +222,9 @@ fn validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Validity {
 }
 
 fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
-    let host = origin.host.trim_start_matches('[').trim_end_matches(']');
     let (Ok(certificate), Ok(name)) = (
         EndEntityCert::try_from(certificate),
-        ServerName::try_from(host),
+        ServerName::try_from(origin.bare_host()),
     ) else {
         return false;
     };
@@ -246,7 +246,7 @@ pub fn listeners(config: &Config) -> Result<String, StartError> {
         let error = Errno::MFILE.into();
         return Err(StartError::listen("listen.workers", workers, error));
     }
-    for (key, address) in own::listeners(config) {
+    for (key, address) in config.listeners() {
         let bound = match &address {
             ListenAddress::Tcp(address) => bind(*address),
             ListenAddress::Unix(path) => unix_socket(path),

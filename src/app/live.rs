@@ -7,19 +7,18 @@ use thiserror::Error;
 
 use super::{descriptors, services::Services};
 use crate::{
-    config::{
-        self, ApiUrl, CallerKind, Config, Enforcement, ForbiddenStatus, PathPolicy, UpstreamHost,
-    },
+    config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::MethodSet,
+    origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
-    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
+    parse::origin::{Origins, PublicUrl},
     policy::{
-        operations::{Access, Kind, Operation, OperationError, Operations},
-        rate::{ConsumerRate, Rate},
+        operations::{Access, Operation, OperationError, Operations},
+        rate::ConsumerRate,
     },
-    proxy::{Conventions, Live},
+    proxy::Live,
     route,
     server::{caller::Limits, tls::TlsError},
     verify,
@@ -57,12 +56,6 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         base: origins.base.clone(),
         clock: services.clock.clone(),
     };
-    let rate = config.limits.requests_per_consumer.map(|rate| {
-        ConsumerRate::new(Rate {
-            count: rate.count.get(),
-            period: rate.period,
-        })
-    });
     Ok(Live {
         limits: limits(config),
         route: route::Params {
@@ -72,12 +65,8 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         endpoints,
         operations: operations(config)?,
         enforce: config.signature.enforcement == Enforcement::Enforce,
-        conventions: match config.paths.policy {
-            PathPolicy::Off => Conventions::Off,
-            PathPolicy::Log => Conventions::Log,
-            PathPolicy::Enforce => Conventions::Enforce,
-        },
-        rate,
+        conventions: config.paths.policy,
+        rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
         forward: forward_params(config, origins.base.secure, services),
         upstream: upstream_params(config)?,
         realm: config.service.realm.clone(),
@@ -109,31 +98,24 @@ fn limits(config: &Config) -> Limits {
 }
 
 fn origins(config: &Config, listener: SocketAddr) -> Origins {
-    let public = |url: &config::HttpUrl| {
-        let secure = url.origin.scheme == config::Scheme::Https;
+    let public = |url: &HttpUrl| {
+        let secure = url.origin.scheme == Scheme::Https;
         PublicUrl::new(secure, &url.origin.host, Some(url.origin.port), &url.path)
     };
     let base = config.base_url(listener);
     Origins {
-        base: public(&config::HttpUrl {
+        base: public(&HttpUrl {
             origin: base,
             path: String::new(),
         }),
         public: config
             .public_api_urls(listener)
             .iter()
-            .map(|url| public(&url.0))
+            .map(public)
             .collect(),
-        prefix_mode: match config.service.prefix {
-            config::PrefixMode::Strip => PrefixMode::Strip,
-            config::PrefixMode::Keep => PrefixMode::Keep,
-            config::PrefixMode::Restore => PrefixMode::Restore,
-        },
+        prefix_mode: config.service.prefix,
         trusted_proxies: config.listen.trusted_proxies.clone(),
-        family: match config.listen.forwarded {
-            config::ForwardedFamily::XForwarded => ForwardedFamily::XForwarded,
-            config::ForwardedFamily::Forwarded => ForwardedFamily::Forwarded,
-        },
+        family: config.listen.forwarded,
     }
 }
 
@@ -144,11 +126,7 @@ fn verify_params(config: &Config) -> verify::Params {
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),
-        advice: match config.signature.advice {
-            config::Advice::Off => verify::Advice::Off,
-            config::Advice::Hint => verify::Advice::Hint,
-            config::Advice::Full => verify::Advice::Full,
-        },
+        advice: config.signature.advice,
     }
 }
 
@@ -174,41 +152,29 @@ fn page_params(config: &Config, origins: &Origins) -> pages::Params {
     }
 }
 
-const fn kind(kind: CallerKind) -> Kind {
-    match kind {
-        CallerKind::Consumer => Kind::Consumer,
-        CallerKind::Application => Kind::Application,
-        CallerKind::User => Kind::User,
-        CallerKind::Anonymous => Kind::Anonymous,
-    }
-}
-
 /// The operations.
 ///
 /// # Errors
 /// Two of them are in each other's way.
 pub fn operations(config: &Config) -> Result<Operations, OperationError> {
-    let operation = |entry: &config::Operation| {
-        let kinds: Vec<Kind> = entry.access.iter().copied().map(kind).collect();
-        Operation {
-            path: entry.path.to_string(),
-            methods: entry
-                .methods
-                .iter()
-                .map(|method| method.as_str().to_owned())
-                .collect(),
-            permission: entry.permission.clone(),
-            access: Access::of(&kinds),
-            enforce: entry
-                .enforcement
-                .map(|enforcement| enforcement == Enforcement::Enforce),
-            websocket: !entry.upgrade.is_empty(),
-        }
+    let operation = |entry: &config::Operation| Operation {
+        path: entry.path.to_string(),
+        methods: entry
+            .methods
+            .iter()
+            .map(|method| method.as_str().to_owned())
+            .collect(),
+        permission: entry.permission.clone(),
+        access: Access::of(&entry.access),
+        enforce: entry
+            .enforcement
+            .map(|enforcement| enforcement == Enforcement::Enforce),
+        websocket: !entry.upgrade.is_empty(),
     };
     let unlisted = config
         .unlisted()
         .kind()
-        .map_or(Access::NOBODY, |unlisted| Access::of(&[kind(unlisted)]));
+        .map_or(Access::NOBODY, |kind| Access::of(&[kind]));
     let hide = config.operations.forbidden_status == ForbiddenStatus::NotFound;
     Operations::new(
         config.operation.iter().map(operation).collect(),
@@ -282,12 +248,8 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
         ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
         ApiUrl::Http(url) => {
             let origin = &url.origin;
-            let host = origin
-                .host
-                .trim_start_matches('[')
-                .trim_end_matches(']')
-                .to_owned();
-            let tls = if origin.scheme == config::Scheme::Https {
+            let host = origin.bare_host().to_owned();
+            let tls = if origin.scheme == Scheme::Https {
                 let name = upstream
                     .tls
                     .server_name

@@ -172,7 +172,7 @@ impl App {
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
-        own::check(&config, &own::listeners(&config)).await?;
+        own::check(&config, &config.listeners()).await?;
         descriptors::raise_limit();
         let workers = config.workers().get();
         let listeners = Listeners::bind(&config.listen.address, workers)
@@ -195,7 +195,7 @@ impl App {
                 .iter()
                 .map(|probe| ("admin.probe_listen", probe.bound())),
         );
-        if own != own::listeners(&config) {
+        if own != config.listeners() {
             own::check(&config, &own).await?;
         }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);

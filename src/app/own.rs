@@ -27,23 +27,6 @@ pub struct ApiIsOurs {
     listener: ListenAddress,
 }
 
-/// The listeners as the configuration has them; those on port 0 have no address yet.
-#[must_use]
-pub fn listeners(config: &Config) -> Vec<OwnListener> {
-    let public = config.listen.address.iter().copied();
-    public
-        .map(|address| ("listen.address", ListenAddress::Tcp(address)))
-        .chain([("admin.listen", config.admin.listen.clone())])
-        .chain(
-            config
-                .admin
-                .probe_listen
-                .clone()
-                .map(|address| ("admin.probe_listen", address)),
-        )
-        .collect()
-}
-
 /// Checks that the API is none of `listeners`. A name that does not resolve now passes: the API may start later.
 ///
 /// # Errors
@@ -57,12 +40,7 @@ pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), Api
             )
         }
         ApiUrl::Http(url) => {
-            let host = url
-                .origin
-                .host
-                .trim_start_matches('[')
-                .trim_end_matches(']');
-            let lookup = lookup_host((host, url.origin.port));
+            let lookup = lookup_host((url.origin.bare_host(), url.origin.port));
             let addresses: Vec<SocketAddr> = timeout(config.upstream.connect_timeout, lookup)
                 .await
                 .ok()

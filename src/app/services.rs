@@ -10,10 +10,10 @@ use thiserror::Error;
 use super::own::resolved;
 use crate::{
     clock::Clock,
-    config::{Config, NonceScope, OnLost},
+    config::{Config, NonceScope},
     issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
-    nonce::{self, Gap, LocalWindow, SharedWindow},
+    nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
     pages,
     store::{
         self, Opening, Store, StoreError,
@@ -243,10 +243,7 @@ async fn start_window(
     store: &dyn Store,
     clock: &Clock,
 ) -> Result<LocalWindow, ServiceError> {
-    let on_lost = match config.nonce.on_lost {
-        OnLost::Refuse => nonce::OnLost::Refuse,
-        OnLost::Accept => nonce::OnLost::Accept,
-    };
+    let on_lost = config.nonce.on_lost;
     let mark = store.local_nonces_until().await?;
     let gap = Gap::after(
         opened.continuity(),
@@ -263,7 +260,7 @@ async fn start_window(
         );
     }
     let window = opened.start(gap)?;
-    if let (nonce::OnLost::Accept, Some(mark)) = (on_lost, mark) {
+    if let (OnLost::Accept, Some(mark)) = (on_lost, mark) {
         // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
         window.note_mark(mark);
     }

@@ -171,7 +171,7 @@ fn api(config: &Config) -> CheckResult {
     let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
     let name = &config.upstream.api_url;
     on_runtime(async {
-        let own = own::check(config, &own::listeners(config)).await;
+        let own = own::check(config, &config.listeners()).await;
         own.map_err(|error| (2, error.to_string()))?;
         let problem = match Pool::new(params).connect(false).await {
             Ok(_) => return Ok(format!("{name} takes connections")),

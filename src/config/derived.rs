@@ -1,4 +1,4 @@
-//! What keys stand for when they are not written and it follows from something else.
+//! The values of keys that are not written and follow from other keys.
 
 use std::{
     net::SocketAddr,
@@ -6,12 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use toml::de::ValueDeserializer;
+
 use super::{
-    BaseUrl, Config, HeaderPattern, HttpUrl, LogFormat, NonceScope, Origin, PublicUrl,
-    StoreBackend, Unlisted, Upstream,
-    schema::{self, Section},
+    Config, ListenAddress, NonceScope, StoreBackend, Unlisted, Upstream,
+    header::HeaderPattern,
+    section::{Section, Unwritten},
+    text,
 };
-use crate::telemetry::log;
+use crate::{
+    origin::{HttpUrl, Origin},
+    telemetry::log,
+};
 
 impl Config {
     /// `listen.workers`: as written, else one for each core.
@@ -26,22 +32,20 @@ impl Config {
     /// `service.base_url`: as written, else the origin of the first public listener, which is bound to `listener`.
     #[must_use]
     pub fn base_url(&self, listener: SocketAddr) -> Origin {
-        match &self.service.base_url {
-            BaseUrl::Url(origin) => origin.clone(),
-            BaseUrl::FromListener => Origin::of_listener(listener, self.listens_with_tls()),
-        }
+        let of_listener = || Origin::of_listener(listener, self.listens_with_tls());
+        self.service.base_url.clone().unwrap_or_else(of_listener)
     }
 
     /// `service.public_api_urls`: as written, else [`Config::base_url`] alone.
     #[must_use]
-    pub fn public_api_urls(&self, listener: SocketAddr) -> Vec<PublicUrl> {
+    pub fn public_api_urls(&self, listener: SocketAddr) -> Vec<HttpUrl> {
         if !self.service.public_api_urls.is_empty() {
             return self.service.public_api_urls.clone();
         }
-        vec![PublicUrl(HttpUrl {
+        vec![HttpUrl {
             origin: self.base_url(listener),
             path: String::new(),
-        })]
+        }]
     }
 
     /// `upstream.drop_headers`, with the default list in the place of `"default"`: names in lower case, `*` at the end of
@@ -50,7 +54,7 @@ impl Config {
         let written = self.upstream.drop_headers.iter();
         let expanded = written.flat_map(|pattern| {
             if pattern.is_default() {
-                schema::default_of::<Vec<HeaderPattern>>(&Upstream::SCHEMA, "drop_headers")
+                default_drop_headers()
             } else {
                 vec![pattern.clone()]
             }
@@ -62,12 +66,21 @@ impl Config {
     #[must_use]
     pub fn log_params(&self) -> log::Params {
         log::Params {
-            format: match self.log.format {
-                LogFormat::Text => log::Format::Text,
-                LogFormat::Json => log::Format::Json,
-            },
+            format: self.log.format,
             level: self.log.level.clone(),
         }
+    }
+
+    /// Every listener and its key; those on port 0 have no address yet.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<(&'static str, ListenAddress)> {
+        let public = self.listen.address.iter().copied();
+        let public = public.map(|address| ("listen.address", ListenAddress::Tcp(address)));
+        let probe = self.admin.probe_listen.clone();
+        public
+            .chain([("admin.listen", self.admin.listen.clone())])
+            .chain(probe.map(|address| ("admin.probe_listen", address)))
+            .collect()
     }
 
     /// Whether the public listener speaks TLS.
@@ -106,6 +119,22 @@ impl Config {
                 Unlisted::Nobody
             })
     }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "the default is a constant of this program, and a test reads it"
+)]
+fn default_drop_headers() -> Vec<HeaderPattern> {
+    let keys = Upstream::SCHEMA.keys.iter();
+    let default = keys
+        .filter(|key| key.name == "drop_headers")
+        .find_map(|key| match key.unwritten {
+            Unwritten::Default(text) => ValueDeserializer::parse(text).ok(),
+            Unwritten::Required(_) | Unwritten::Absent(..) => None,
+        });
+    let read = default.and_then(|value| text::distinct(value).ok());
+    read.expect("the default of upstream.drop_headers is a list of header patterns")
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -9,84 +9,81 @@ use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, sync::Arc};
 
 use super::{
     SECTIONS,
-    error::{Place, Problem, Problems},
-    suggest::nearest_key,
-    tree::{Node, Table},
+    names::nearest_key,
+    problem::{Place, Problem, Problems},
 };
 
 const PREFIX: &str = "COUNTERSIGN__";
 const FILE: &str = "_FILE";
 
-/// Puts what the environment says over `tree`; variables of other names are not ours and are left alone.
-pub(super) fn overlay(
-    tree: &mut Table,
+/// A variable that sets a key.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// The whole key.
+    pub(super) key: String,
+    /// The value as TOML, or a string that is none.
+    pub(super) text: String,
+    /// The value is the content of a file, so it may be a secret.
+    pub(super) from_file: bool,
+}
+
+/// Reads the variables that are ours; those of other names are left alone.
+pub(super) fn read(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     problems: &mut Problems,
-) {
+) -> Vec<Variable> {
     let variables: BTreeMap<String, OsString> = environment
         .into_iter()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
         .filter(|(name, _)| name.starts_with(PREFIX))
         .collect();
     let known = known();
+    let mut set = Vec::new();
     for (name, value) in &variables {
         let place = Place::Variable(Arc::from(name.as_str()));
-        let node = match meaning(name, &known) {
-            Meaning::Value(key) => read_value(value, &place).map(|node| (key, node)),
-            Meaning::File(key, plain) if variables.contains_key(plain) => Err(Problem::new(
-                &place,
-                key,
-                format!("{plain} is set too; unset one of the two"),
-            )),
-            Meaning::File(key, _) => read_file(value, key, &place).map(|node| (key, node)),
-            Meaning::Unknown => Err(Problem::without_key(&place, unknown(name, &known))),
-        };
-        match node {
-            Ok((key, node)) => {
-                // Where a step of the key is no table in the file, that is told as the file's problem.
-                tree.insert(key, node);
+        let plain = name.strip_suffix(FILE).unwrap_or_default();
+        let read = if let Some(key) = known.get(name) {
+            let invalid = || Problem::without_key(&place, "its value is not valid UTF-8");
+            let text = value.to_str().ok_or_else(invalid);
+            text.map(|text| (key, text.to_owned(), false))
+        } else if let Some(key) = known.get(plain) {
+            if variables.contains_key(plain) {
+                let message = format!("{plain} is set too; unset one of the two");
+                Err(Problem::new(&place, key, message))
+            } else {
+                read_file(value, key, &place).map(|text| (key, text, true))
             }
+        } else {
+            Err(Problem::without_key(&place, unknown(name, &known)))
+        };
+        match read {
+            Ok((key, text, from_file)) => set.push(Variable {
+                name: name.clone(),
+                key: key.clone(),
+                text,
+                from_file,
+            }),
             Err(problem) => problems.push(problem),
         }
     }
-}
-
-/// What a variable sets.
-enum Meaning<'a> {
-    /// This key.
-    Value(&'a str),
-    /// This key, from a file; and the variable that would set it directly.
-    File(&'a str, &'a str),
-    Unknown,
+    set
 }
 
 /// The key of each variable, by the variable's name.
 fn known() -> BTreeMap<String, String> {
-    let mut known = BTreeMap::new();
-    for section in SECTIONS {
-        if section.list {
-            known.insert(variable(section.name), section.name.to_owned());
-            continue;
-        }
-        for (key, _) in section.full_keys() {
-            known.insert(variable(&key), key);
-        }
-    }
-    known
+    let keys = SECTIONS.iter().flat_map(|section| {
+        // A list is one key.
+        let list = section.list.then(|| section.name.to_owned());
+        let keys = section.full_keys().filter(|_| !section.list);
+        keys.chain(list)
+    });
+    keys.map(|key| (variable(&key), key)).collect()
 }
 
 /// The variable that sets `key`.
 fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
-}
-
-fn meaning<'a>(name: &'a str, known: &'a BTreeMap<String, String>) -> Meaning<'a> {
-    if let Some(key) = known.get(name) {
-        return Meaning::Value(key);
-    }
-    name.strip_suffix(FILE)
-        .and_then(|plain| known.get(plain).map(|key| Meaning::File(key, plain)))
-        .unwrap_or(Meaning::Unknown)
 }
 
 fn unknown(name: &str, known: &BTreeMap<String, String>) -> String {
@@ -107,22 +104,17 @@ fn unknown(name: &str, known: &BTreeMap<String, String>) -> String {
     }
 }
 
-fn read_value(value: &OsString, place: &Place) -> Result<Node, Problem> {
-    let text = value
-        .to_str()
-        .ok_or_else(|| Problem::without_key(place, "its value is not valid UTF-8"))?;
-    Ok(Node::from_variable(text, place, true))
-}
-
-fn read_file(path: &OsString, key: &str, place: &Place) -> Result<Node, Problem> {
+fn read_file(path: &OsString, key: &str, place: &Place) -> Result<String, Problem> {
     let path = Path::new(path);
-    let text = fs::read_to_string(path).map_err(|error| {
+    let mut text = fs::read_to_string(path).map_err(|error| {
         let message = format!(
             "the file {} cannot be read: {error}; name a readable one",
             path.display()
         );
         Problem::new(place, key, message)
     })?;
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Node::from_variable(text, place, false))
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
 }

@@ -1,10 +1,8 @@
 //! Names of header fields in settings.
 
-use std::borrow::Cow;
-
 use http::HeaderName;
 
-use super::setting::Text;
+use super::text::{Reason, Text};
 
 /// Fields that carry the message itself or credentials: setting or dropping one of them would break either.
 const RESERVED: &[&str] = &[
@@ -68,7 +66,7 @@ impl HeaderPattern {
         &self.0
     }
 
-    /// Whether it stands for the default list.
+    /// Whether it means the default list.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.0 == "default"
@@ -84,12 +82,10 @@ impl HeaderPattern {
 }
 
 impl Text for HeaderPattern {
-    fn expected() -> Cow<'static, str> {
-        "the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\""
-            .into()
-    }
+    const EXPECTED: &'static str =
+        "the name of a header field such as \"X-Real-IP\" or \"X-SSL-Client-*\", or \"default\"";
 
-    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let begin = text.strip_suffix('*').unwrap_or(text);
         if begin.contains('*') {
             return Err("`*` stands at the end only".into());
@@ -97,16 +93,6 @@ impl Text for HeaderPattern {
         let name: HeaderName = begin.parse().map_err(|_| "")?;
         let star = &text[begin.len()..];
         Ok(Self(format!("{name}{star}")))
-    }
-}
-
-impl Text for HeaderName {
-    fn expected() -> Cow<'static, str> {
-        "the name of a header field such as \"X-Auth-User\"".into()
-    }
-
-    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
-        text.parse().map_err(|_| Cow::Borrowed(""))
     }
 }
 

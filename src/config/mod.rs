@@ -1,68 +1,57 @@
-//! What the operator wrote, checked: [`load`] reads the file and the environment into a [`Config`] or tells every
+//! What the operator wrote, checked: [`load`] reads the file and the environment into a [`Config`] or reports every
 //! problem at once.
 //!
-//! # How a key comes to be
+//! # How to add a key
 //!
-//! `sections` declares each key once, with its type, default and reason. From there
-//! `shape` knows which keys exist, `environment` which variables, `config.example.toml` what to say
-//! ([`example()`] holds it equal), and `schema::Reader` how to read it. What involves more than one key is in
-//! `rules` (errors) and `warnings` (advice); what follows from other keys when it is not written, in `derived`;
-//! what cannot be set yet, in `available`.
+//! Declare it in `sections`, with its type, default, reason, and whether a reload applies it. Suggestions, environment
+//! variables and `config.example.toml` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes
+//! the latter. A value that is written as a string implements `text::Text`. What involves more than one key is in
+//! `rules` (errors) and `warnings` (advice), and what follows from other keys when it is not written in `derived`.
 //!
-//! Relative paths are taken as they stand, relative to the working directory: the same on the command line, in a
-//! variable and in the file.
+//! Relative paths are relative to the working directory: the same on the command line, in a variable and in the file.
 
 mod address;
-mod available;
-mod checks;
+mod choices;
 mod derived;
 mod environment;
-mod error;
-mod example;
 mod header;
-mod method;
+mod names;
 mod pattern;
+mod problem;
+mod reader;
 mod reload;
 mod rules;
-mod schema;
+mod section;
 mod sections;
-mod setting;
-mod shape;
 mod store_url;
-mod suggest;
-mod tree;
+mod text;
 mod units;
-mod url;
 mod warnings;
-mod words;
 
 use std::{ffi::OsString, fs, io, path::Path, sync::Arc};
 
 pub use self::{
-    address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
-    error::{ConfigErrors, Problem},
-    example::example,
+    address::{ApiUrl, ListenAddress, ServerName, UpstreamHost},
+    choices::{
+        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, StoreBackend, Unlisted,
+        UpgradeProtocol,
+    },
     header::HeaderPattern,
-    method::MethodName,
     pattern::PathPattern,
+    problem::{ConfigErrors, Problem},
     sections::{
         Admin, Cache, Identity, IdentityAssertion, Limits, Listen, ListenTls, Log, Login, Nonce,
         Operation, Operations, Paths, PermissionEntry, Service, Signature, Store, Tokens, Upstream,
         UpstreamTls,
     },
     store_url::StoreUrl,
-    units::{ByteSize, InvalidUnit, Lifetime, Rate, format_duration, parse_duration},
-    url::{HttpUrl, Origin, Scheme},
+    units::{ByteSize, InvalidUnit, Lifetime, format_duration, parse_duration},
     warnings::Warning,
-    words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
-        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
-    },
 };
 use self::{
-    error::{Place, Problems},
-    schema::{Section, SectionSchema, read_list, read_section},
-    tree::Table,
+    problem::{Place, Problems},
+    reader::Reader,
+    section::{Schema, Section},
 };
 
 /// A whole configuration, valid in itself: what remains to be seen is the world (files, addresses, the API).
@@ -105,7 +94,7 @@ pub struct Config {
 }
 
 /// Every section that can be written, in the order of the example.
-const SECTIONS: &[SectionSchema] = &[
+const SECTIONS: &[Schema] = &[
     Listen::SCHEMA,
     ListenTls::SCHEMA,
     Service::SCHEMA,
@@ -129,26 +118,26 @@ const SECTIONS: &[SectionSchema] = &[
 ];
 
 impl Config {
-    fn read(tree: &Table, file: &Place, problems: &mut Problems) -> Self {
-        Self {
-            listen: read_section(tree, file, problems),
-            service: read_section(tree, file, problems),
-            upstream: read_section(tree, file, problems),
-            signature: read_section(tree, file, problems),
-            nonce: read_section(tree, file, problems),
-            store: read_section(tree, file, problems),
-            cache: read_section(tree, file, problems),
-            tokens: read_section(tree, file, problems),
-            login: read_section(tree, file, problems),
-            identity: read_section(tree, file, problems),
-            operations: read_section(tree, file, problems),
-            operation: read_list(tree, problems),
-            permission: read_list(tree, problems),
-            paths: read_section(tree, file, problems),
-            limits: read_section(tree, file, problems),
-            admin: read_section(tree, file, problems),
-            log: read_section(tree, file, problems),
-        }
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            listen: reader.section()?,
+            service: reader.section()?,
+            upstream: reader.section()?,
+            signature: reader.section()?,
+            nonce: reader.section()?,
+            store: reader.section()?,
+            cache: reader.section()?,
+            tokens: reader.section()?,
+            login: reader.section()?,
+            identity: reader.section()?,
+            operations: reader.section()?,
+            operation: reader.list()?,
+            permission: reader.list()?,
+            paths: reader.section()?,
+            limits: reader.section()?,
+            admin: reader.section()?,
+            log: reader.section()?,
+        })
     }
 }
 
@@ -156,7 +145,7 @@ impl Config {
 ///
 /// # Errors
 ///
-/// Every problem of either, each on one line with file, line, key and mend. The file's absence is one.
+/// Every problem of either, each on one line with file, line, key and fix. The file's absence is one.
 pub fn load(
     path: &Path,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -168,8 +157,7 @@ pub fn load(
             String::from_utf8(bytes).map_err(|error| {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let lines = valid.iter().filter(|byte| **byte == b'\n').count();
-                let line = u32::try_from(lines).map_or(u32::MAX, |lines| lines.saturating_add(1));
-                let place = Place::line(&Arc::from(name.as_str()), line);
+                let place = Place::File(Arc::from(name.as_str()), Some(lines + 1));
                 Problem::without_key(&place, "not valid UTF-8; save the file as UTF-8")
             })
         })?;
@@ -186,20 +174,19 @@ pub fn parse(
     name: &str,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
-    let name = Arc::from(name);
-    let file = Place::file(&name);
-    let mut tree = tree::parse(text, &name)?;
     let mut problems = Problems::default();
-    environment::overlay(&mut tree, environment, &mut problems);
-    shape::check(&tree, &mut problems);
-    let config = Config::read(&tree, &file, &mut problems);
-    available::check(&tree, &mut problems);
-    rules::check(&config, &tree, &file, &mut problems);
-    problems.into_result(config)
+    let variables = environment::read(environment, &mut problems);
+    let mut reader = Reader::new(text, name, &variables, problems)?;
+    reader.check_names();
+    let config = Config::read(&mut reader);
+    if let Some(config) = &config {
+        rules::check(config, &mut reader);
+    }
+    reader.problems.into_result(config)
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Problem {
-    let place = Place::file(&Arc::from(name));
+    let place = Place::File(Arc::from(name), None);
     let message = match error.kind() {
         io::ErrorKind::NotFound => "no such file; copy config.example.toml there and set \
              upstream.api_url, or name another file with --config or COUNTERSIGN_CONFIG"

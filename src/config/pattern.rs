@@ -1,9 +1,9 @@
 //! The path patterns of operations: `/members/{id}/albums/{*rest}`.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
-use super::{setting::Text, url::plain_segment};
-use crate::oauth::percent;
+use super::text::{Reason, Text};
+use crate::{oauth::percent, origin::plain_segment};
 
 /// A path pattern, checked: it begins with a slash, and each part of it can match a path that is let through at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,11 +83,9 @@ impl fmt::Display for PathPattern {
 }
 
 impl Text for PathPattern {
-    fn expected() -> Cow<'static, str> {
-        "a path such as \"/members/{id}\" or \"/files/{*rest}\"".into()
-    }
+    const EXPECTED: &'static str = "a path such as \"/members/{id}\" or \"/files/{*rest}\"";
 
-    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let Some(segments) = text.strip_prefix('/') else {
             return Err("it begins with no slash".into());
         };
@@ -118,7 +116,7 @@ impl Text for PathPattern {
                     );
                 }
                 None => {
-                    plain_segment(segment)?;
+                    plain_segment(segment).map_err(|error| error.to_string())?;
                     let decoded = percent::decode(segment.as_bytes());
                     let decoded = decoded.map_err(|_| "it has an invalid escape")?;
                     shape.push(Segment::Literal(decoded.into_owned()));
@@ -133,7 +131,7 @@ impl Text for PathPattern {
 }
 
 /// Reads a segment as a parameter: its name, and whether it takes all that is left.
-fn parameter(segment: &str) -> Result<Option<(&str, bool)>, Cow<'static, str>> {
+fn parameter(segment: &str) -> Result<Option<(&str, bool)>, Reason> {
     if !segment.contains(['{', '}']) {
         return Ok(None);
     }
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_where_a_literal_could_be_taken_for_a_parameter() {
+    fn finds_where_a_literal_could_be_taken_for_a_parameter() {
         for (one, other, confusable) in [
             ("/users/{id}", "/users/@me", true),
             ("/users/{id}", "/users/%40me", true),
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_patterns_that_could_never_match() {
+    fn rejects_patterns_that_could_never_match() {
         for (text, reason) in [
             ("", "it begins with no slash"),
             ("members", "it begins with no slash"),
@@ -250,7 +248,7 @@ mod tests {
         ] {
             let read = PathPattern::parse(text)
                 .map(|_| ())
-                .map_err(Cow::into_owned);
+                .map_err(Reason::into_owned);
             let expected = if reason.is_empty() {
                 Ok(())
             } else {

@@ -1,23 +1,43 @@
-//! Rules that involve more than one key.
+//! Rules that involve more than one key, and what cannot be set yet.
 
-use std::{fmt::Display, net::IpAddr};
+use std::net::IpAddr;
+
+use toml::de::DeValue;
 
 use super::{
-    ApiUrl, BaseUrl, Config, HttpUrl, ListenAddress, LoginBackend, Operation, PrefixMode,
-    PublicUrl, Scheme, StoreBackend,
-    error::{Place, Problems},
+    ApiUrl, Config, ListenAddress, LoginBackend, Operation, StoreBackend,
     header::{fold, is_reserved},
-    tree::Table,
-    url::is_loopback,
+    names::nearest,
+    problem::report,
+    reader::Reader,
+};
+use crate::{
+    origin::{HttpUrl, Scheme, is_loopback},
+    parse::origin::PrefixMode,
 };
 
-pub(super) fn check(config: &Config, tree: &Table, file: &Place, problems: &mut Problems) {
-    let mut rules = Rules {
-        config,
-        tree,
-        file,
-        problems,
-    };
+/// What cannot be set yet, so that nobody relies on what does nothing: these words, or any value. To lift one, delete its
+/// line.
+const NOT_YET: &[(&str, &[&str])] = &[
+    ("admin.token_file", &[]),
+    ("identity.assertion.header", &[]),
+    ("identity.assertion.key_file", &[]),
+    ("login.backend", &["http"]),
+    ("login.url", &[]),
+    ("nonce.scope", &["shared"]),
+    ("store.backend", &["postgres", "redis"]),
+];
+
+/// Whether `key` can be set at all.
+pub(super) fn is_available(key: &str) -> bool {
+    !NOT_YET
+        .iter()
+        .any(|(known, words)| *known == key && words.is_empty())
+}
+
+pub(super) fn check(config: &Config, reader: &mut Reader<'_>) {
+    let mut rules = Rules { config, reader };
+    rules.not_yet();
     rules.listeners();
     rules.listener_tls();
     rules.base_url();
@@ -32,60 +52,49 @@ pub(super) fn check(config: &Config, tree: &Table, file: &Place, problems: &mut 
     rules.limits();
 }
 
-struct Rules<'a> {
-    config: &'a Config,
-    tree: &'a Table,
-    file: &'a Place,
-    problems: &'a mut Problems,
+struct Rules<'r, 't> {
+    config: &'r Config,
+    reader: &'r mut Reader<'t>,
 }
 
-impl Rules<'_> {
-    /// Adds a problem of `key`, unless its value, or that of another key that the rule looked at, is only a stand-in.
-    fn broken(&mut self, key: &str, others: &[&str], message: impl Into<String>) {
-        let stand_in = |key: &&str| self.problems.concern(key);
-        if stand_in(&key) || others.iter().any(stand_in) {
-            return;
+impl<'r> Rules<'r, '_> {
+    /// Adds a problem of the first of `keys`, unless a default stands in for the value of one of them: what a rule finds
+    /// then would only confuse.
+    fn add(&mut self, keys: &[&str], message: String) {
+        if !keys.iter().any(|key| self.reader.problems.concern(key)) {
+            self.reader.problem(keys[0], message);
         }
-        let place = self
-            .tree
-            .find_key(key)
-            .map_or(self.file, |node| &node.place);
-        self.problems.add(place, key, message);
     }
 
     fn is_written(&self, key: &str) -> bool {
-        self.tree.find_key(key).is_some()
+        self.reader.get(key).is_some()
+    }
+
+    fn not_yet(&mut self) {
+        for (key, words) in NOT_YET {
+            let found = match self.reader.get(key).map(toml::Spanned::get_ref) {
+                Some(_) if words.is_empty() => String::new(),
+                Some(DeValue::String(word)) if words.contains(&word.as_ref()) => {
+                    format!("{word:?} is ")
+                }
+                _ => continue,
+            };
+            self.add(&[key], format!("{found}not yet available; leave it out"));
+        }
     }
 
     /// No two listeners on one address, and none on an address that another one has with all others.
     fn listeners(&mut self) {
-        let admin = &self.config.admin;
-        let mut taken: Vec<(ListenAddress, &str)> = Vec::new();
-        for address in &self.config.listen.address {
-            let address = ListenAddress::Tcp(*address);
-            if let Some((other, _)) = taken.iter().find(|(known, _)| overlap(known, &address)) {
-                let message =
-                    format!("{address} and {other} overlap; write one of them, or another port");
-                self.broken("listen.address", &[], message);
+        let mut taken: Vec<(&str, ListenAddress)> = Vec::new();
+        for (key, address) in self.config.listeners() {
+            let taker = taken.iter().find(|(_, known)| overlap(known, &address));
+            report! { self;
+                ["listen.address"] if let Some((_, other)) = taker.filter(|(taker, _)| *taker == key) =>
+                    "{address} and {other} overlap; write one of them, or another port";
+                [key, taker] if let Some((taker, _)) = taker.filter(|(taker, _)| *taker != key) =>
+                    "{address} is {taker} already; write another port";
             }
-            taken.push((address, "listen.address"));
-        }
-        let others = [
-            ("admin.listen", Some(&admin.listen)),
-            ("admin.probe_listen", admin.probe_listen.as_ref()),
-        ];
-        for (key, address) in others {
-            let Some(address) = address else { continue };
-            let taker = taken.iter().find(|(known, _)| overlap(known, address));
-            if let Some((_, taker)) = taker {
-                let taker = *taker;
-                self.broken(
-                    key,
-                    &[taker],
-                    format!("{address} is {taker} already; write another port"),
-                );
-            }
-            taken.push((address.clone(), key));
+            taken.push((key, address));
         }
     }
 
@@ -93,95 +102,58 @@ impl Rules<'_> {
     fn listener_tls(&mut self) {
         let tls = &self.config.listen.tls;
         let (certificates, keys) = (tls.certificate.len(), tls.key.len());
-        if certificates != keys {
-            let (short, long) = if certificates < keys {
-                ("listen.tls.certificate", "listen.tls.key")
-            } else {
-                ("listen.tls.key", "listen.tls.certificate")
-            };
-            let (key, other) = if self.is_written(short) {
-                (short, long)
-            } else {
-                (long, short)
-            };
-            self.broken(
-                key,
-                &[other],
-                format!(
-                    "{certificates} certificates and {keys} keys; name one key for each \
-                     certificate, in the same order"
-                ),
-            );
+        let mut names = ["listen.tls.certificate", "listen.tls.key"];
+        // The shorter list is the one to change, if it is written.
+        if certificates > keys {
+            names.reverse();
         }
-        if !tls.client_ca.is_empty() && tls.certificate.is_empty() {
-            self.broken(
-                "listen.tls.client_ca",
-                &["listen.tls.certificate"],
-                "peers show a certificate over TLS only; set listen.tls.certificate and \
-                 listen.tls.key",
-            );
+        if !self.is_written(names[0]) {
+            names.reverse();
+        }
+        report! { self;
+            [names[0], names[1]] if certificates != keys =>
+                "{certificates} certificates and {keys} keys; name one key for each certificate, in the same order";
+            ["listen.tls.client_ca", "listen.tls.certificate"] if !tls.client_ca.is_empty() && certificates == 0 =>
+                "peers show a certificate over TLS only; set listen.tls.certificate and listen.tls.key";
         }
     }
 
     /// https, or this machine alone.
     fn base_url(&mut self) {
-        let service = &self.config.service;
-        match &service.base_url {
-            BaseUrl::Url(origin) => {
-                let clear = origin.scheme == Scheme::Http && !origin.is_loopback();
-                if clear && !service.allow_http {
-                    self.broken(
-                        "service.base_url",
-                        &["service.allow_http"],
-                        format!(
-                            "{origin} would carry passwords in clear; write https://, or set \
-                             service.allow_http = true"
-                        ),
-                    );
-                }
-            }
-            BaseUrl::FromListener => {
-                // A list that could not be read stands in with its default, which is loopback.
-                let Some(first) = self.config.listen.address.first() else {
-                    return;
-                };
-                if !is_loopback(first.ip()) {
-                    self.broken(
-                        "service.base_url",
-                        &["listen.address"],
-                        format!(
-                            "missing, since listen.address {first} is not loopback; write the \
-                             origin that consumers and browsers use, such as \
-                             \"https://auth.example.com\""
-                        ),
-                    );
-                }
-            }
+        let (service, listen) = (&self.config.service, &self.config.listen);
+        let base = service.base_url.as_ref();
+        let in_clear = base.filter(|origin| origin.scheme == Scheme::Http && !origin.is_loopback());
+        let listener = listen
+            .address
+            .first()
+            .filter(|first| !is_loopback(first.ip()));
+        report! { self;
+            ["service.base_url", "service.allow_http"] if let Some(origin) = in_clear.filter(|_| !service.allow_http) =>
+                "{origin} would carry passwords in clear; write https://, or set service.allow_http = true";
+            ["service.base_url", "listen.address"] if let Some(first) = listener.filter(|_| base.is_none()) =>
+                "missing, since listen.address {first} is not loopback; write the origin that consumers and browsers \
+                 use, such as \"https://auth.example.com\"";
         }
     }
 
-    /// With the prefix removed by the proxy in front, the host alone must tell the URL.
+    /// With the prefix removed by the proxy in front, the host alone must identify the URL.
     fn public_api_urls(&mut self) {
         let service = &self.config.service;
-        if service.prefix != PrefixMode::Restore {
-            return;
-        }
         let urls = &service.public_api_urls;
+        // One path can be escaped in many ways, and a prefix is compared byte by byte.
+        let escaped = urls.iter().find(|url| url.path.contains('%'));
         let ambiguous = urls.iter().enumerate().find_map(|(index, url)| {
-            let other = urls[..index].iter().find(|other| {
-                other.0.origin.authority() == url.0.origin.authority() && other.0.path != url.0.path
-            })?;
-            Some((other, url))
+            let same_host = |other: &&HttpUrl| other.origin.authority() == url.origin.authority();
+            let mut others = urls[..index].iter().filter(same_host);
+            Some((others.find(|other| other.path != url.path)?, url))
         });
-        if let Some((PublicUrl(first), PublicUrl(second))) = ambiguous {
-            self.broken(
-                "service.public_api_urls",
-                &["service.prefix"],
-                format!(
-                    "{first} and {second} cannot be told apart once the prefix is removed; give \
-                     each its own host, or set service.prefix = \"strip\""
-                ),
-            );
+        let ambiguous = ambiguous.filter(|_| service.prefix == PrefixMode::Restore);
+        report! { self;
+            ["service.public_api_urls"] if let Some(url) = escaped =>
+                "{url}: a prefix has no percent-encoding; write another path";
+            ["service.public_api_urls", "service.prefix"] if let Some((first, second)) = ambiguous =>
+                "{first} and {second} cannot be told apart once the prefix is removed; give each its own host, or set \
+                 service.prefix = \"strip\"";
         }
     }
 
@@ -192,21 +164,20 @@ impl Rules<'_> {
             "/oauth/access_token",
         ];
         let service = &self.config.service;
-        if service.aliases && ALIASES.contains(&service.path.as_str()) {
-            self.broken(
-                "service.path",
-                &["service.aliases"],
-                "this is one of the aliases already; write another path, or set service.aliases = \
-                 false",
-            );
+        report! { self;
+            ["service.path", "service.aliases"] if service.aliases && ALIASES.contains(&service.path.as_str()) =>
+                "this is one of the aliases already; write another path, or set service.aliases = false";
         }
     }
 
     fn upstream(&mut self) {
         let upstream = &self.config.upstream;
         let tls = &upstream.tls;
-        let over_tls =
-            matches!(&upstream.api_url, ApiUrl::Http(url) if url.origin.scheme == Scheme::Https);
+        let origin = match &upstream.api_url {
+            ApiUrl::Http(url) => Some(&url.origin),
+            ApiUrl::Unix(_) => None,
+        };
+        let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
         let written = [
             ("upstream.tls.ca", !tls.ca.is_empty()),
             ("upstream.tls.certificate", tls.certificate.is_some()),
@@ -214,51 +185,28 @@ impl Rules<'_> {
             ("upstream.tls.server_name", tls.server_name.is_some()),
         ];
         for (key, written) in written {
-            if written && !over_tls {
-                self.broken(
-                    key,
-                    &["upstream.api_url"],
-                    "upstream.api_url is not https://, so there is no TLS; leave it out, or write \
-                     https://",
-                );
+            report! { self;
+                [key, "upstream.api_url"] if written && !over_tls =>
+                    "upstream.api_url is not https://, so there is no TLS; leave it out, or write https://";
             }
         }
-        if tls.certificate.is_some() != tls.key.is_some() {
-            let (key, other) = if tls.key.is_some() {
-                ("upstream.tls.key", "upstream.tls.certificate")
-            } else {
-                ("upstream.tls.certificate", "upstream.tls.key")
-            };
-            self.broken(
-                key,
-                &[other],
-                format!("a certificate and its key go together; set {other} too"),
-            );
+        let mut pair = ["upstream.tls.certificate", "upstream.tls.key"];
+        if tls.key.is_some() {
+            pair.reverse();
         }
-        if let (ApiUrl::Http(api), BaseUrl::Url(base)) =
-            (&upstream.api_url, &self.config.service.base_url)
-            && api.origin == *base
-        {
-            self.broken(
-                "upstream.api_url",
-                &["service.base_url"],
-                format!(
-                    "{base} is service.base_url, so requests would come back here or callers reach \
-                     the API without countersign; write an address of the API's own (with \
-                     upstream.tls.server_name and upstream.host, if it has the public name)"
-                ),
-            );
+        let base = self.config.service.base_url.as_ref();
+        report! { self;
+            [pair[0], pair[1]] if tls.certificate.is_some() != tls.key.is_some() =>
+                "a certificate and its key go together; set {} too", pair[1];
+            ["upstream.api_url", "service.base_url"] if let Some(base) = base.filter(|base| origin == Some(base)) =>
+                "{base} is service.base_url, so requests would come back here or callers reach the API without \
+                 countersign; write an address of the API's own (with upstream.tls.server_name and upstream.host, if it \
+                 has the public name)";
         }
         for pattern in &upstream.drop_headers {
-            if let Some(name) = pattern.framing_field() {
-                self.broken(
-                    "upstream.drop_headers",
-                    &[],
-                    format!(
-                        "no message goes without {name}; take {} off the list",
-                        pattern.as_str()
-                    ),
-                );
+            report! { self;
+                ["upstream.drop_headers"] if let Some(name) = pattern.framing_field() =>
+                    "no message goes without {name}; take {} off the list", pattern.as_str();
             }
         }
     }
@@ -268,43 +216,27 @@ impl Rules<'_> {
         if store.backend != StoreBackend::Sqlite {
             return;
         }
-        if let Some(message) = store.url.sqlite_problem() {
-            self.broken("store.url", &["store.backend"], message);
-            return;
-        }
-        if self.config.nonce_path() == Some(store.url.sqlite_path()) {
-            self.broken(
-                "nonce.path",
-                &["store.url", "store.backend"],
-                "this is the store's own file; write another",
-            );
+        let problem = store.url.sqlite_problem();
+        let same = problem.is_none() && self.config.nonce_path() == Some(store.url.sqlite_path());
+        report! { self;
+            ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
+            ["nonce.path", "store.url", "store.backend"] if same => "this is the store's own file; write another";
         }
     }
 
     fn login(&mut self) {
         let login = &self.config.login;
-        match (login.backend, &login.url) {
-            (LoginBackend::Http, None) => self.broken(
-                "login.url",
-                &["login.backend"],
-                "missing, since login.backend is \"http\"; write the URL that checks passwords",
-            ),
-            (LoginBackend::Local, Some(_)) => self.broken(
-                "login.url",
-                &["login.backend"],
-                "login.backend is \"local\", which asks no URL; leave it out, or set login.backend \
-                 = \"http\"",
-            ),
-            (LoginBackend::Http, Some(HttpUrl { origin, .. })) => {
-                if origin.scheme == Scheme::Http && !origin.is_loopback() {
-                    self.broken(
-                        "login.url",
-                        &[],
-                        "passwords would cross the network in clear; write https://",
-                    );
-                }
-            }
-            (LoginBackend::Local, None) => {}
+        let (http, url) = (login.backend == LoginBackend::Http, login.url.as_ref());
+        let in_clear = url.is_some_and(|HttpUrl { origin, .. }| {
+            origin.scheme == Scheme::Http && !origin.is_loopback()
+        });
+        report! { self;
+            ["login.url", "login.backend"] if http && url.is_none() =>
+                "missing, since login.backend is \"http\"; write the URL that checks passwords";
+            ["login.url", "login.backend"] if !http && url.is_some() =>
+                "login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"";
+            ["login.url"] if http && in_clear =>
+                "passwords would cross the network in clear; write https://";
         }
     }
 
@@ -327,41 +259,30 @@ impl Rules<'_> {
         let mut seen: Vec<(String, &str)> = Vec::new();
         for (key, name) in names {
             let Some(name) = name else { continue };
-            if is_reserved(name) {
-                let message =
-                    format!("{name} has a meaning of its own in HTTP; write another name");
-                self.broken(key, &[], message);
-                continue;
-            }
             let folded = fold(name.as_str());
-            if let Some((_, other)) = seen.iter().find(|(known, _)| *known == folded) {
-                let other = *other;
-                self.broken(
-                    key,
-                    &[other],
-                    format!(
-                        "an API may take {name} for the header of {other}; write names that differ \
-                         in letters or digits"
-                    ),
-                );
-                continue;
+            let reserved = is_reserved(name);
+            let same = seen.iter().find(|(known, _)| *known == folded && !reserved);
+            report! { self;
+                [key] if reserved => "{name} has a meaning of its own in HTTP; write another name";
+                [key, other] if let Some((_, other)) = same =>
+                    "an API may take {name} for the header of {other}; write names that differ in letters or digits";
             }
-            seen.push((folded, key));
+            if !reserved && same.is_none() {
+                seen.push((folded, key));
+            }
         }
     }
 
     fn permissions(&mut self) {
         let entries = &self.config.permission;
         for (index, entry) in entries.iter().enumerate() {
-            let same = |other: &super::PermissionEntry| other.name == entry.name;
-            let Some(first) = entries[..index].iter().position(same) else {
-                continue;
-            };
-            self.broken(
-                &item_key("permission", index, "name"),
-                &[&item_key("permission", first, "name")],
-                format!("{} is declared twice; declare it once", entry.name),
-            );
+            let first = entries[..index]
+                .iter()
+                .position(|other| other.name == entry.name);
+            report! { self;
+                [&item_key("permission", index, "name"), &item_key("permission", first, "name")]
+                    if let Some(first) = first => "{} is declared twice; declare it once", entry.name;
+            }
         }
     }
 
@@ -369,95 +290,69 @@ impl Rules<'_> {
         let operations = &self.config.operation;
         for (index, operation) in operations.iter().enumerate() {
             self.declared_permission(index, operation);
-            let respelled = |other: &&Operation| operation.path.is_other_spelling(&other.path);
-            if let Some(other) = operations[..index].iter().find(respelled) {
-                self.broken(
-                    &item_key("operation", index, "path"),
-                    &[],
-                    format!(
-                        "{} is the same path as {}, since escapes are decoded before paths are \
-                         compared; write both alike",
-                        operation.path, other.path
-                    ),
-                );
-                continue;
+            let path = &operation.path;
+            let mut others = operations[..index].iter();
+            let respelled = others.find(|other| path.is_other_spelling(&other.path));
+            let overlap = first_overlap(&operations[..index], operation);
+            report! { self;
+                [&item_key("operation", index, "path")] if let Some(other) = respelled =>
+                    "{path} is the same path as {}, since escapes are decoded before paths are compared; write both \
+                     alike", other.path;
+                [&item_key("operation", index, "path"), &item_key("operation", index, "methods"),
+                 &item_key("operation", first, "path"), &item_key("operation", first, "methods")]
+                    if let Some((first, method)) = overlap.filter(|_| respelled.is_none()) =>
+                    "{path} {method} is listed already, as {} of operation {}; list each path and method once",
+                    operations[first].path, first + 1;
             }
-            let Some((first, method)) = first_overlap(&operations[..index], operation) else {
-                continue;
-            };
-            let other = &operations[first];
-            self.broken(
-                &item_key("operation", index, "path"),
-                &[
-                    &item_key("operation", index, "methods"),
-                    &item_key("operation", first, "path"),
-                    &item_key("operation", first, "methods"),
-                ],
-                format!(
-                    "{} {method} is listed already, as {} of operation {}; list each path and \
-                     method once",
-                    operation.path,
-                    other.path,
-                    first + 1
-                ),
-            );
         }
     }
 
-    fn declared_permission(&mut self, index: usize, operation: &Operation) {
+    fn declared_permission(&mut self, index: usize, operation: &'r Operation) {
         let entries = &self.config.permission;
         let Some(permission) = &operation.permission else {
             return;
         };
         // With a name that could not be read, that one may have been meant.
-        let unread = (0..entries.len()).any(|entry| {
-            self.problems
-                .concern(&item_key("permission", entry, "name"))
-        });
-        if unread || entries.iter().any(|entry| entry.name == *permission) {
-            return;
-        }
-        let names = entries.iter().map(|entry| entry.name.as_str());
-        let mend = match super::suggest::nearest(permission.as_str(), names) {
+        let names: Vec<_> = (0..entries.len())
+            .map(|entry| item_key("permission", entry, "name"))
+            .collect();
+        let unread = names.iter().any(|name| self.reader.problems.concern(name));
+        let declared = entries.iter().any(|entry| entry.name == *permission);
+        let near = nearest(
+            permission.as_str(),
+            entries.iter().map(|entry| entry.name.as_str()),
+        );
+        let fix = match near {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("add [[permission]] with name = \"{permission}\""),
         };
-        self.broken(
-            &item_key("operation", index, "permission"),
-            &["permission"],
-            format!(
-                "no [[permission]] declares {:?}; {mend}",
-                permission.as_str()
-            ),
-        );
+        report! { self;
+            [&item_key("operation", index, "permission"), "permission"] if !unread && !declared =>
+                "no [[permission]] declares {:?}; {fix}", permission.as_str();
+        }
     }
 
     fn limits(&mut self) {
         let limits = &self.config.limits;
         let (target, head) = (limits.target_bytes, limits.head_bytes);
-        if target > head {
-            self.part(
-                ["limits.target_bytes", "limits.head_bytes"],
-                over("limits.target_bytes", target, "limits.head_bytes", head),
-            );
-        }
         let (form, memory) = (limits.form_bytes, limits.form_memory);
-        // A quarter is what server::held lets one caller have.
-        if form.as_usize() > memory.as_usize() / 4 {
-            self.part(
-                ["limits.form_bytes", "limits.form_memory"],
-                format!(
-                    "limits.form_bytes {form} is over a quarter of limits.form_memory {memory}, which is all that one \
-                     address gets; lower the one or raise the other"
-                ),
-            );
+        // The one of the two that is written is the one to look at.
+        let written_first =
+            |rules: &Self, [part, whole]: [&'static str; 2]| match rules.is_written(part) {
+                true => [part, whole],
+                false => [whole, part],
+            };
+        let heads = written_first(self, ["limits.target_bytes", "limits.head_bytes"]);
+        let forms = written_first(self, ["limits.form_bytes", "limits.form_memory"]);
+        report! { self;
+            [heads[0], heads[1]] if target > head =>
+                "limits.target_bytes {target} is over limits.head_bytes {head}, of which it is a part; lower the one or \
+                 raise the other";
+            // A quarter is what server::held lets one caller have.
+            [forms[0], forms[1]] if form.as_usize() > memory.as_usize() / 4 =>
+                "limits.form_bytes {form} is over a quarter of limits.form_memory {memory}, which is all that one \
+                 address gets; lower the one or raise the other";
         }
-    }
-
-    /// A part is larger than its whole: the one of the two that is written is the one to look at.
-    fn part(&mut self, [part, whole]: [&str; 2], message: String) {
-        let key = if self.is_written(part) { part } else { whole };
-        self.broken(key, &[whole, part], message);
     }
 }
 
@@ -476,12 +371,6 @@ fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
         (ListenAddress::Unix(one), ListenAddress::Unix(other)) => one == other,
         _ => false,
     }
-}
-
-fn over(key: &str, value: impl Display, other: &str, limit: impl Display) -> String {
-    format!(
-        "{key} {value} is over {other} {limit}, of which it is a part; lower the one or raise the other"
-    )
 }
 
 /// The whole key of an item's key, counted from 1.

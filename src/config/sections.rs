@@ -9,47 +9,52 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderName;
+use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::{
-    address::{ApiUrl, BaseUrl, ListenAddress, PublicUrl, ServerName, UpstreamHost},
-    checks::{between, distinct, filled_and_distinct, quotable, seconds, service_path},
-    header::HeaderPattern,
-    method::MethodName,
-    pattern::PathPattern,
-    schema::section,
-    store_url::StoreUrl,
-    units::{ByteSize, DAY, LONGEST, Lifetime, Rate, SECOND},
-    url::HttpUrl,
-    words::{
-        Advice, CallerKind, Enforcement, ForbiddenStatus, ForwardedFamily, LogFormat, LoginBackend,
-        NonceScope, OnLost, PathPolicy, PrefixMode, StoreBackend, Unlisted, UpgradeProtocol,
+    address::{ApiUrl, ListenAddress, ServerName, UpstreamHost},
+    choices::{
+        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, StoreBackend, Unlisted,
+        UpgradeProtocol,
     },
+    header::HeaderPattern,
+    pattern::PathPattern,
+    section::section,
+    store_url::StoreUrl,
+    text::{distinct, filled, list, optional, quotable, service_path, text},
+    units::{ByteSize, DAY, KIB, LONGEST, Lifetime, MIB, count, duration, seconds, size},
 };
 use crate::{
-    names::Permission, oauth::SignatureMethod, store::record::Dialect, telemetry::log::LogLevel,
+    names::Permission,
+    nonce::OnLost,
+    oauth::SignatureMethod,
+    origin::{HttpUrl, Origin},
+    parse::origin::{ForwardedFamily, PrefixMode},
+    policy::{operations::Kind, rate::Rate},
+    proxy::Conventions,
+    store::record::Dialect,
+    telemetry::log::{Format, LogLevel},
+    verify::Advice,
 };
-
-const MILLISECOND: Duration = Duration::from_millis(1);
 
 section! {
     /// The public listener: token endpoints, pages and protected calls.
     Listen["listen"] {
-        /// Where to listen; a list is allowed. Loopback until somebody decides otherwise.
-        address: Vec<SocketAddr> = r#""127.0.0.1:8080""#, check filled_and_distinct;
+        /// Where to listen; or a list of addresses. Loopback until an operator decides otherwise.
+        #[serde(deserialize_with = "filled")] address: Vec<SocketAddr> = "127.0.0.1:8080", restart;
         /// Worker threads, each with its own connections to the API.
-        workers: Option<NonZeroU16> = absent "the number of cores", "4";
+        workers: Option<NonZeroU16> [else "the number of cores": 4], restart;
         /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
-        trusted_proxies: Vec<IpNet> = "[]", check distinct;
+        #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The other family is ignored and dropped from every caller, because a proxy forwards the fields that it does not know.
-        forwarded: ForwardedFamily = r#""x-forwarded""#;
+        forwarded: ForwardedFamily = "x-forwarded", reload;
         /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
-        drain: Duration = r#""30s""#;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] drain: Duration = "30s", reload;
         /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.
-        drain_delay: Duration = r#""0s""#;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] drain_delay: Duration = "0s", reload;
         /// HTTP/2 beside HTTP/1.1: by ALPN under TLS, by prior knowledge without.
-        http2: bool = "true";
+        http2: bool = true, reload;
     }
     with {
         /// TLS on the public listener.
@@ -58,14 +63,17 @@ section! {
 }
 
 section! {
-    /// TLS on the public listener; without it the listener speaks plain HTTP. Read anew on SIGHUP and when a file changes.
+    /// TLS on the public listener; without it the listener speaks plain HTTP. Read again on SIGHUP and when a file changes.
+    #[derive(Default)]
     ListenTls["listen.tls"] {
         /// The certificate chain, PEM; of a list the one that fits the name the peer asks for (SNI).
-        certificate: Vec<PathBuf> = absent "none", r#""fullchain.pem""#, check distinct;
+        #[serde(default, deserialize_with = "distinct")]
+        certificate: Vec<PathBuf> [else "none": "fullchain.pem"], reload;
         /// The private key of each certificate, in the same order, PEM.
-        key: Vec<PathBuf> = absent "none", r#""privkey.pem""#;
+        #[serde(default, deserialize_with = "list")] key: Vec<PathBuf> [else "none": "privkey.pem"], reload;
         /// Demands a certificate from peers, signed by one of these authorities, PEM.
-        client_ca: Vec<PathBuf> = absent "none", r#""clients-ca.pem""#, check distinct;
+        #[serde(default, deserialize_with = "distinct")]
+        client_ca: Vec<PathBuf> [else "none": "clients-ca.pem"], reload;
     }
 }
 
@@ -73,19 +81,20 @@ section! {
     /// The service as consumers and browsers see it.
     Service["service"] {
         /// The public origin of the token endpoints and pages. https unless its host is loopback.
-        base_url: BaseUrl = absent "the listener, if it is loopback", r#""https://auth.example.com""#;
+        base_url: Option<Origin> [else "the listener, if it is loopback": "https://auth.example.com"], reload;
         /// Lets base_url be http on a host that is not loopback: passwords and session cookies then cross the network in clear.
-        allow_http: bool = "false";
+        allow_http: bool = false, reload;
         /// The URLs, a path prefix allowed, for which consumers sign protected calls. The signature's origin is taken from here, never from what was received.
-        public_api_urls: Vec<PublicUrl> = absent "[service.base_url]", r#"["https://api.example.com"]"#, check filled_and_distinct;
-        /// What becomes of such a prefix: "strip" (arrives, is not forwarded), "keep", "restore" (the proxy in front removed it; put back for the signature only).
-        prefix: PrefixMode = r#""strip""#;
+        #[serde(default, deserialize_with = "filled")]
+        public_api_urls: Vec<HttpUrl> [else "[service.base_url]": ["https://api.example.com"]], reload;
+        /// What is done with such a prefix: "strip" (it arrives and is not forwarded), "keep", "restore" (the proxy in front removed it; put back for the signature only).
+        prefix: PrefixMode = "strip", reload;
         /// The realm in WWW-Authenticate.
-        realm: String = r#""countersign""#, check quotable;
+        #[serde(deserialize_with = "quotable")] realm: String = "countersign", reload;
         /// The path of the token endpoint, under base_url only.
-        path: String = r#""/service.oauth""#, check service_path;
-        /// Also answers on /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries presume.
-        aliases: bool = "true";
+        #[serde(deserialize_with = "service_path")] path: String = "/service.oauth", reload;
+        /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
+        aliases: bool = true, reload;
     }
 }
 
@@ -93,37 +102,37 @@ section! {
     /// The API behind. One process fronts one API; several APIs are several processes on one store.
     Upstream["upstream"] {
         /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default.
-        api_url: ApiUrl = required r#""http://127.0.0.1:9000""#;
+        api_url: ApiUrl [required: "http://127.0.0.1:9000"], reload;
         /// To open a connection. An API that takes longer is down.
-        connect_timeout: Duration = r#""2s""#, check between(MILLISECOND, LONGEST);
-        /// From the end of the request to the head of the answer.
-        response_timeout: Duration = r#""60s""#, check between(MILLISECOND, LONGEST);
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
+        /// From the end of the request to the head of the response.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
         /// How long an unused connection is kept. Keep it below the API's own, or requests meet connections that just closed.
-        idle_timeout: Duration = r#""60s""#, check between(MILLISECOND, LONGEST);
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
         /// How many unused connections each worker keeps.
-        max_idle: u32 = "128";
+        max_idle: u32 = 128, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
-        http2: bool = "false";
+        http2: bool = false, reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
-        host: UpstreamHost = r#""public""#;
+        host: UpstreamHost = "public", reload;
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
-        forwarded: bool = "true";
-        /// Headers of callers that are dropped, whoever sends them and in every spelling that an API may take for them: those by which it would undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
-        /// A list replaces this one; "default" in it stands for it. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
-        drop_headers: Vec<HeaderPattern> = r#"[
-    "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
-    "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
-    "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
-    "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
-    "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
-    "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "Fastly-Client-*", "Fly-Client-IP",
-    "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
-    "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
-    "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
-    "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
-    "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
-    "X-SSL-*", "SSL-*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
-]"#, check distinct;
+        forwarded: bool = true, reload;
+        /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
+        /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
+        #[serde(deserialize_with = "distinct")] drop_headers: Vec<HeaderPattern> = [
+            "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
+            "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
+            "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
+            "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
+            "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
+            "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "Fastly-Client-*", "Fly-Client-IP",
+            "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
+            "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
+            "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
+            "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
+            "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
+            "X-SSL-*", "SSL-*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
+        ], reload;
     }
     with {
         /// TLS to the API.
@@ -132,16 +141,18 @@ section! {
 }
 
 section! {
-    /// TLS to an https:// API. Read anew on SIGHUP and when a file changes.
+    /// TLS to an https:// API. Read again on SIGHUP and when a file changes.
+    #[derive(Default)]
     UpstreamTls["upstream.tls"] {
         /// The authorities to trust, PEM.
-        ca: Vec<PathBuf> = absent "the system's", r#""api-ca.pem""#, check distinct;
+        #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "api-ca.pem"], reload;
         /// Our own certificate, PEM, for an API that demands one.
-        certificate: Option<PathBuf> = absent "none", r#""client.pem""#;
+        #[serde(default, deserialize_with = "optional")]
+        certificate: Option<PathBuf> [else "none": "client.pem"], reload;
         /// Its private key, PEM.
-        key: Option<PathBuf> = absent "none", r#""client-key.pem""#;
+        #[serde(default, deserialize_with = "optional")] key: Option<PathBuf> [else "none": "client-key.pem"], reload;
         /// The name that the API's certificate is for.
-        server_name: Option<ServerName> = absent "the host of api_url", r#""api.internal""#;
+        server_name: Option<ServerName> [else "the host of api_url": "api.internal"], reload;
     }
 }
 
@@ -149,31 +160,33 @@ section! {
     /// How requests are signed.
     Signature["signature"] {
         /// Accepted methods. PLAINTEXT is left out: it proves nothing to whoever reads along.
-        methods: Vec<SignatureMethod> = r#"["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"]"#, check filled_and_distinct;
+        #[serde(deserialize_with = "filled")]
+        methods: Vec<SignatureMethod> = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"], reload;
         /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long. Widening it never admits what had left the old window.
-        timestamp_window: Duration = r#""300s""#, check seconds(SECOND, DAY);
+        #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
-        default_dialect: Dialect = r#""rfc5849""#;
+        default_dialect: Dialect = "rfc5849", reload;
         /// The token calls also accept the base string and key of the service's own description.
-        accept_description: bool = "true";
+        accept_description: bool = true, reload;
         /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
-        enforcement: Enforcement = r#""enforce""#;
-        /// What an answer to a wrong signature tells: "off", "hint" (the known mistake that would match), "full" (also the base string computed here).
-        advice: Advice = r#""hint""#;
+        enforcement: Enforcement = "enforce", reload;
+        /// What a response to a wrong signature says about it: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here).
+        advice: Advice = "hint", reload;
     }
 }
 
 section! {
-    /// The memory of used nonces, which is what refuses a replayed request.
+    /// The memory of used nonces, by which a replayed request is rejected.
     Nonce["nonce"] {
         /// "local": this process alone; "shared": in the store, for several replicas.
-        scope: Option<NonceScope> = absent "local with sqlite, else shared", r#""local""#;
+        scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 12 to 25 bytes each.
-        max_entries: NonZeroU64 = "50_000_000";
+        max_entries: NonZeroU64 = 50_000_000, restart;
         /// Where the window survives a restart. One process at a time.
-        path: Option<PathBuf> = absent "beside the SQLite file", r#""countersign.db.nonces""#;
+        #[serde(default, deserialize_with = "optional")]
+        path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
         /// The file is gone though there was an earlier run: "refuse" signed requests until none of that run's could be replayed, or "accept" them at once.
-        on_lost: OnLost = r#""refuse""#;
+        on_lost: OnLost = "refuse", restart;
     }
 }
 
@@ -181,11 +194,12 @@ section! {
     /// Where consumers, users and tokens are kept.
     Store["store"] {
         /// "sqlite": one file, no server.
-        backend: StoreBackend = r#""sqlite""#;
+        backend: StoreBackend = "sqlite", restart;
         /// The path of the file.
-        url: StoreUrl = r#""countersign.db""#;
+        url: StoreUrl = "countersign.db", restart;
         /// The file of a 32-byte key with which secrets are encrypted at rest. Without it a copy of the store is a copy of every secret.
-        encryption_key_file: Option<PathBuf> = absent "none", r#""store.key""#;
+        #[serde(default, deserialize_with = "optional")]
+        encryption_key_file: Option<PathBuf> [else "none": "store.key"], restart;
     }
 }
 
@@ -193,25 +207,25 @@ section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     Cache["cache"] {
         /// How many of them at most.
-        max_entries: u64 = "1_000_000";
+        max_entries: u64 = 1_000_000, restart;
         /// How long one is used without asking the store again; revocations made through countersign arrive within a second regardless.
-        ttl: Duration = r#""60s""#;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] ttl: Duration = "60s", restart;
         /// How long an unknown name stays unknown.
-        negative_ttl: Duration = r#""5s""#;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] negative_ttl: Duration = "5s", restart;
         /// How long a credential may still be used when the store is away. Short, because a revocation cannot arrive then.
-        stale_if_error: Duration = r#""10s""#;
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_if_error: Duration = "10s", restart;
     }
 }
 
 section! {
     /// Lifetimes of tokens.
     Tokens["tokens"] {
-        /// Of a request token: to approve it, and, counted anew, to exchange it.
-        request_ttl: Duration = r#""10m""#, check seconds(SECOND, LONGEST);
+        /// Of a request token: the time to approve it, and the same time again to exchange it.
+        #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
         /// Of an access token, from issue; "never" as such services have always done.
-        access_ttl: Lifetime = r#""never""#, check lifetime;
+        access_ttl: Lifetime = "never", reload;
         /// Of an access token, from its last use.
-        access_idle: Lifetime = r#""never""#, check lifetime;
+        access_idle: Lifetime = "never", reload;
     }
 }
 
@@ -219,29 +233,29 @@ section! {
     /// How users prove who they are.
     Login["login"] {
         /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url.
-        backend: LoginBackend = r#""local""#;
-        /// Answers with the user's id. https unless its host is loopback.
-        url: Option<HttpUrl> = absent "none", r#""https://accounts.example.com/check""#;
+        backend: LoginBackend = "local", restart;
+        /// The URL that checks them; its response has the user's id. https unless its host is loopback.
+        url: Option<HttpUrl> [else "none": "https://accounts.example.com/check"], restart;
         /// How long a browser stays logged in.
-        session_ttl: Duration = r#""12h""#, check seconds(SECOND, LONGEST);
+        #[serde(deserialize_with = "seconds::<LONGEST, _>")] session_ttl: Duration = "12h", reload;
         /// Failed logins of one account from one address before 429; ten times that for an address alone.
-        max_failures: Rate = r#""10 per 15m""#;
+        max_failures: Rate = "10 per 15m", reload;
     }
 }
 
 section! {
-    /// What the API is told about the caller. Whatever a caller sends under these names is dropped.
+    /// What the API is told about the caller. Fields of these names that a caller sends are dropped.
     Identity["identity"] {
         /// The user's id.
-        user_header: HeaderName = r#""X-Auth-User""#;
+        #[serde(deserialize_with = "text")] user_header: HeaderName = "X-Auth-User", reload;
         /// The consumer's key.
-        consumer_header: HeaderName = r#""X-Auth-Consumer""#;
+        #[serde(deserialize_with = "text")] consumer_header: HeaderName = "X-Auth-Consumer", reload;
         /// The permissions granted, separated by spaces.
-        permissions_header: HeaderName = r#""X-Auth-Permissions""#;
+        #[serde(deserialize_with = "text")] permissions_header: HeaderName = "X-Auth-Permissions", reload;
         /// "consumer", "application", "user" or "anonymous"; always sent.
-        kind_header: HeaderName = r#""X-Auth-Kind""#;
+        #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
-        forward_authorization: bool = "false";
+        forward_authorization: bool = false, reload;
     }
     with {
         /// A proof of the identity that the API can verify.
@@ -250,12 +264,15 @@ section! {
 }
 
 section! {
-    /// A short-lived signed JWT beside the identity headers, for an API that others could reach too.
+    /// A short-lived signed JWT beside the identity headers, for an API that others can reach too.
+    #[derive(Default)]
     IdentityAssertion["identity.assertion"] {
         /// The header that carries it.
-        header: Option<HeaderName> = absent "none", r#""X-Auth-Assertion""#;
+        #[serde(default, deserialize_with = "optional")]
+        header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
         /// The Ed25519 key that signs it, PEM.
-        key_file: Option<PathBuf> = absent "none", r#""assertion.key""#;
+        #[serde(default, deserialize_with = "optional")]
+        key_file: Option<PathBuf> [else "none": "assertion.key"], reload;
     }
 }
 
@@ -263,9 +280,9 @@ section! {
     /// What holds for all operations.
     Operations["operations"] {
         /// Who may call what no `[[operation]]` lists: "consumer", "application", "user", "anonymous" or "nobody".
-        unlisted: Option<Unlisted> = absent "consumer while there is no [[operation]], else nobody", r#""nobody""#;
-        /// 404 hides what may not be seen, 403 tells.
-        forbidden_status: ForbiddenStatus = "404";
+        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
+        /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
+        forbidden_status: ForbiddenStatus = 404, reload;
     }
 }
 
@@ -273,17 +290,19 @@ section! {
     /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
     Operation["operation", list] {
         /// {name} is one segment, {*rest} what is left.
-        path: PathPattern = required r#""/members/{id}""#;
+        path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
-        methods: Vec<MethodName> = absent "every method", r#"["GET"]"#, check filled_and_distinct;
+        #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
         /// What the token and the consumer must both have.
-        permission: Option<Permission> = absent "none is needed", r#""members.read""#;
+        #[serde(default, deserialize_with = "optional")]
+        permission: Option<Permission> [else "none is needed": "members.read"], reload;
         /// Who may call it: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
-        access: Vec<CallerKind> = r#"["consumer"]"#, check filled_and_distinct;
+        #[serde(deserialize_with = "filled")] access: Vec<Kind> = ["consumer"], reload;
         /// "enforce" or "observe" for this operation alone.
-        enforcement: Option<Enforcement> = absent "signature.enforcement", r#""observe""#;
+        enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
         /// Protocols that it may switch to: "websocket".
-        upgrade: Vec<UpgradeProtocol> = absent "none", r#"["websocket"]"#, check filled_and_distinct;
+        #[serde(default, deserialize_with = "filled")]
+        upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
     }
 }
 
@@ -291,19 +310,21 @@ section! {
     /// What consumers can ask for, as the consent page shows it.
     PermissionEntry["permission", list] {
         /// What operations, consumers and tokens call it.
-        name: Permission = required r#""members.read""#;
+        #[serde(deserialize_with = "text")] name: Permission [required: "members.read"], reload;
         /// What the user reads.
-        title: Option<String> = absent "the name", r#""Read your profile""#;
+        #[serde(default, deserialize_with = "optional")]
+        title: Option<String> [else "the name": "Read your profile"], reload;
         /// What it means, in a sentence.
-        description: Option<String> = absent "none", r#""Your name and your picture, no addresses.""#;
+        #[serde(default, deserialize_with = "optional")]
+        description: Option<String> [else "none": "Your name and your picture, no addresses."], reload;
     }
 }
 
 section! {
     /// The service's path conventions, on protected paths only.
     Paths["paths"] {
-        /// "log" or "enforce" (400 with the rule named) what a machine can decide; off, since an API that is there has its paths.
-        policy: PathPolicy = r#""off""#;
+        /// "log" or "enforce" (400 with the rule named) what a machine can decide; off, since an existing API has its paths already.
+        policy: Conventions = "off", reload;
     }
 }
 
@@ -311,51 +332,52 @@ section! {
     /// Bounds of every wait and every buffer.
     Limits["limits"] {
         /// Request line and headers together; 431 past it.
-        head_bytes: ByteSize = r#""32KiB""#, check between(ByteSize::new(1 << 10), ByteSize::new(16 << 20));
+        #[serde(deserialize_with = "size::<KIB, { 16 * MIB }, _>")] head_bytes: ByteSize = "32KiB", reload;
         /// Header fields; 431 past it.
-        head_fields: NonZeroU32 = "100", check between(NonZeroU32::MIN, MAX_HEAD_FIELDS);
+        #[serde(deserialize_with = "count::<10_000, _>")] head_fields: NonZeroU32 = 100, reload;
         /// Path and query; 414 past it.
-        target_bytes: ByteSize = r#""16KiB""#, check between(ByteSize::new(64), ByteSize::new(16 << 20));
-        /// A signed form, or a body with oauth_body_hash: held back until proved; 413 past it.
-        form_bytes: ByteSize = r#""1MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 30));
+        #[serde(deserialize_with = "size::<64, { 16 * MIB }, _>")] target_bytes: ByteSize = "16KiB", reload;
+        /// A signed form, or a body with oauth_body_hash: held back until it is verified; 413 past it.
+        #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: ByteSize = "1MiB", reload;
         /// Fields of such a form; 413 past it.
-        form_fields: NonZeroU32 = "2_000";
+        form_fields: NonZeroU32 = 2_000, reload;
         /// All of these and their parsed parameters together, in the whole process, and a quarter of it for one address (an IPv6 /64); 503 past it. Forms of the pages, at most 16 KiB each, have 4 MiB of their own.
-        form_memory: ByteSize = r#""64MiB""#, check between(ByteSize::new(1), ByteSize::new(1 << 40));
+        #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: ByteSize = "64MiB", reload;
         /// For the whole head, and for the first byte of a new connection.
-        head_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] head_timeout: Duration = "10s", reload;
         /// For a whole signed form.
-        form_timeout: Duration = r#""30s""#, check between(MILLISECOND, DAY);
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] form_timeout: Duration = "30s", reload;
         /// For any other body, without progress.
-        body_timeout: Duration = r#""30s""#, check between(MILLISECOND, DAY);
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] body_timeout: Duration = "30s", reload;
         /// How long a connection may wait between requests.
-        idle_timeout: Duration = r#""60s""#, check between(MILLISECOND, DAY);
-        /// How long both sides of an upgraded connection may be silent. One of them that takes nothing has body_timeout.
-        tunnel_timeout: Duration = r#""10m""#, check between(MILLISECOND, DAY);
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] idle_timeout: Duration = "60s", reload;
+        /// How long both sides of an upgraded connection may be silent. For a side that does not read, body_timeout applies.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
         /// For the TLS handshake.
-        handshake_timeout: Duration = r#""10s""#, check between(MILLISECOND, DAY);
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
         /// Connections at once; 503 past it.
-        connections: NonZeroU32 = "10_000";
+        connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it where no proxy stands in front.
-        connections_per_address: Option<NonZeroU32> = absent "no limit", "100";
+        connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
         /// Requests being served at once; 503 past it.
-        concurrent_requests: NonZeroU32 = "10_000";
+        concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Of them on one HTTP/2 connection; the caller is told and waits.
-        http2_streams: NonZeroU32 = "100", check between(NonZeroU32::MIN, MAX_STREAMS);
+        #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
         /// Requests of one consumer; 429 past it.
-        requests_per_consumer: Option<Rate> = absent "no limit", r#""100 per 1s""#;
+        requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
     }
 }
 
 section! {
     /// Health, metrics, forward-auth and the admin API: not for the public.
     Admin["admin"] {
-        /// An IP address and a port, or unix:/path.sock. Loopback, because metrics tell who calls.
-        listen: ListenAddress = r#""127.0.0.1:8081""#;
+        /// An IP address and a port, or unix:/path.sock. Loopback, because metrics show who calls.
+        listen: ListenAddress = "127.0.0.1:8081", restart;
         /// /healthz and /readyz alone, under any Host, for kubelets and load balancers.
-        probe_listen: Option<ListenAddress> = absent "none", r#""0.0.0.0:8082""#;
+        probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
         /// The file of the bearer token that the admin API demands; without it that API is off.
-        token_file: Option<PathBuf> = absent "none", r#""admin.token""#;
+        #[serde(default, deserialize_with = "optional")]
+        token_file: Option<PathBuf> [else "none": "admin.token"], restart;
     }
 }
 
@@ -363,29 +385,10 @@ section! {
     /// The log, on standard error. Never a query, a form, a secret, or more than 8 characters of a token.
     Log["log"] {
         /// "text" for people, "json" for machines.
-        format: LogFormat = r#""text""#;
+        format: Format = "text", restart;
         /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug".
-        level: LogLevel = r#""info""#;
+        level: LogLevel = "info", reload;
         /// A line for each request.
-        access: bool = "true";
-    }
-}
-
-/// As many as a head of the largest size can hold.
-const MAX_HEAD_FIELDS: NonZeroU32 = match NonZeroU32::new(10_000) {
-    Some(fields) => fields,
-    None => NonZeroU32::MIN,
-};
-
-/// More than any caller has use for, and few enough that their bounds together stay one.
-const MAX_STREAMS: NonZeroU32 = match NonZeroU32::new(10_000) {
-    Some(streams) => streams,
-    None => NonZeroU32::MIN,
-};
-
-fn lifetime(lifetime: &Lifetime) -> Result<(), String> {
-    match lifetime {
-        Lifetime::Never => Ok(()),
-        Lifetime::For(duration) => seconds(SECOND, LONGEST)(duration),
+        access: bool = true, reload;
     }
 }

@@ -1,12 +1,11 @@
 //! `store.url`: a path or a URL, the latter perhaps with a password in it.
 
 use std::{
-    borrow::Cow,
     fmt,
     path::{Path, PathBuf},
 };
 
-use super::setting::Text;
+use super::text::{Reason, Text};
 
 /// Where the store is. Does not print.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +18,7 @@ impl StoreUrl {
         &self.0
     }
 
-    /// The path of the SQLite file; `sqlite:` may stand before it.
+    /// The path of the SQLite file; `sqlite:` may be in front of it.
     #[must_use]
     pub fn sqlite_path(&self) -> PathBuf {
         Path::new(self.0.strip_prefix("sqlite:").unwrap_or(&self.0)).to_owned()
@@ -51,11 +50,9 @@ impl fmt::Debug for StoreUrl {
 }
 
 impl Text for StoreUrl {
-    fn expected() -> Cow<'static, str> {
-        "a path such as \"countersign.db\"".into()
-    }
+    const EXPECTED: &'static str = "a path such as \"countersign.db\"";
 
-    fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         if text.is_empty() {
             return Err("it is empty".into());
         }
@@ -71,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_files_from_what_is_none() {
+    fn distinguishes_files_from_what_is_none() {
         let url = |text: &str| StoreUrl::parse(text).unwrap();
         for text in [
             "a.db",

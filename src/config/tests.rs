@@ -1,9 +1,10 @@
-//! Whole configurations: what is refused, in which words, and what the rest means.
+//! Whole configurations: what is rejected, with which message, and what the rest means.
 
 mod declared;
 mod derived;
 mod environment;
-mod refused;
+mod example;
+mod rejected;
 mod warned;
 
 use std::{
@@ -12,7 +13,11 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::{schema::Unwritten, *};
+use self::example::{example, wrapped};
+use super::{
+    section::{Schema, Unwritten},
+    *,
+};
 
 const MINIMAL: &str = "upstream.api_url = \"http://127.0.0.1:9000\"\n";
 
@@ -45,24 +50,24 @@ fn errors_with(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[track_caller]
-fn refuses(text: &str, expected: &[&str]) {
+fn rejects(text: &str, expected: &[&str]) {
     assert_eq!(errors(text), expected, "{text}");
 }
 
 #[track_caller]
 fn accepts(text: &str) {
-    refuses(text, &[]);
+    rejects(text, &[]);
 }
 
 /// Every key with its section and the value that the example shows for it.
-fn keys() -> impl Iterator<Item = (&'static SectionSchema, String, &'static str, &'static str)> {
+fn keys() -> impl Iterator<Item = (&'static Schema, String, &'static str, String)> {
     SECTIONS.iter().flat_map(|section| {
-        section.full_keys().map(move |(full, key)| {
-            let value = match key.unwritten {
-                Unwritten::Value(value) => value,
-                Unwritten::Required { example } | Unwritten::Absent { example, .. } => example,
-            };
-            (section, full, key.name, value)
+        section.keys.iter().map(move |key| {
+            let (Unwritten::Default(value)
+            | Unwritten::Required(value)
+            | Unwritten::Absent(_, value)) = key.unwritten;
+            let full = format!("{}.{}", section.name, key.name);
+            (section, full, key.name, wrapped(value))
         })
     })
 }
@@ -120,7 +125,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn answers_every_text_with_a_configuration_or_one_line_a_problem(
+    fn makes_of_every_text_a_configuration_or_one_line_a_problem(
         pieces in proptest::collection::vec(piece(), 0..12),
         variable in "[A-Z_]{0,20}",
         value in ".{0,20}",

@@ -2,14 +2,67 @@
 
 use std::{fmt, num::NonZeroU32, time::Duration};
 
+use serde::de::{Deserialize as _, Deserializer, Error as _};
 use thiserror::Error;
 
-/// One second.
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-/// One day.
-pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// The longest duration that can be written, so that a deadline computed from it never overflows a clock.
-pub(super) const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
+use super::text::{Reason, Text, text};
+use crate::policy::rate::Rate;
+
+/// One day, in milliseconds.
+pub(super) const DAY: u64 = 86_400_000;
+/// The longest duration that can be written, in milliseconds: a deadline computed from it never overflows a clock.
+pub(super) const LONGEST: u64 = 36_500 * DAY;
+/// One KiB, in bytes.
+pub(super) const KIB: u64 = 1 << 10;
+/// One MiB, in bytes.
+pub(super) const MIB: u64 = 1 << 20;
+
+/// Reads a duration from `LOW` to `HIGH` milliseconds, both allowed.
+pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let duration = text(deserializer)?;
+    let (low, high) = (Duration::from_millis(LOW), Duration::from_millis(HIGH));
+    if low <= duration && duration <= high {
+        return Ok(duration);
+    }
+    let [low, high] = [low, high].map(format_duration);
+    Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
+}
+
+/// Reads whole seconds from one to `HIGH` milliseconds: what is compared with timestamps cannot be finer than they are.
+pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let duration = duration::<1_000, HIGH, D>(deserializer)?;
+    if duration.subsec_nanos() > 0 {
+        return Err(D::Error::custom("expected whole seconds"));
+    }
+    Ok(duration)
+}
+
+/// Reads a size from `LOW` to `HIGH` bytes, both allowed.
+pub(super) fn size<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ByteSize, D::Error> {
+    let size: ByteSize = text(deserializer)?;
+    if (LOW..=HIGH).contains(&size.0) {
+        return Ok(size);
+    }
+    let [low, high] = [LOW, HIGH].map(|bytes| ByteSize(bytes).to_string());
+    Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
+}
+
+/// Reads a whole number from 1 to `HIGH`.
+pub(super) fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<NonZeroU32, D::Error> {
+    let count = NonZeroU32::deserialize(deserializer)?;
+    if count.get() > HIGH {
+        return Err(D::Error::custom(format!("expected 1 to {HIGH}")));
+    }
+    Ok(count)
+}
 
 /// Why a text is no quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -43,17 +96,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
-        "d" => 86_400_000,
+        "d" => DAY,
         _ => return Err(InvalidUnit::TimeUnit),
     };
     let total = number
         .checked_mul(milliseconds)
         .ok_or(InvalidUnit::TooLarge)?;
-    let duration = Duration::from_millis(total);
-    if duration > LONGEST {
+    if total > LONGEST {
         return Err(InvalidUnit::TooLarge);
     }
-    Ok(duration)
+    Ok(Duration::from_millis(total))
 }
 
 /// Writes a duration in the largest unit that says it exactly, to the millisecond.
@@ -61,7 +113,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
 pub fn format_duration(duration: Duration) -> String {
     let total = duration.as_millis();
     let (size, unit) = [
-        (86_400_000, "d"),
+        (u128::from(DAY), "d"),
         (3_600_000, "h"),
         (60_000, "m"),
         (1_000, "s"),
@@ -77,10 +129,6 @@ pub fn format_duration(duration: Duration) -> String {
 pub struct ByteSize(u64);
 
 impl ByteSize {
-    pub(super) const fn new(bytes: u64) -> Self {
-        Self(bytes)
-    }
-
     /// The size in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
@@ -92,24 +140,19 @@ impl ByteSize {
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
+}
 
-    /// Reads a size: a whole number and one of `B`, `KiB`, `MiB`, `GiB`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidUnit`] says what is wrong with the text.
-    pub fn parse(text: &str) -> Result<Self, InvalidUnit> {
-        let (number, unit) = split(text)?;
-        let bytes = match unit {
-            "B" => 1,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            _ => return Err(InvalidUnit::SizeUnit),
-        };
-        let total = number.checked_mul(bytes).ok_or(InvalidUnit::TooLarge)?;
-        Ok(Self(total))
-    }
+fn parse_size(text: &str) -> Result<ByteSize, InvalidUnit> {
+    let (number, unit) = split(text)?;
+    let bytes = match unit {
+        "B" => 1,
+        "KiB" => KIB,
+        "MiB" => MIB,
+        "GiB" => 1024 * MIB,
+        _ => return Err(InvalidUnit::SizeUnit),
+    };
+    let total = number.checked_mul(bytes).ok_or(InvalidUnit::TooLarge)?;
+    Ok(ByteSize(total))
 }
 
 impl fmt::Display for ByteSize {
@@ -128,35 +171,19 @@ impl fmt::Debug for ByteSize {
     }
 }
 
-/// How often something may happen: `10 per 15m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// How many times.
-    pub count: NonZeroU32,
-    /// Within which time; never zero.
-    pub period: Duration,
-}
-
-impl Rate {
-    /// Reads a rate: a count, ` per `, a duration.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidUnit`] says what is wrong with the text.
-    pub fn parse(text: &str) -> Result<Self, InvalidUnit> {
-        let (count, period) = text.split_once(" per ").ok_or(InvalidUnit::Rate)?;
-        let (count, rest) = split(count)?;
-        if !rest.is_empty() {
-            return Err(InvalidUnit::Rate);
-        }
-        let count = u32::try_from(count).map_err(|_| InvalidUnit::TooLarge)?;
-        let count = NonZeroU32::new(count).ok_or(InvalidUnit::Rate)?;
-        let period = parse_duration(period)?;
-        if period.is_zero() {
-            return Err(InvalidUnit::Rate);
-        }
-        Ok(Self { count, period })
+fn parse_rate(text: &str) -> Result<Rate, InvalidUnit> {
+    let (count, period) = text.split_once(" per ").ok_or(InvalidUnit::Rate)?;
+    let (count, rest) = split(count)?;
+    if !rest.is_empty() {
+        return Err(InvalidUnit::Rate);
     }
+    let count = u32::try_from(count).map_err(|_| InvalidUnit::TooLarge)?;
+    let count = NonZeroU32::new(count).ok_or(InvalidUnit::Rate)?;
+    let period = parse_duration(period)?;
+    if period.is_zero() {
+        return Err(InvalidUnit::Rate);
+    }
+    Ok(Rate { count, period })
 }
 
 impl fmt::Display for Rate {
@@ -182,6 +209,49 @@ impl Lifetime {
             Self::Never => None,
             Self::For(duration) => Some(duration),
         }
+    }
+}
+
+fn reason(error: InvalidUnit) -> Reason {
+    error.to_string().into()
+}
+
+impl Text for Duration {
+    const EXPECTED: &'static str = "a duration such as \"300s\", \"10m\" or \"7d\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        parse_duration(text).map_err(reason)
+    }
+}
+
+impl Text for ByteSize {
+    const EXPECTED: &'static str = "a size such as \"32KiB\" or \"1MiB\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        parse_size(text).map_err(reason)
+    }
+}
+
+impl Text for Rate {
+    const EXPECTED: &'static str = "a rate such as \"10 per 15m\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        parse_rate(text).map_err(reason)
+    }
+}
+
+impl Text for Lifetime {
+    const EXPECTED: &'static str = "a duration such as \"12h\" or \"30d\", or \"never\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        if text == "never" {
+            return Ok(Self::Never);
+        }
+        let duration = parse_duration(text).map_err(reason)?;
+        if duration.is_zero() || duration.subsec_nanos() > 0 {
+            return Err("write whole seconds, one at least".into());
+        }
+        Ok(Self::For(duration))
     }
 }
 
@@ -222,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_duration() {
+    fn rejects_what_is_no_duration() {
         for (text, error) in [
             ("", InvalidUnit::Number),
             ("s", InvalidUnit::Number),
@@ -251,11 +321,7 @@ mod tests {
             ("1MiB", 1_048_576),
             ("2GiB", 2_147_483_648),
         ] {
-            assert_eq!(
-                ByteSize::parse(text).map(ByteSize::bytes),
-                Ok(bytes),
-                "{text}"
-            );
+            assert_eq!(parse_size(text).map(ByteSize::bytes), Ok(bytes), "{text}");
         }
         for (text, error) in [
             ("1MB", InvalidUnit::SizeUnit),
@@ -264,13 +330,13 @@ mod tests {
             ("KiB", InvalidUnit::Number),
             ("18446744073709551615KiB", InvalidUnit::TooLarge),
         ] {
-            assert_eq!(ByteSize::parse(text), Err(error), "{text}");
+            assert_eq!(parse_size(text), Err(error), "{text}");
         }
     }
 
     #[test]
     fn reads_rates_exactly() {
-        let rate = Rate::parse("10 per 15m").unwrap();
+        let rate = parse_rate("10 per 15m").unwrap();
         assert_eq!((rate.count.get(), rate.period.as_secs()), (10, 900));
         for (text, error) in [
             ("10", InvalidUnit::Rate),
@@ -281,7 +347,7 @@ mod tests {
             ("10 per s", InvalidUnit::Number),
             ("4294967296 per 1s", InvalidUnit::TooLarge),
         ] {
-            assert_eq!(Rate::parse(text), Err(error), "{text}");
+            assert_eq!(parse_rate(text), Err(error), "{text}");
         }
     }
 
@@ -290,18 +356,18 @@ mod tests {
         fn reads_back_what_it_writes(number in 0..3_153_600_000_000u64, bytes: u64, count in 1..=u32::MAX) {
             let duration = Duration::from_millis(number);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
-            let size = ByteSize::new(bytes);
-            prop_assert_eq!(ByteSize::parse(&size.to_string()), Ok(size));
+            let size = ByteSize(bytes);
+            prop_assert_eq!(parse_size(&size.to_string()), Ok(size));
             let rate = Rate {
                 count: NonZeroU32::new(count).unwrap(),
                 period: duration + Duration::from_millis(1),
             };
-            prop_assert_eq!(Rate::parse(&rate.to_string()), Ok(rate));
+            prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
         }
 
         #[test]
         fn never_panics_on_any_text(text: String) {
-            let _ = (parse_duration(&text), ByteSize::parse(&text), Rate::parse(&text));
+            let _ = (parse_duration(&text), parse_size(&text), parse_rate(&text));
         }
     }
 }

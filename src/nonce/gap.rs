@@ -45,7 +45,8 @@ pub enum Continuity {
 }
 
 /// What to do if nonces are lost (`nonce.on_lost`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnLost {
     /// Reject signed requests until nothing can be replayed.
     #[default]

@@ -16,6 +16,15 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// Reads `http` or `https`, in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let schemes = [Self::Http, Self::Https];
+        schemes
+            .into_iter()
+            .find(|scheme| scheme.as_str().eq_ignore_ascii_case(text))
+    }
+
     /// The scheme in lower case, without `:`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

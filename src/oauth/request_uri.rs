@@ -45,10 +45,7 @@ impl<'a> RequestUri<'a> {
     /// [`InvalidRequestUri`] tells what keeps it from being one.
     pub fn parse(text: &'a str) -> Result<Self, InvalidRequestUri> {
         let (scheme, rest) = text.split_once("://").ok_or(InvalidRequestUri::Scheme)?;
-        let scheme = [Scheme::Http, Scheme::Https]
-            .into_iter()
-            .find(|known| known.as_str().eq_ignore_ascii_case(scheme))
-            .ok_or(InvalidRequestUri::Scheme)?;
+        let scheme = Scheme::parse(scheme).ok_or(InvalidRequestUri::Scheme)?;
         if rest.contains('#') {
             return Err(InvalidRequestUri::Fragment);
         }

@@ -91,7 +91,8 @@ const fn default_port(secure: bool) -> u16 {
 }
 
 /// How the prefix in a public URL is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PrefixMode {
     /// The prefix is in the received path, is signed, and is not forwarded.
     Strip,
@@ -103,7 +104,8 @@ pub enum PrefixMode {
 
 /// The fields in which trusted proxies report the caller. Fields of the other family are not believed: a proxy that
 /// does not know them passes on what a stranger wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ForwardedFamily {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
     XForwarded,

@@ -21,6 +21,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 4] = [
+        Self::Consumer,
+        Self::Application,
+        Self::User,
+        Self::Anonymous,
+    ];
+
     /// The word that the API and the configuration use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

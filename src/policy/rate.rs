@@ -1,6 +1,6 @@
 //! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use moka::sync::Cache;
 
@@ -9,8 +9,8 @@ use crate::names::ConsumerKey;
 /// A number of requests in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The number of requests, at least one.
-    pub count: u32,
+    /// The number of requests.
+    pub count: NonZeroU32,
     /// The period, longer than zero.
     pub period: Duration,
 }
@@ -39,7 +39,7 @@ impl ConsumerRate {
     pub fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
         let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
         let period = nanoseconds(self.rate.period);
-        let cost = (period / u64::from(self.rate.count.max(1))).max(1);
+        let cost = (period / u64::from(self.rate.count.get())).max(1);
         let now = nanoseconds(now);
         let update = bucket.fetch_update(
             std::sync::atomic::Ordering::Relaxed,
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn allows_the_count_and_refills() {
         let rate = ConsumerRate::new(Rate {
-            count: 3,
+            count: NonZeroU32::MIN.saturating_add(2),
             period: Duration::from_secs(3),
         });
         let consumer: ConsumerKey = "c".parse().expect("a name");

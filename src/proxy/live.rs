@@ -40,7 +40,8 @@ pub struct Live {
 }
 
 /// How a path that breaks the service's conventions is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Conventions {
     /// It is served.
     Off,

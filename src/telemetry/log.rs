@@ -105,7 +105,8 @@ fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
 }
 
 /// How records are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// A line for people.
     Text,

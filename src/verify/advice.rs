@@ -19,7 +19,8 @@ use crate::{
 };
 
 /// What a response to a wrong signature says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Advice {
     /// Nothing.
     Off,

@@ -43,7 +43,7 @@ fn derives_what_is_not_written() {
     assert_eq!(config.base_url(bound).to_string(), "http://127.0.0.1:4711");
     let urls = config.public_api_urls(bound);
     assert_eq!(urls.len(), 1);
-    assert_eq!(urls[0].0.to_string(), "http://127.0.0.1:4711");
+    assert_eq!(urls[0].to_string(), "http://127.0.0.1:4711");
     assert_eq!(config.nonce_scope(), NonceScope::Local);
     assert_eq!(
         config.nonce_path().as_deref(),

@@ -47,7 +47,10 @@ fn takes_the_environment_over_the_file() {
         Some(Path::new("store.key"))
     );
     assert_eq!(config.nonce.max_entries.get(), 50_000);
-    assert_eq!(config.operation[0].access, [CallerKind::User]);
+    assert_eq!(
+        config.operation[0].access,
+        [crate::policy::operations::Kind::User]
+    );
 
     // One final newline is dropped, not two.
     let error = errors_with("", &[("COUNTERSIGN__STORE__URL_FILE", &url)]);
@@ -60,7 +63,7 @@ fn takes_the_environment_over_the_file() {
 }
 
 #[test]
-fn refuses_variables_that_set_nothing() {
+fn rejects_variables_that_set_nothing() {
     for (variables, line) in [
         (
             &[("COUNTERSIGN__LISTEN__ADDRES", "x")][..],
@@ -108,7 +111,7 @@ fn refuses_variables_that_set_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn refuses_variables_that_are_no_text() {
+fn rejects_variables_that_are_no_text() {
     use std::os::unix::ffi::OsStringExt as _;
 
     let value = OsString::from_vec(vec![0xff]);

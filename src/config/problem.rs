@@ -7,34 +7,20 @@ use std::{
 
 use thiserror::Error;
 
-/// Where a setting was written.
+/// Where a setting was written. Problems are sorted by it, as an operator reads: down the file, then what the file as a
+/// whole lacks, then the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// In a file, on a line counted from 1, or `None` where the file as a whole is meant.
-    File { name: Arc<str>, line: Option<u32> },
+    File(Arc<str>, Option<usize>),
     /// In an environment variable.
     Variable(Arc<str>),
 }
 
 impl Place {
-    pub(super) fn file(name: &Arc<str>) -> Self {
-        Self::File {
-            name: Arc::clone(name),
-            line: None,
-        }
-    }
-
-    pub(super) fn line(name: &Arc<str>, line: u32) -> Self {
-        Self::File {
-            name: Arc::clone(name),
-            line: Some(line),
-        }
-    }
-
-    /// The order in which an operator reads problems: down the file, then the environment.
-    fn rank(&self) -> (u8, u32) {
+    fn rank(&self) -> (u8, usize) {
         match self {
-            Self::File { line, .. } => (0, line.unwrap_or(u32::MAX)),
+            Self::File(_, line) => (0, line.unwrap_or(usize::MAX)),
             Self::Variable(_) => (1, 0),
         }
     }
@@ -43,17 +29,13 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { name, line: None } => f.write_str(name),
-            Self::File {
-                name,
-                line: Some(line),
-            } => write!(f, "{name}:{line}"),
-            Self::Variable(name) => f.write_str(name),
+            Self::File(name, Some(line)) => write!(f, "{name}:{line}"),
+            Self::File(name, None) | Self::Variable(name) => f.write_str(name),
         }
     }
 }
 
-/// One thing that is wrong, with its place, its key and its mend. Prints as exactly one line.
+/// One thing that is wrong, with its place, its key and its fix. Prints as exactly one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     place: Place,
@@ -154,19 +136,40 @@ impl Problems {
         self.0.push(problem);
     }
 
-    /// Whether `key` has a problem already: then its value is a stand-in, and rules about it would only confuse.
+    /// Whether `key` has a problem already: then a default stands in for its value, and rules about it would only confuse.
     pub(super) fn concern(&self, key: &str) -> bool {
         self.0.iter().any(|problem| problem.key() == Some(key))
     }
 
-    pub(super) fn into_result<T>(mut self, value: T) -> Result<T, ConfigErrors> {
-        if self.0.is_empty() {
-            return Ok(value);
+    /// The value, if there is no problem. Without a value there is always one.
+    pub(super) fn into_result<T>(mut self, value: Option<T>) -> Result<T, ConfigErrors> {
+        match value {
+            Some(value) if self.0.is_empty() => Ok(value),
+            _ => {
+                self.0.sort_by_key(|problem| problem.place.rank());
+                Err(ConfigErrors(self.0))
+            }
         }
-        self.0.sort_by_key(|problem| problem.place.rank());
-        Err(ConfigErrors(self.0))
     }
 }
+
+/// Reports to `$to.add(&[key, …], message)`, where a condition holds; the first key is the one to change.
+macro_rules! report {
+    ($to:ident;) => {};
+    ($to:ident; [$($key:expr),+] if let $found:pat = $option:expr => $text:literal $(, $argument:expr)*; $($rest:tt)*) => {
+        if let $found = $option {
+            $to.add(&[$($key),+], format!($text $(, $argument)*));
+        }
+        report! { $to; $($rest)* }
+    };
+    ($to:ident; [$($key:expr),+] if $condition:expr => $text:literal $(, $argument:expr)*; $($rest:tt)*) => {
+        if $condition {
+            $to.add(&[$($key),+], format!($text $(, $argument)*));
+        }
+        report! { $to; $($rest)* }
+    };
+}
+pub(super) use report;
 
 #[cfg(test)]
 mod tests {
@@ -174,19 +177,19 @@ mod tests {
 
     #[test]
     fn prints_one_line_whatever_the_key_holds() {
-        let place = Place::line(&Arc::from("a.toml"), 3);
+        let place = Place::File(Arc::from("a.toml"), Some(3));
         let problem = Problem::new(&place, "a\nb", "tab\there");
         assert_eq!(problem.to_string(), "a.toml:3: a\\nb: tab\\there");
     }
 
     #[test]
     fn sorts_by_line_and_puts_the_environment_last() {
-        let name = Arc::from("a.toml");
+        let name: Arc<str> = Arc::from("a.toml");
         let mut problems = Problems::default();
         problems.add(&Place::Variable(Arc::from("V")), "c", "x");
-        problems.add(&Place::file(&name), "b", "x");
-        problems.add(&Place::line(&name, 2), "a", "x");
-        let errors = problems.into_result(()).unwrap_err();
+        problems.add(&Place::File(Arc::clone(&name), None), "b", "x");
+        problems.add(&Place::File(name, Some(2)), "a", "x");
+        let errors = problems.into_result(Some(())).unwrap_err();
         assert_eq!(errors.to_string(), "a.toml:2: a: x\na.toml: b: x\nV: c: x");
     }
 }

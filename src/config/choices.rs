@@ -1,0 +1,118 @@
+//! Settings that are one word out of a few and that no other module has a type for.
+
+use serde::Deserialize;
+
+use super::text::{Reason, Text};
+use crate::policy::operations::Kind;
+
+/// What happens to protected calls that fail verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Enforcement {
+    /// They are rejected.
+    Enforce,
+    /// They are counted, logged and forwarded, without any identity.
+    Observe,
+}
+
+/// Where nonces are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NonceScope {
+    /// In this process.
+    Local,
+    /// In the store, for several replicas.
+    Shared,
+}
+
+/// The kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreBackend {
+    /// A file.
+    Sqlite,
+    /// A PostgreSQL server.
+    Postgres,
+    /// A Redis server.
+    Redis,
+}
+
+/// Who checks a user's password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoginBackend {
+    /// The store's own accounts.
+    Local,
+    /// An HTTP endpoint.
+    Http,
+}
+
+/// Who may call what no `[[operation]]` lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlisted {
+    /// A signed call with an access token.
+    Consumer,
+    /// A consumer's signature without a token.
+    Application,
+    /// A user logged in directly.
+    User,
+    /// Anyone.
+    Anonymous,
+    /// No caller at all.
+    Nobody,
+}
+
+impl Unlisted {
+    /// The kind of caller that is admitted, `None` for nobody.
+    #[must_use]
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Consumer => Some(Kind::Consumer),
+            Self::Application => Some(Kind::Application),
+            Self::User => Some(Kind::User),
+            Self::Anonymous => Some(Kind::Anonymous),
+            Self::Nobody => None,
+        }
+    }
+}
+
+/// A protocol that an operation may switch to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpgradeProtocol {
+    /// RFC 6455.
+    Websocket,
+}
+
+impl Text for UpgradeProtocol {
+    const EXPECTED: &'static str = "\"websocket\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        match text {
+            "websocket" => Ok(Self::Websocket),
+            _ => Err("".into()),
+        }
+    }
+}
+
+/// The status of the response to a call that is not permitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u16")]
+pub enum ForbiddenStatus {
+    /// 404: hides what the caller may not see.
+    NotFound,
+    /// 403.
+    Forbidden,
+}
+
+impl TryFrom<u16> for ForbiddenStatus {
+    type Error = &'static str;
+
+    fn try_from(status: u16) -> Result<Self, Self::Error> {
+        match status {
+            404 => Ok(Self::NotFound),
+            403 => Ok(Self::Forbidden),
+            _ => Err("expected 404 or 403"),
+        }
+    }
+}

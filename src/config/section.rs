@@ -1,0 +1,139 @@
+//! How a section is declared: each key in one place, with its type, default, reason, and what a reload does about it.
+//!
+//! [`section!`] makes a struct with `#[derive(Deserialize)]` of it, and the list of its keys, which suggestions, names of
+//! environment variables, defaults and `config.example.toml` come from.
+
+use serde::de::DeserializeOwned;
+
+use super::reader::Reader;
+
+/// A section as declared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schema {
+    /// `listen.tls`, or `operation` for `[[operation]]`.
+    pub(super) name: &'static str,
+    pub(super) keys: &'static [Key],
+    /// `true`: written any number of times, as `[[name]]`.
+    pub(super) list: bool,
+    #[cfg(test)]
+    pub(super) doc: &'static [&'static str],
+}
+
+/// A key of a section.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) unwritten: Unwritten,
+    /// `true`: a reload leaves it as it was.
+    #[cfg(test)]
+    pub(super) restart: bool,
+    #[cfg(test)]
+    pub(super) doc: &'static [&'static str],
+}
+
+/// What holds when a key is not written; all values are TOML.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Unwritten {
+    /// This value.
+    Default(&'static str),
+    /// It must be written. The example also stands in for it, so that the other keys can be checked.
+    Required(&'static str),
+    /// There is none, or it follows from something else, in these words; and an example.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))]
+    Absent(&'static str, &'static str),
+}
+
+impl Schema {
+    /// The whole key of each key: `listen.tls.certificate`.
+    pub(super) fn full_keys(&self) -> impl Iterator<Item = String> {
+        let name = self.name;
+        self.keys
+            .iter()
+            .map(move |key| format!("{name}.{}", key.name))
+    }
+}
+
+/// A struct that holds a section.
+pub(super) trait Section: DeserializeOwned {
+    const SCHEMA: Schema;
+
+    /// Reads the sections inside this one: `listen.tls` inside `listen`.
+    fn read_inner(&mut self, reader: &mut Reader<'_>) -> Option<()>;
+
+    /// Takes from `running` what only a restart can change, and adds the keys that differed.
+    fn keep_fixed(&mut self, running: &Self, kept: &mut Vec<&'static str>);
+}
+
+/// Declares a section.
+///
+/// A key is `name: Type = default, when;`, or `name: Type [required: example], when;`, or
+/// `name: Type [else "in words": example], when;`, with its documentation, and `#[serde]` where the type alone does not
+/// say how it is read. Defaults and examples are TOML. `when` is `reload` if `App::reload` applies a change of the key,
+/// else `restart`.
+macro_rules! section {
+    (
+        $(#[doc = $doc:literal])*
+        $(#[derive($derive:ident)])?
+        $type:ident[$name:literal $(, $list:ident)?] {
+            $(
+                $(#[doc = $key_doc:literal])*
+                $(#[serde($($serde:tt)*)])?
+                $key:ident: $key_type:ty $(= $default:tt)? $([$($unwritten:tt)*])?, $when:ident;
+            )*
+        }
+        $( with { $( $(#[$inner_doc:meta])* $inner:ident: $inner_type:ty, )+ } )?
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize $(, $derive)?)]
+        #[serde(deny_unknown_fields)]
+        pub struct $type {
+            $($(#[doc = $key_doc])* $(#[serde($($serde)*)])? pub $key: $key_type,)*
+            $($($(#[$inner_doc])* #[serde(skip)] pub $inner: $inner_type,)+)?
+        }
+
+        impl $crate::config::section::Section for $type {
+            const SCHEMA: $crate::config::section::Schema = $crate::config::section::Schema {
+                name: $name,
+                keys: &[$(
+                    $crate::config::section::Key {
+                        name: stringify!($key),
+                        unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
+                        #[cfg(test)]
+                        restart: $crate::config::section::section!(@restart $when),
+                        #[cfg(test)]
+                        doc: &[$($key_doc),*],
+                    },
+                )*],
+                list: $crate::config::section::section!(@list $($list)?),
+                #[cfg(test)]
+                doc: &[$($doc),*],
+            };
+
+            fn read_inner(&mut self, _reader: &mut $crate::config::reader::Reader<'_>) -> Option<()> {
+                $($(self.$inner = _reader.section()?;)+)?
+                Some(())
+            }
+
+            fn keep_fixed(&mut self, running: &Self, kept: &mut Vec<&'static str>) {
+                $(if $crate::config::section::section!(@restart $when) && self.$key != running.$key {
+                    self.$key.clone_from(&running.$key);
+                    kept.push(concat!($name, ".", stringify!($key)));
+                })*
+            }
+        }
+    };
+
+    (@list) => { false };
+    (@list list) => { true };
+
+    (@restart restart) => { true };
+    (@restart reload) => { false };
+
+    (@unwritten = $default:tt) => { $crate::config::section::Unwritten::Default(stringify!($default)) };
+    (@unwritten required: $example:tt) => { $crate::config::section::Unwritten::Required(stringify!($example)) };
+    (@unwritten else $words:literal: $example:tt) => {
+        $crate::config::section::Unwritten::Absent($words, stringify!($example))
+    };
+}
+
+pub(super) use section;

@@ -1,0 +1,89 @@
+//! `config.example.toml`, written from the declarations, so that it can say nothing else than they do.
+
+use std::fmt::Write as _;
+
+use super::*;
+use crate::config::section::Unwritten;
+
+/// A line of a list is at most so long.
+const WIDTH: usize = 120;
+
+const HEAD: &str = "\
+# The configuration of countersign: every key with its default and one line of why.
+# Keys without a default, and keys whose default follows from others, are commented out and show an example. The one key
+# that must be written is upstream.api_url.
+#
+# Durations are \"500ms\", \"300s\", \"10m\", \"12h\", \"7d\"; sizes \"64B\", \"32KiB\", \"1MiB\"; rates \"10 per 15m\".
+# Relative paths are relative to the directory in which countersign is started.
+#
+# Any key can also come from the environment, which goes over this file: COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080 sets
+# listen.address, COUNTERSIGN__LISTEN__TLS__CERTIFICATE sets listen.tls.certificate. With _FILE behind the name the value
+# is the content of the file that the variable names. A key whose own name ends in _file wins over that reading:
+# COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE is store.encryption_key_file.
+# COUNTERSIGN__OPERATION and COUNTERSIGN__PERMISSION take the whole list: [{ path = \"/members/{id}\" }].
+";
+
+/// The text of `config.example.toml`.
+pub(super) fn example() -> String {
+    let mut text = HEAD.to_owned();
+    for section in SECTIONS {
+        text.push('\n');
+        write_doc(&mut text, section.doc, "");
+        // There is no list by default, so all of it is commented out.
+        let header = if section.list {
+            format!("#[[{}]]", section.name)
+        } else {
+            format!("[{}]", section.name)
+        };
+        text.push_str(&header);
+        text.push('\n');
+        for key in section.keys {
+            let (value, note, commented) = match key.unwritten {
+                Unwritten::Default(value) => (value, String::new(), section.list),
+                Unwritten::Required(example) => (example, " Required.".to_owned(), section.list),
+                Unwritten::Absent(words, example) => (example, format!(" Default: {words}."), true),
+            };
+            let available = rules::is_available(&format!("{}.{}", section.name, key.name));
+            let note = format!(
+                "{note}{}",
+                if available { "" } else { " Not yet available." }
+            );
+            write_doc(&mut text, key.doc, &note);
+            let mark = if commented { "#" } else { "" };
+            let _ = writeln!(text, "{mark}{} = {}", key.name, wrapped(value));
+        }
+    }
+    text
+}
+
+fn write_doc(text: &mut String, doc: &[&str], note: &str) {
+    for (index, line) in doc.iter().enumerate() {
+        let note = if index + 1 == doc.len() { note } else { "" };
+        let _ = writeln!(text, "#{line}{note}");
+    }
+}
+
+/// A long list on several lines.
+pub(super) fn wrapped(value: &str) -> String {
+    let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(items) = words.strip_prefix('[').filter(|_| words.len() > 2 * WIDTH) else {
+        return words;
+    };
+    let items = items
+        .trim_end_matches(']')
+        .trim_end_matches(',')
+        .split(", ");
+    let mut lines = vec!["   ".to_owned()];
+    for item in items {
+        if lines
+            .last()
+            .is_some_and(|line| line.len() + item.len() + 2 > WIDTH)
+        {
+            lines.push("   ".to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            let _ = write!(line, " {item},");
+        }
+    }
+    format!("[\n{}\n]", lines.join("\n"))
+}

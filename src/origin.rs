@@ -1,0 +1,398 @@
+//! URLs and origins as the configuration writes them, in the one spelling in which they are compared.
+//!
+//! They are read strictly, byte by byte: a URL parser for browsers repairs what it reads (backslashes, tabs, dot
+//! segments, the case of escapes), and what a signature covers must not depend on repairs.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use thiserror::Error;
+
+pub use crate::oauth::Scheme;
+use crate::oauth::percent::is_unreserved;
+
+/// Why a text is not the URL, host or path that it should be: one clause for an error line, without the text itself,
+/// which may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct InvalidUrl(&'static str);
+
+/// Scheme, host and port, in the one spelling in which they are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The host: a lower-case name, an IPv4 address, or an IPv6 address in brackets.
+    pub host: String,
+    /// The port, the scheme's own one included.
+    pub port: u16,
+}
+
+impl Origin {
+    /// Reads a URL that has no path.
+    ///
+    /// # Errors
+    /// [`InvalidUrl`] says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        match split_url(text)? {
+            (origin, "" | "/") => Ok(origin),
+            _ => Err(InvalidUrl("an origin has no path, query or fragment")),
+        }
+    }
+
+    /// The origin of a listener that is bound to `address`.
+    #[must_use]
+    pub fn of_listener(address: SocketAddr, tls: bool) -> Self {
+        Self {
+            scheme: if tls { Scheme::Https } else { Scheme::Http },
+            host: match address.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            },
+            port: address.port(),
+        }
+    }
+
+    /// Host and port as a Host field carries them: without the port if it is the scheme's own.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// Whether the host is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.bare_host().parse().is_ok_and(is_loopback)
+    }
+
+    /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
+    #[must_use]
+    pub fn bare_host(&self) -> &str {
+        without_brackets(&self.host)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.authority())
+    }
+}
+
+/// The host without the brackets of an IPv6 address.
+#[must_use]
+pub fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Whether an address is loopback, also as an IPv4-mapped IPv6 address.
+#[must_use]
+pub fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// An origin and a path that goes in front of other paths.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HttpUrl {
+    /// The origin.
+    pub origin: Origin,
+    /// The path: empty, or with a slash at its start and none at its end.
+    pub path: String,
+}
+
+impl HttpUrl {
+    /// Reads an absolute URL without user-info, query and fragment.
+    ///
+    /// # Errors
+    /// [`InvalidUrl`] says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        let (origin, path) = split_url(text)?;
+        let path = prefix(path)?;
+        Ok(Self { origin, path })
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin, self.path)
+    }
+}
+
+/// Splits a URL into its origin and all that follows.
+fn split_url(text: &str) -> Result<(Origin, &str), InvalidUrl> {
+    let (scheme, rest) = text
+        .split_once("://")
+        .and_then(|(scheme, rest)| Some((Scheme::parse(scheme)?, rest)))
+        .ok_or(InvalidUrl("it begins with no http:// or https://"))?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (written, path) = rest.split_at(end);
+    let (host, port) = authority(written)?;
+    let origin = Origin {
+        scheme,
+        host,
+        port: port.unwrap_or(scheme.default_port()),
+    };
+    Ok((origin, path))
+}
+
+/// Reads `host` or `host:port`.
+///
+/// # Errors
+/// [`InvalidUrl`] says what is wrong with the text.
+pub fn authority(text: &str) -> Result<(String, Option<u16>), InvalidUrl> {
+    if text.contains('@') {
+        return Err(InvalidUrl("a user and a password have no place here"));
+    }
+    let port_at = text
+        .rfind(':')
+        .filter(|colon| !text.ends_with(']') && text.find(']').is_none_or(|end| end < *colon));
+    let Some(colon) = port_at else {
+        return Ok((host(text)?, None));
+    };
+    let digits = &text[colon + 1..];
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(InvalidUrl("its port is no number"));
+    }
+    match digits.parse::<u16>() {
+        Ok(port) if port > 0 => Ok((host(&text[..colon])?, Some(port))),
+        _ => Err(InvalidUrl("a port is from 1 to 65535")),
+    }
+}
+
+/// Reads a host into the spelling in which hosts are compared.
+///
+/// # Errors
+/// [`InvalidUrl`] says what is wrong with the text.
+pub fn host(text: &str) -> Result<String, InvalidUrl> {
+    if let Some(inner) = text.strip_prefix('[') {
+        let address = inner
+            .strip_suffix(']')
+            .and_then(|inner| inner.parse::<Ipv6Addr>().ok());
+        return match address {
+            Some(address) => Ok(format!("[{address}]")),
+            None => Err(InvalidUrl("the brackets hold no IPv6 address")),
+        };
+    }
+    if text.is_empty() {
+        return Err(InvalidUrl("it has no host"));
+    }
+    if !text.is_ascii() {
+        return Err(InvalidUrl("write the host in its ASCII form (xn--…)"));
+    }
+    if text.len() > 253 || !text.split('.').all(is_label) {
+        return Err(InvalidUrl("its host is no host name"));
+    }
+    // A last label of digits makes an IPv4 address or nothing (RFC 1123 §2.1).
+    let last = text.rsplit('.').next().unwrap_or(text);
+    if last.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<Ipv4Addr>().is_err() {
+        return Err(InvalidUrl("its host is no IPv4 address"));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// Underscores are no letters of host names, but container networks hand out names with them.
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// Reads what follows an origin as a path that goes in front of others: without the slash at its end.
+fn prefix(path: &str) -> Result<String, InvalidUrl> {
+    if path.contains('?') {
+        return Err(InvalidUrl("it has a query"));
+    }
+    if path.contains('#') {
+        return Err(InvalidUrl("it has a fragment"));
+    }
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if !path.is_empty() {
+        plain_path(path)?;
+    }
+    Ok(path.to_owned())
+}
+
+/// Checks a path that is compared byte by byte: no dot or empty segments, nothing that is read in two ways.
+///
+/// # Errors
+/// [`InvalidUrl`] says what is wrong with the text.
+pub fn plain_path(path: &str) -> Result<(), InvalidUrl> {
+    let Some(segments) = path.strip_prefix('/') else {
+        return Err(InvalidUrl("a path begins with a slash"));
+    };
+    for segment in segments.split('/') {
+        if segment.is_empty() {
+            return Err(InvalidUrl("it has an empty segment"));
+        }
+        plain_segment(segment)?;
+    }
+    Ok(())
+}
+
+/// Checks one segment of such a path. Escapes are upper-case and only where needed, so that each byte has one spelling.
+///
+/// # Errors
+/// [`InvalidUrl`] says what is wrong with the text.
+pub fn plain_segment(segment: &str) -> Result<(), InvalidUrl> {
+    if matches!(segment, "." | "..") {
+        return Err(InvalidUrl("it has a dot segment"));
+    }
+    let mut bytes = segment.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let digits = (bytes.next().and_then(hex), bytes.next().and_then(hex));
+                let (Some(high), Some(low)) = digits else {
+                    return Err(InvalidUrl("an escape is % and two of 0-9 A-F"));
+                };
+                let decoded = high << 4 | low;
+                if is_unreserved(decoded) {
+                    return Err(InvalidUrl(
+                        "letters, digits and - . _ ~ are written without escape",
+                    ));
+                }
+                if b"/\\;%".contains(&decoded) || decoded.is_ascii_control() {
+                    return Err(InvalidUrl(
+                        "an encoded / \\ ; % or control byte never matches",
+                    ));
+                }
+            }
+            b';' | b'\\' => return Err(InvalidUrl("it has a ; or \\ in it, which never matches")),
+            _ if is_unreserved(byte) || b"!$&'()*+,=:@".contains(&byte) => {}
+            _ => return Err(InvalidUrl("a byte in it must be percent-encoded")),
+        }
+    }
+    Ok(())
+}
+
+fn hex(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_urls_into_one_spelling() {
+        for (text, expected) in [
+            ("https://API.example.com", "https://api.example.com"),
+            ("HTTPS://api.example.com:443/", "https://api.example.com"),
+            ("http://api.example.com:443", "http://api.example.com:443"),
+            ("http://h:80/v1/", "http://h/v1"),
+            ("http://[0:0::1]:8080/a/b", "http://[::1]:8080/a/b"),
+            ("http://127.0.0.1", "http://127.0.0.1"),
+            ("http://my_api:9000", "http://my_api:9000"),
+        ] {
+            let read = HttpUrl::parse(text).map(|url| url.to_string());
+            assert_eq!(read.as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_what_could_be_read_in_two_ways() {
+        for (text, reason) in [
+            ("api.example.com", "it begins with no http:// or https://"),
+            ("ftp://h", "it begins with no http:// or https://"),
+            ("http://", "it has no host"),
+            ("http://u:p@h", "a user and a password have no place here"),
+            ("http://h:", "a port is from 1 to 65535"),
+            ("http://h:0", "a port is from 1 to 65535"),
+            ("http://h:65536", "a port is from 1 to 65535"),
+            ("http://h:+1", "its port is no number"),
+            ("http://::1", "its host is no host name"),
+            ("http://[::1", "the brackets hold no IPv6 address"),
+            ("http://[::g]", "the brackets hold no IPv6 address"),
+            ("http://[::1]x", "the brackets hold no IPv6 address"),
+            ("http://a..b", "its host is no host name"),
+            ("http://a.", "its host is no host name"),
+            ("http://-a", "its host is no host name"),
+            ("http://1.2.3", "its host is no IPv4 address"),
+            ("http://256.1.1.1", "its host is no IPv4 address"),
+            (
+                "http://bücher.example",
+                "write the host in its ASCII form (xn--…)",
+            ),
+            ("http://h\\x", "its host is no host name"),
+            ("http://h/a?b", "it has a query"),
+            ("http://h#a", "it has a fragment"),
+            ("http://h/a/../b", "it has a dot segment"),
+            ("http://h/a//b", "it has an empty segment"),
+            (
+                "http://h/a;b",
+                "it has a ; or \\ in it, which never matches",
+            ),
+            (
+                "http://h/%2F",
+                "an encoded / \\ ; % or control byte never matches",
+            ),
+            (
+                "http://h/%41",
+                "letters, digits and - . _ ~ are written without escape",
+            ),
+            ("http://h/%c3%a9", "an escape is % and two of 0-9 A-F"),
+            ("http://h/a b", "a byte in it must be percent-encoded"),
+        ] {
+            assert_eq!(HttpUrl::parse(text), Err(InvalidUrl(reason)), "{text}");
+        }
+    }
+
+    #[test]
+    fn takes_an_origin_and_nothing_more() {
+        assert!(Origin::parse("https://a.example/").is_ok());
+        for text in [
+            "https://a.example/x",
+            "https://a.example?x",
+            "https://a.example/#",
+        ] {
+            assert!(Origin::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_loopback_by_name_and_address() {
+        for (text, loopback) in [
+            ("http://localhost", true),
+            ("http://LOCALHOST:1", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]", true),
+            ("http://[::ffff:127.0.0.1]", true),
+            ("http://localhost.example.com", false),
+            ("http://10.0.0.1", false),
+            ("http://0.0.0.0", false),
+        ] {
+            let Ok(origin) = Origin::parse(text) else {
+                panic!("{text}");
+            };
+            assert_eq!(origin.is_loopback(), loopback, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_what_it_writes(text in "(http|https)://[a-z0-9.:\\[\\]-]{1,12}(/[a-z%0-9./]{0,8})?") {
+            if let Ok(url) = HttpUrl::parse(&text) {
+                prop_assert_eq!(HttpUrl::parse(&url.to_string()), Ok(url));
+            }
+        }
+
+        #[test]
+        fn never_panics_on_any_text(text: String) {
+            let _ = (HttpUrl::parse(&text), Origin::parse(&text), plain_path(&text));
+        }
+    }
+}
