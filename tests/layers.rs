@@ -1,4 +1,4 @@
-//! The sources keep to the layers in the table of `src/lib.rs`.
+//! The sources keep to the layers in the table of `src/lib.rs`, and links in the documents lead to files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -106,6 +106,30 @@ fn finds_a_cycle() {
         found,
         Some(["a", "b", "c", "d"].map(str::to_owned).to_vec())
     );
+}
+
+#[test]
+fn every_link_in_the_documents_leads_to_a_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut links = 0;
+    for directory in ["", "docs", "fuzz", "benches"] {
+        for entry in fs::read_dir(root.join(directory)).unwrap() {
+            let file = entry.unwrap().path();
+            if file.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            for rest in fs::read_to_string(&file).unwrap().split("](").skip(1) {
+                let link = rest.split([')', '#']).next().unwrap();
+                if link.starts_with("http") || link.is_empty() {
+                    continue;
+                }
+                let target = file.parent().unwrap().join(link);
+                assert!(target.exists(), "{} links to {link}", file.display());
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 100, "{links}");
 }
 
 /// The layer of each module, from the table.
