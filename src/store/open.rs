@@ -42,7 +42,7 @@ pub enum Backend {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// PostgreSQL.
-    Postgres(postgres::Url),
+    Postgres(Box<postgres::Url>),
 }
 
 /// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
@@ -54,6 +54,14 @@ pub enum OpenError {
     /// The database in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] postgres::OpenError),
+}
+
+impl OpenError {
+    /// Whether all is well but that the store has not been created yet.
+    #[must_use]
+    pub const fn is_missing(&self) -> bool {
+        matches!(self, Self::Postgres(postgres::OpenError::Missing(_)))
+    }
 }
 
 /// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for some seconds at worst; the
@@ -74,6 +82,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
             seals_plain: opening == Opening::Serve,
         })?),
         Backend::Postgres(url) => {
+            let url = *url;
             Arc::new(PostgresStore::open(postgres::Params { url, key, opening })?)
         }
     })

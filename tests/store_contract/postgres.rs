@@ -51,7 +51,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 
 fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
     open_store(Params {
-        backend: Engine::Postgres(Url::parse(url).unwrap()),
+        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
         key,
         opening,
     })

@@ -54,8 +54,10 @@ impl Postgres {
             .unwrap();
         assert!(made.status.success(), "initdb: {made:?}");
         // Its port is only in the way of another server that starts this very moment.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .unwrap()
+            .port();
         let mut lines = format!(
             "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
              max_connections = 400\nshared_buffers = 32MB\nmax_wal_size = 256MB\n\
@@ -181,6 +183,8 @@ impl Postgres {
         let begun = Instant::now();
         while !self.is_ready() {
             let log = || fs::read_to_string(self.directory.path().join("log"));
+            let ended = self.child.lock().unwrap().as_mut().unwrap().try_wait();
+            assert!(ended.unwrap().is_none(), "{:?}", log());
             assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", log());
             std::thread::sleep(Duration::from_millis(20));
         }

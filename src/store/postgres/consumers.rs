@@ -1,6 +1,6 @@
 //! Consumers: registered, changed, removed.
 
-use super::tx::Tx;
+use super::tx::{Tx, kept_text};
 use crate::{
     names::ConsumerKey,
     secret::Secret,
@@ -109,7 +109,7 @@ impl Tx {
                 &previous_secret,
                 &previous.map(|(_, until)| seconds(*until)),
                 &consumer.rsa_public_key,
-                &consumer.name,
+                &kept_text(&consumer.name),
                 &json(&consumer.callbacks)?,
                 &json(&consumer.permissions)?,
                 &dialect_word(consumer.dialect),

@@ -104,22 +104,19 @@ impl PostgresStore {
         );
         self.remote.run(async move {
             let attempt = async {
-                let (conn, _permit) = pool.take().await?;
-                let mut tx = Tx::new(conn, seal);
+                let _permit = pool.permit().await?;
                 let done = async {
+                    let mut tx = Tx::new(pool.take().await?, seal);
                     tx.begin(mode, patience, &stamp).await?;
                     let value = work(&mut tx).await?;
                     tx.commit(mode).await?;
+                    // After an error the transaction ends with its connection, which is then not used again.
+                    pool.put_back(tx.conn);
                     Ok(value)
                 };
-                let result = timeout(patience, done)
+                timeout(patience, done)
                     .await
-                    .unwrap_or_else(|_| Err(Trouble::TimedOut.into()));
-                // After an error its transaction ends with the connection, which is then not used again.
-                if result.is_ok() {
-                    pool.put_back(tx.conn);
-                }
-                result
+                    .unwrap_or_else(|_| Err(Trouble::TimedOut.into()))
             };
             attempt.await.map_err(|error| pool.failed(error))
         })

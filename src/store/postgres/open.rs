@@ -206,7 +206,8 @@ async fn settle(client: &Client, params: &Params) -> Result<(Seal, Stamp), Cause
     }
     if found == 0 {
         // To create it takes a right that is not needed if it is there.
-        let missing = "SELECT to_regnamespace('countersign') IS NULL";
+        let missing =
+            "SELECT count(*) = 0 FROM pg_catalog.pg_namespace WHERE nspname = 'countersign'";
         if client.query_one(missing, &[]).await?.try_get(0)? {
             client.batch_execute("CREATE SCHEMA countersign").await?;
         }
@@ -242,7 +243,9 @@ async fn settle(client: &Client, params: &Params) -> Result<(Seal, Stamp), Cause
 
 /// The schema of the database; 0: there is none.
 async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
-    let exists = "SELECT to_regclass('countersign.meta') IS NOT NULL";
+    // The tables are asked, for `to_regclass` may answer from before the lock was had.
+    let exists = "SELECT count(*) > 0 FROM pg_catalog.pg_tables
+        WHERE schemaname = 'countersign' AND tablename = 'meta'";
     if !client.query_one(exists, &[]).await?.try_get::<_, bool>(0)? {
         return Ok(0);
     }

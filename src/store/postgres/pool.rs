@@ -93,21 +93,25 @@ impl Pool {
         }
     }
 
-    /// Gives a connection out, to be given back by [`Self::put_back`] if it is still good.
-    pub(super) async fn take(&self) -> Result<(Conn, SemaphorePermit<'_>), StoreError> {
+    /// Waits until a connection may be used, which [`Self::take`] gives out.
+    pub(super) async fn permit(&self) -> Result<SemaphorePermit<'_>, StoreError> {
         self.outage.check()?;
-        let permit = match timeout(WAIT, self.permits.acquire()).await {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(_)) | Err(_) => return Err(Trouble::Overloaded.into()),
-        };
-        // An outage may have begun meanwhile.
+        match timeout(WAIT, self.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(Trouble::Overloaded.into()),
+        }
+    }
+
+    /// Gives a connection out, to be given back by [`Self::put_back`] if it is still good.
+    pub(super) async fn take(&self) -> Result<Conn, StoreError> {
+        // An outage may have begun during the wait.
         self.outage.check()?;
         while let Some(conn) = self.pop() {
             if !conn.client.is_closed() {
-                return Ok((conn, permit));
+                return Ok(conn);
             }
         }
-        Ok((self.connect().await.map_err(Trouble::Connect)?, permit))
+        Ok(self.connect().await.map_err(Trouble::Connect)?)
     }
 
     fn pop(&self) -> Option<Conn> {

@@ -1,6 +1,6 @@
 //! What a use case works with: statements on one connection, in one transaction.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 
@@ -77,7 +77,9 @@ impl Tx {
             _ => "BEGIN ISOLATION LEVEL READ COMMITTED;".to_owned(),
         };
         if patience > STATEMENT_TIMEOUT * 2 {
-            batch += &format!("SET LOCAL statement_timeout = {};", patience.as_millis());
+            // The server ends it before the caller gives up.
+            let limit = patience.as_millis() * 4 / 5;
+            batch += &format!("SET LOCAL statement_timeout = {limit};");
         }
         if mode == Mode::Snapshot {
             self.conn.client().batch_execute(&batch).await?;
@@ -192,7 +194,11 @@ macro_rules! column {
 
 impl Columns for Row {
     fn text(&self, column: &str) -> Result<Option<String>, StoreError> {
-        column!(self, column)
+        let kept: Option<String> = column!(self, column)?;
+        Ok(match column {
+            "name" | "display_name" => kept.map(read_text),
+            _ => kept,
+        })
     }
 
     fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
@@ -208,8 +214,40 @@ impl Columns for Row {
     }
 }
 
+/// A name as a column holds it: PostgreSQL has no NUL, so it and the character that stands for it are escaped.
+pub(super) fn kept_text(name: &str) -> Cow<'_, str> {
+    if name.contains(['\0', '\u{1}']) {
+        let escaped = name.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0");
+        Cow::Owned(escaped)
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+fn read_text(kept: String) -> String {
+    if kept.contains('\u{1}') {
+        kept.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}")
+    } else {
+        kept
+    }
+}
+
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Unavailable(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_every_character_of_a_name() {
+        for name in ["", "Ä", "a\0b", "\u{1}", "\u{1}0", "\u{1}1\0", "\0\u{1}01"] {
+            let kept = kept_text(name);
+            assert!(!kept.contains('\0'));
+            assert_eq!(read_text(kept.into_owned()), name);
+        }
     }
 }

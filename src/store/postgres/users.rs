@@ -1,6 +1,6 @@
 //! Users: registered, disabled, removed, and what ends with them.
 
-use super::tx::Tx;
+use super::tx::{Tx, kept_text};
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -23,13 +23,10 @@ impl Tx {
     }
 
     pub(super) async fn user_by_name(&mut self, name: &str) -> Result<Option<User>, StoreError> {
-        if !is_text(name) {
-            return Ok(None);
-        }
         let row = self
             .first(
                 r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
-                &[&name],
+                &[&kept_text(name)],
             )
             .await?;
         row.map(|row| rows::user(&row, &self.seal)).transpose()
@@ -145,8 +142,8 @@ impl Tx {
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
             &[
                 &id,
-                &user.name,
-                &user.display_name,
+                &kept_text(&user.name),
+                &user.display_name.as_deref().map(kept_text),
                 &kept,
                 &hash.map(cost),
                 &user.enabled,
