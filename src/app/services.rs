@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::own::resolved;
 use crate::{
     clock::Clock,
-    config::{Config, NonceScope},
+    config::{Config, NonceScope, StoreBackend},
     issue::random::{self, NoRandomness},
     login::{Limits, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
@@ -18,6 +18,7 @@ use crate::{
     store::{
         self, Opening, Store, StoreError,
         cached::{self, Cached},
+        postgres,
         seal::{KeyFileError, SealKey},
         sqlite,
         timed::Timed,
@@ -32,6 +33,12 @@ pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
     Store(#[from] store::OpenError),
+    /// The URL of the store cannot be used.
+    #[error("store.url: {0}")]
+    Url(#[from] postgres::UrlError),
+    /// There is no such store.
+    #[error("store.backend: is not yet available")]
+    Backend,
     /// The key of the store cannot be read.
     #[error("store.encryption_key_file: {}: {source}", path.display())]
     Key {
@@ -105,8 +112,15 @@ pub struct Services {
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
+    let url = &config.store.url;
     Ok(store::open_store(store::Params {
-        backend: store::Backend::Sqlite(config.store.url.sqlite_path()),
+        backend: match config.store.backend {
+            StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
+            StoreBackend::Postgres => {
+                store::Backend::Postgres(Box::new(postgres::Url::parse(url.expose())?))
+            }
+            StoreBackend::Redis => return Err(ServiceError::Backend),
+        },
         key: read_key(config)?,
         opening,
     })?)
@@ -133,6 +147,9 @@ pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
 /// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
 /// store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
+    if config.store.backend != StoreBackend::Sqlite {
+        return Ok(());
+    }
     let store = config.store.url.sqlite_path();
     match &config.nonce.path {
         Some(path) if resolved(path) == resolved(&store) => {

@@ -11,11 +11,11 @@ use crate::{
         services::{self, ServiceError},
     },
     clock::Clock,
-    config::Config,
+    config::{Config, StoreBackend},
     forward::{Fault, pool::Pool},
     nonce::LocalWindow,
     server::tls,
-    store::Opening,
+    store::{Opening, Store, StoreError},
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -42,8 +42,9 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         ("API", api),
     ];
     let (mut found, mut errors, mut worst) = (Vec::new(), Vec::new(), 0);
+    let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
     for (what, check) in checks {
-        match check(&config) {
+        match check(&config, &mut warnings) {
             Ok(text) => found.push((what, text)),
             Err((code, problem)) => {
                 errors.push(problem.replace('\n', " "));
@@ -51,7 +52,6 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
             }
         }
     }
-    let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
     let listener = app::first(&config.listen.address);
     for finding in inspect::inspect(&config, listener, Clock::system().now()) {
         match finding.severity {
@@ -85,16 +85,17 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     })
 }
 
-type Check = fn(&Config) -> CheckResult;
+/// Checks one thing, and adds what is valid and unwise to the warnings.
+type Check = fn(&Config, &mut Vec<String>) -> CheckResult;
 
 /// What was found, or an exit code and what is wrong.
 type CheckResult = Result<String, (u8, String)>;
 
-fn listeners(config: &Config) -> CheckResult {
+fn listeners(config: &Config, _: &mut Vec<String>) -> CheckResult {
     inspect::listeners(config).map_err(|error| (1, error.to_string()))
 }
 
-fn certificates(config: &Config) -> CheckResult {
+fn certificates(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let Some(params) = app::tls_params(config) else {
         return Ok("none: the public listener speaks plain HTTP".to_owned());
     };
@@ -105,7 +106,7 @@ fn certificates(config: &Config) -> CheckResult {
     ))
 }
 
-fn operations(config: &Config) -> CheckResult {
+fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
     live::operations(config).map_err(|error| (2, error.to_string()))?;
     Ok(match config.operation.len() {
         0 => "none are listed".to_owned(),
@@ -113,8 +114,15 @@ fn operations(config: &Config) -> CheckResult {
     })
 }
 
-fn store(config: &Config) -> CheckResult {
+fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     services::check_paths(config).map_err(service_error)?;
+    if config.store.backend != StoreBackend::Sqlite {
+        return match services::open_store(config, Opening::Check) {
+            Ok(store) => ask(&*store, "the server", warnings),
+            Err(ServiceError::Store(error)) if error.is_missing() => Ok(error.to_string()),
+            Err(error) => Err(service_error(error)),
+        };
+    }
     let path = config.store.url.sqlite_path();
     // For a link that leads nowhere, opening the store reports why.
     if !path.exists() && !path.is_symlink() {
@@ -123,16 +131,24 @@ fn store(config: &Config) -> CheckResult {
         return missing("store.url", &path);
     }
     let store = services::open_store(config, Opening::Check).map_err(service_error)?;
-    let consumers = on_runtime(async {
+    ask(&*store, &path.display().to_string(), warnings)
+}
+
+/// Asks a store that is open.
+fn ask(store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
+    let asked = on_runtime(async {
         store.ping().await?;
-        store.consumers(None, 1).await
+        Ok::<_, StoreError>((store.findings().await?, store.consumers(None, 1).await?))
     })?;
-    let consumers = consumers.map_err(|error| (1, format!("store.url: {error}")))?;
+    let (findings, consumers) =
+        asked.map_err(|error| (1, format!("store.url: {}", with_causes(&error))))?;
+    let findings = findings.iter();
+    warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
     let hint = match consumers.is_empty() {
         true => ", without any consumer: countersign consumer add registers one",
         false => "",
     };
-    Ok(format!("{} answers{hint}", path.display()))
+    Ok(format!("{place} answers{hint}"))
 }
 
 /// What `serve` will do about a file that does not exist.
@@ -155,7 +171,7 @@ fn service_error(error: ServiceError) -> (u8, String) {
     (if is_configuration { 2 } else { 1 }, text)
 }
 
-fn nonces(config: &Config) -> CheckResult {
+fn nonces(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let Some(path) = config.nonce_path() else {
         return Ok("kept in memory".to_owned());
     };
@@ -167,7 +183,7 @@ fn nonces(config: &Config) -> CheckResult {
     Ok(format!("{} is a nonce window", path.display()))
 }
 
-fn api(config: &Config) -> CheckResult {
+fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
     let name = &config.upstream.api_url;
     on_runtime(async {

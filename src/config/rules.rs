@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use toml::de::DeValue;
 
 use super::{
-    ApiUrl, Config, ListenAddress, LoginBackend, Operation, StoreBackend,
+    ApiUrl, Config, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
     header::{fold, is_reserved},
     names::nearest,
     problem::report,
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     origin::{HttpUrl, Scheme, is_loopback},
     parse::origin::PrefixMode,
+    store::postgres,
 };
 
 /// What cannot be set yet, so that nobody relies on what does nothing: these words, or any value. To lift one, delete its
@@ -25,7 +26,7 @@ const NOT_YET: &[(&str, &[&str])] = &[
     ("login.backend", &["http"]),
     ("login.url", &[]),
     ("nonce.scope", &["shared"]),
-    ("store.backend", &["postgres", "redis"]),
+    ("store.backend", &["redis"]),
 ];
 
 /// Whether `key` can be set at all.
@@ -213,6 +214,14 @@ impl<'r> Rules<'r, '_> {
 
     fn store(&mut self) {
         let store = &self.config.store;
+        if store.backend == StoreBackend::Postgres {
+            let shared = self.config.nonce_scope() == NonceScope::Shared;
+            report! { self;
+                ["store.url", "store.backend"] if let Err(error) = postgres::Url::parse(store.url.expose()) => "{error}";
+                ["nonce.scope", "store.backend"] if shared =>
+                    "\"shared\", the default with this store, is not yet available; write \"local\" and run one process";
+            }
+        }
         if store.backend != StoreBackend::Sqlite {
             return;
         }

@@ -36,6 +36,7 @@ mod origins;
 mod pages;
 mod passwords;
 mod permissions;
+mod postgres;
 mod replay;
 mod restarts;
 mod sessions;

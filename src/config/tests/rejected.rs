@@ -494,8 +494,8 @@ fn rejects_what_is_not_yet_available() {
             "store.backend: \"redis\" is not yet available; leave it out",
         ),
         (
-            "store.backend = \"postgres\"",
-            "store.backend: \"postgres\" is not yet available; leave it out",
+            "store.url = \"countersign.db\"\nstore.backend = \"postgres\"\nnonce.scope = \"local\"",
+            "store.url: not a URL of PostgreSQL (it does not begin with postgres://); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it",
         ),
         (
             "nonce.scope = \"shared\"",
