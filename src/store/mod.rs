@@ -5,6 +5,7 @@ mod open;
 pub mod port;
 pub mod postgres;
 pub mod record;
+pub mod redis;
 mod remote;
 mod rows;
 mod rules;

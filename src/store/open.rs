@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::{
     Store,
     postgres::{self, PostgresStore},
+    redis::{self, RedisStore},
     seal::SealKey,
     sqlite::{self, SqliteStore},
 };
@@ -43,6 +44,8 @@ pub enum Backend {
     Sqlite(PathBuf),
     /// PostgreSQL.
     Postgres(Box<postgres::Url>),
+    /// Redis or Valkey.
+    Redis(redis::Target),
 }
 
 /// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
@@ -54,13 +57,20 @@ pub enum OpenError {
     /// The database in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] postgres::OpenError),
+    /// The store in Redis.
+    #[error(transparent)]
+    Redis(#[from] redis::OpenError),
 }
 
 impl OpenError {
     /// Whether all is well but that the store has not been created yet.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
-        matches!(self, Self::Postgres(postgres::OpenError::Missing(_)))
+        matches!(
+            self,
+            Self::Postgres(postgres::OpenError::Missing(_))
+                | Self::Redis(redis::OpenError::Missing(_))
+        )
     }
 }
 
@@ -85,5 +95,10 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
             let url = *url;
             Arc::new(PostgresStore::open(postgres::Params { url, key, opening })?)
         }
+        Backend::Redis(target) => Arc::new(RedisStore::open(redis::Params {
+            target,
+            key,
+            opening,
+        })?),
     })
 }

@@ -22,6 +22,9 @@ mod postgres;
 )]
 mod postgres_server;
 mod records;
+mod redis;
+#[path = "../support/redis.rs"]
+mod redis_server;
 mod sessions;
 mod sqlite;
 mod sqlite_crash;

@@ -15,6 +15,7 @@ pub mod legs;
 pub mod postgres;
 pub mod program;
 pub mod proxy;
+pub mod redis;
 pub mod signer;
 pub mod tls;
 pub mod upstream;
@@ -24,6 +25,7 @@ pub use call::{Call, Placement};
 pub use http::{Answer, Connection};
 pub use postgres::Postgres;
 pub use proxy::{Consumer, Proxy, Token, User};
+pub use redis::RedisServer;
 pub use upstream::{Reply, Upstream};
 pub use visitor::Visitor;
 

@@ -1,0 +1,456 @@
+//! The connection to the primary: found, kept, replaced when it fails.
+//!
+//! All calls share one connection and are pipelined over it; a long call has a connection to itself. When the
+//! connection breaks the primary is looked for anew. Calls wait for the first attempt; if that fails, or the server
+//! hangs, they fail at once until an attempt succeeds.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisConnectionInfo, RedisError,
+    ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
+};
+use rustls::{ClientConfig, pki_types::ServerName};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::{Notify, Semaphore, watch},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_rustls::TlsConnector;
+
+use super::{
+    step::fault,
+    target::{Login, Node, Target, Topology},
+};
+use crate::store::{
+    StoreError,
+    remote::{Outage, Remote, jittered},
+};
+
+/// How long a caller waits for an ordinary use case: callers are to get a response within a second.
+const PATIENCE: Duration = Duration::from_millis(900);
+/// How long a caller waits for a use case that may touch every record.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
+/// How long one attempt to connect may take, from the first name looked up to the last command of the login.
+const CONNECT: Duration = Duration::from_millis(900);
+/// The longest pause before a cut connection is replaced.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Calls that may be under way: more than connections are allowed by default.
+const MOST_CALLS: usize = 16_384;
+
+/// Why Redis did not do what it was asked.
+#[derive(Debug, Error)]
+pub(super) enum Trouble {
+    #[error("Redis did not answer in time")]
+    TimedOut,
+    #[error("too many callers wait for Redis")]
+    Overloaded,
+    #[error("other processes change the same records all the time")]
+    Contended,
+    #[error("{0} is a replica, not the primary")]
+    Replica(String),
+    #[error("the Sentinels know no primary of {0}")]
+    UnknownService(String),
+    #[error("no node of the Cluster has the slot of the store")]
+    NoSlot,
+    #[error("{0} cannot be the name in a certificate")]
+    Name(String),
+    #[error("the connection to Redis failed")]
+    Io(#[from] io::Error),
+    #[error("Redis rejects the call")]
+    Redis(#[from] RedisError),
+}
+
+impl Trouble {
+    fn cut() -> Self {
+        Self::Io(io::ErrorKind::ConnectionReset.into())
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Unavailable(Box::new(trouble))
+    }
+}
+
+type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// What the primary is asked.
+pub(super) trait Request: Send + Sync + 'static {
+    /// Sends it and returns the reply.
+    fn send(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> impl Future<Output = Result<Value, RedisError>> + Send;
+}
+
+impl Request for Cmd {
+    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        self.query_async(connection).await
+    }
+}
+
+/// The running connection; it is closed when this is dropped.
+pub(super) struct Link {
+    remote: Remote,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    target: Target,
+    tls: Option<TlsConnector>,
+    /// `None`: broken, and the first attempt to connect again is under way.
+    connection: watch::Sender<Option<Shareable>>,
+    outage: Outage,
+    calls: Semaphore,
+}
+
+/// A connection that is up.
+#[derive(Clone)]
+struct Shareable {
+    connection: MultiplexedConnection,
+    /// Whoever finds that it must be replaced reports it here.
+    broken: Arc<Notify>,
+}
+
+impl Link {
+    /// Starts the thread of the connection.
+    pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
+        Ok(Self {
+            remote: Remote::start("store-redis")?,
+            shared: Arc::new(Shared {
+                target,
+                tls: tls.map(TlsConnector::from),
+                connection: watch::Sender::new(None),
+                outage: Outage::none("redis"),
+                calls: Semaphore::new(MOST_CALLS),
+            }),
+        })
+    }
+
+    /// Connects, and keeps the connection from then on. Blocks the thread for a second at most.
+    pub(super) fn connect(&self) -> Result<(), Trouble> {
+        let shared = Arc::clone(&self.shared);
+        let driver = self.wait_for(async move { shared.put_up().await })??;
+        let shared = Arc::clone(&self.shared);
+        self.remote.spawn(async move { shared.keep(driver).await });
+        Ok(())
+    }
+
+    /// Runs a future on the thread of the connection and blocks this one until it ends.
+    pub(super) fn wait_for<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        self.remote.wait_for(future).ok_or_else(Trouble::cut)
+    }
+
+    /// Asks the primary. A request that was sent is carried out although nobody waits any more.
+    pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        self.remote
+            .run(async move { shared.call(&request).await })
+            .await
+    }
+
+    /// Asks the primary over a connection of its own, because the answer may take long.
+    pub(super) async fn long_call(&self, request: impl Request) -> Result<Value, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let call = async move {
+            shared.outage.check()?;
+            let (mut connection, driver) = shared.connect().await?;
+            tokio::select! {
+                answer = timeout(LONG_PATIENCE, request.send(&mut connection)) => {
+                    let answer = answer.map_err(|_| Trouble::TimedOut)?;
+                    answer.map_err(|error| fault(error.into()))
+                }
+                () = driver => Err(Trouble::cut().into()),
+            }
+        };
+        self.remote.run(call).await
+    }
+}
+
+impl Shared {
+    async fn call(&self, request: &impl Request) -> Result<Value, StoreError> {
+        self.outage.check()?;
+        let _permit = self.calls.try_acquire().map_err(|_| Trouble::Overloaded)?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut connections = self.connection.subscribe();
+        let up = timeout_at(deadline, connections.wait_for(Option::is_some)).await;
+        let Ok(Ok(Some(Shareable {
+            mut connection,
+            broken,
+        }))) = up.map(|up| up.map(|up| up.clone()))
+        else {
+            self.outage.check()?;
+            return Err(Trouble::TimedOut.into());
+        };
+        match timeout_at(deadline, request.send(&mut connection)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                if is_of_the_connection(&error) {
+                    broken.notify_one();
+                }
+                Err(fault(error.into()))
+            }
+            Err(_) => {
+                // All of this is on one thread, so that `keep` cannot replace the connection in between.
+                if self.is_current(&broken) {
+                    self.outage.begin(&Trouble::TimedOut);
+                    broken.notify_one();
+                }
+                self.outage.check()?;
+                Err(Trouble::TimedOut.into())
+            }
+        }
+    }
+
+    fn is_current(&self, broken: &Arc<Notify>) -> bool {
+        let current = self.connection.borrow();
+        current
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(&current.broken, broken))
+    }
+
+    /// Drives the connection, and replaces it whenever it breaks.
+    async fn keep(&self, (mut driver, mut broken): (Driver, Arc<Notify>)) {
+        loop {
+            tokio::select! {
+                () = driver => {}
+                () = broken.notified() => {}
+            }
+            self.connection.send_replace(None);
+            // After a timeout there is an outage already.
+            let connected = match self.outage.check() {
+                Ok(()) => {
+                    sleep(jittered(PAUSE)).await;
+                    self.put_up().await
+                }
+                Err(_) => Err(Trouble::TimedOut),
+            };
+            (driver, broken) = match connected {
+                Ok(connected) => connected,
+                Err(trouble) => {
+                    self.outage.begin(&trouble);
+                    self.reconnect().await
+                }
+            };
+        }
+    }
+
+    async fn reconnect(&self) -> (Driver, Arc<Notify>) {
+        let connected = Mutex::new(None);
+        loop {
+            self.outage
+                .until(|| async {
+                    let up = self.put_up().await?;
+                    *connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(up);
+                    Ok::<_, Trouble>(())
+                })
+                .await;
+            let connected = connected
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(connected) = connected {
+                return connected;
+            }
+        }
+    }
+
+    /// Connects and gives the connection to all calls.
+    async fn put_up(&self) -> Result<(Driver, Arc<Notify>), Trouble> {
+        let (connection, driver) = self.connect().await?;
+        let broken = Arc::new(Notify::new());
+        self.connection.send_replace(Some(Shareable {
+            connection,
+            broken: Arc::clone(&broken),
+        }));
+        Ok((driver, broken))
+    }
+
+    /// Finds the primary and connects to it, within [`CONNECT`].
+    async fn connect(&self) -> Result<(MultiplexedConnection, Driver), Trouble> {
+        let Target {
+            nodes,
+            topology,
+            login,
+            ..
+        } = &self.target;
+        // A node that hangs must not keep the others from being asked.
+        let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
+        let mut trouble = Trouble::TimedOut;
+        for node in nodes {
+            let attempt = async {
+                let primary = match topology {
+                    Topology::Single => node.clone(),
+                    Topology::Sentinel { service, login } => {
+                        self.ask_sentinel(node, service, login).await?
+                    }
+                    Topology::Cluster => self.ask_cluster(node).await?,
+                };
+                self.connect_to_primary(&primary, login).await
+            };
+            match timeout(share, attempt).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => trouble = error,
+                Err(_) => {}
+            }
+        }
+        Err(trouble)
+    }
+
+    async fn ask_sentinel(
+        &self,
+        node: &Node,
+        service: &str,
+        login: &Login,
+    ) -> Result<Node, Trouble> {
+        let mut question = cmd("SENTINEL");
+        question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
+        let connection = self.dial(node, login, 0).await?;
+        let primary: Option<Node> = ask(connection, &question).await?;
+        primary.ok_or_else(|| Trouble::UnknownService(service.to_owned()))
+    }
+
+    async fn ask_cluster(&self, node: &Node) -> Result<Node, Trouble> {
+        let (connection, driver) = self.dial(node, &self.target.login, 0).await?;
+        let mut slot = cmd("CLUSTER");
+        slot.arg("KEYSLOT").arg(super::META);
+        let mut slots = cmd("CLUSTER");
+        slots.arg("SLOTS");
+        let mut connection = connection;
+        let asked = async {
+            let slot: u16 = slot.query_async(&mut connection).await?;
+            let ranges: Vec<Vec<Value>> = slots.query_async(&mut connection).await?;
+            Ok::<_, RedisError>((slot, ranges))
+        };
+        let (slot, ranges) = tokio::select! {
+            asked = asked => asked?,
+            () = driver => return Err(Trouble::cut()),
+        };
+        for range in ranges {
+            let [first, last, primary, ..] = &*range else {
+                continue;
+            };
+            let (first, last) = (
+                u16::from_redis_value_ref(first),
+                u16::from_redis_value_ref(last),
+            );
+            let (Ok(first), Ok(last), Value::Array(primary)) = (first, last, primary) else {
+                continue;
+            };
+            if let ([host, port, ..], true) = (&**primary, (first..=last).contains(&slot)) {
+                // A node that does not know its own name is where it was asked.
+                let host: Option<String> =
+                    FromRedisValue::from_redis_value_ref(host).map_err(RedisError::from)?;
+                let host = host.filter(|host| !host.is_empty() && host != "?");
+                let port = u16::from_redis_value_ref(port).map_err(RedisError::from)?;
+                return Ok((host.unwrap_or_else(|| node.0.clone()), port));
+            }
+        }
+        Err(Trouble::NoSlot)
+    }
+
+    async fn connect_to_primary(
+        &self,
+        node: &Node,
+        login: &Login,
+    ) -> Result<(MultiplexedConnection, Driver), Trouble> {
+        let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
+        // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
+        let mut first = redis::pipe();
+        first.cmd("HELLO").cmd("EXISTS").arg(super::META);
+        let answered = async { first.query_async::<(Value, bool)>(&mut connection).await };
+        let (hello, _) = tokio::select! {
+            answered = answered => answered?,
+            () = &mut driver => return Err(Trouble::cut()),
+        };
+        if !is_primary(&hello) {
+            return Err(Trouble::Replica(format!("{}:{}", node.0, node.1)));
+        }
+        Ok((connection, driver))
+    }
+
+    async fn dial(
+        &self,
+        (host, port): &Node,
+        login: &Login,
+        db: i64,
+    ) -> Result<(MultiplexedConnection, Driver), Trouble> {
+        let tcp = TcpStream::connect((host.as_str(), *port)).await?;
+        tcp.set_nodelay(true)?;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(tcp),
+            Some(tls) => {
+                let name =
+                    ServerName::try_from(host.clone()).map_err(|_| Trouble::Name(host.clone()))?;
+                Box::new(tls.connect(name, tcp).await?)
+            }
+        };
+        let mut info = RedisConnectionInfo::default()
+            .set_db(db)
+            .set_skip_set_lib_name();
+        if let Some(user) = &login.user {
+            info = info.set_username(user);
+        }
+        if let Some(password) = &login.password {
+            info = info.set_password(&*password.expose_text());
+        }
+        // Whoever calls sets the limits of time.
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_connection_timeout(None);
+        let (connection, driver) =
+            MultiplexedConnection::new_with_config(&info, stream, config).await?;
+        Ok((connection, Box::pin(driver)))
+    }
+}
+
+/// Sends one command over a connection that is closed afterwards.
+async fn ask<T: FromRedisValue>(
+    (mut connection, driver): (MultiplexedConnection, Driver),
+    question: &Cmd,
+) -> Result<T, Trouble> {
+    tokio::select! {
+        answer = question.query_async(&mut connection) => Ok(answer?),
+        () = driver => Err(Trouble::cut()),
+    }
+}
+
+fn is_primary(hello: &Value) -> bool {
+    let Value::Array(fields) = hello else {
+        return false;
+    };
+    fields.chunks_exact(2).any(|pair| {
+        matches!(pair, [Value::BulkString(name), Value::BulkString(role)]
+            if name == b"role" && role == b"master")
+    })
+}
+
+/// Whether another connection may be answered otherwise: this one is broken, or its server is not the primary any more.
+fn is_of_the_connection(error: &RedisError) -> bool {
+    use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
+    match error.kind() {
+        ErrorKind::Server(kind) => {
+            matches!(
+                kind,
+                Ask | BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly
+            )
+        }
+        ErrorKind::Io | ErrorKind::Parse => true,
+        _ => false,
+    }
+}

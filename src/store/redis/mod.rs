@@ -1,0 +1,652 @@
+//! The store in Redis or Valkey: for several replicas that share one truth.
+//!
+//! Every use case is one run of `script.lua`, which Redis carries out alone: it checks first and writes last. Secrets
+//! are sealed here, so what depends on one is compared here, and the script checks that it is still the one that was
+//! compared; if not, the use case starts anew.
+//!
+//! An acknowledged change is as durable as Redis is set up to be: `appendfsync always` keeps it over a power loss,
+//! `everysec` may lose the last second, and a failover loses what the new primary had not received yet.
+
+use std::sync::Arc;
+
+use redis::FromRedisValue;
+
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+    store::{
+        Store, StoreError, StoreFuture,
+        port::{
+            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS,
+            TokenFilter, VerifiedPassword,
+        },
+        record::{
+            AccessToken, Consumer, ConsumerUpdate, RequestToken, RequestTokenState, Session, User,
+            password_cost,
+        },
+        rows::{self, callback_text, dialect_word, digest, json, name, state_word},
+        rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES},
+        seal::{Seal, field},
+        transfer::{Import, Record},
+    },
+};
+
+mod import;
+mod link;
+mod open;
+mod probe;
+mod step;
+mod target;
+
+pub use open::{OpenError, Params};
+pub use target::Target;
+
+use link::{Link, Trouble};
+use step::{Args, Fields, Row, Step};
+
+/// The record that every version of the schema has; its hash tag is that of all keys.
+const META: &str = "cs:{store}";
+
+/// A store in Redis.
+pub struct RedisStore {
+    link: Arc<Link>,
+    /// Seals secrets.
+    seal: Seal,
+    /// The word by which the store recognises its key, empty if secrets are kept in clear.
+    sealed: Vec<u8>,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").finish_non_exhaustive()
+    }
+}
+
+/// How often a use case starts anew because another has changed what it had read.
+const TRIES: u32 = 20;
+/// Entries that one run of the script takes or deletes at most: it holds up all others.
+const CHUNK: usize = 500;
+
+impl RedisStore {
+    fn step(&self, use_case: &str) -> Step {
+        Step::new(open::SCHEMA, &self.sealed, use_case)
+    }
+
+    async fn run<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
+        step::read(self.link.call(step).await?)
+    }
+
+    async fn run_long<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
+        step::read(self.link.long_call(step).await?)
+    }
+
+    async fn find(
+        &self,
+        use_case: &str,
+        key_column: &'static str,
+        key: &str,
+    ) -> Result<Option<Row>, StoreError> {
+        let fields: Option<Fields> = self.run(self.step(use_case).arg(key)).await?;
+        Ok(fields.map(|fields| Row {
+            key_column,
+            key: key.to_owned(),
+            fields,
+        }))
+    }
+
+    async fn list<T>(
+        &self,
+        step: Step,
+        key_column: &'static str,
+        read: impl Fn(&Row, &Seal) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let found: Vec<(String, Fields)> = self.run(step).await?;
+        let rows = found.into_iter().map(|found| row(key_column, found));
+        rows.map(|row| read(&row, &self.seal)).collect()
+    }
+
+    /// Deletes what belonged to removed consumers.
+    async fn sweep(&self) -> Result<(), StoreError> {
+        while !self.run(self.step("sweep").number(CHUNK as u64)).await? {}
+        Ok(())
+    }
+
+    async fn replace_consumer(
+        &self,
+        key: &ConsumerKey,
+        change: impl Fn(&mut Consumer),
+    ) -> Result<Option<Consumer>, StoreError> {
+        for _ in 0..TRIES {
+            let Some(row) = self.find("consumer", "key", key.as_str()).await? else {
+                return Ok(None);
+            };
+            let mut consumer = rows::consumer(&row, &self.seal)?;
+            change(&mut consumer);
+            let version = row.fields.get("version").map_or(&b""[..], Vec::as_slice);
+            let step = self.step("replace_consumer").arg(version).arg(key.as_str());
+            if self
+                .run(step.args(self.consumer_fields(&consumer)?))
+                .await?
+            {
+                return Ok(Some(consumer));
+            }
+        }
+        Err(Trouble::Contended.into())
+    }
+
+    fn consumer_fields(&self, consumer: &Consumer) -> Result<Args, StoreError> {
+        let key = consumer.key.as_str();
+        let close = |field, secret: &Secret| self.seal.close(field, key, secret);
+        let previous = consumer.previous_secret.as_ref();
+        let previous_secret = previous
+            .map(|(secret, _)| close(field::CONSUMER_PREVIOUS, secret))
+            .transpose()?;
+        Ok(Args::default()
+            .field("secret", close(field::CONSUMER, &consumer.secret)?)
+            .optional("previous_secret", previous_secret)
+            .time("previous_until", previous.map(|(_, until)| *until))
+            .optional("rsa_public_key", consumer.rsa_public_key.as_ref())
+            .field("name", &consumer.name)
+            .field("callbacks", json(&consumer.callbacks)?)
+            .field("permissions", json(&consumer.permissions)?)
+            .optional("dialect", dialect_word(consumer.dialect))
+            .flag("enforce", consumer.enforce)
+            .flag("enabled", consumer.enabled)
+            .time("created_at", consumer.created_at))
+    }
+
+    fn user_fields(&self, user: &User) -> Result<Args, StoreError> {
+        let hash = user.password_hash.as_ref();
+        let kept = hash.map(|hash| self.seal.close(field::USER, user.id.as_str(), hash));
+        Ok(Args::default()
+            .field("name", &user.name)
+            .optional("display_name", user.display_name.as_ref())
+            .optional("password_hash", kept.transpose()?)
+            .optional("password_cost", hash.map(password_cost))
+            .flag("enabled", user.enabled)
+            .time("created_at", user.created_at))
+    }
+
+    /// All but consumer and user, which the script takes as arguments.
+    fn token_fields(&self, token: &AccessToken) -> Result<Args, StoreError> {
+        let secret = self
+            .seal
+            .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
+        Ok(Args::default()
+            .field("secret", secret)
+            .field("permissions", json(&token.permissions)?)
+            .time("issued_at", token.issued_at)
+            .time("expires_at", token.expires_at)
+            .time("last_used_at", token.last_used_at)
+            .time("revoked_at", token.revoked_at))
+    }
+}
+
+fn row(key_column: &'static str, (key, fields): (String, Fields)) -> Row {
+    Row {
+        key_column,
+        key,
+        fields,
+    }
+}
+
+/// A login name as it is compared: without regard to ASCII case.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+fn hex(id_hash: &[u8; 32]) -> String {
+    id_hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const fn added(is_added: bool) -> Added {
+    if is_added { Added::Added } else { Added::Taken }
+}
+
+impl Store for RedisStore {
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.run(self.step("ping")))
+    }
+
+    fn findings(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(probe::findings(&self.link))
+    }
+
+    fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {
+        Box::pin(async move {
+            let row = self.find("consumer", "key", key.as_str()).await?;
+            row.map(|row| rows::consumer(&row, &self.seal)).transpose()
+        })
+    }
+
+    fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>> {
+        Box::pin(async move {
+            let row = self.find("access_token", "token", token).await?;
+            row.map(|row| rows::access_token(&row, &self.seal))
+                .transpose()
+        })
+    }
+
+    fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>> {
+        Box::pin(async move {
+            let step = self.step("request_token").arg(token);
+            let found: Option<(String, Fields)> = self.run(step).await?;
+            let found = found.map(|found| rows::request_token(&row("token", found), &self.seal));
+            found.transpose()
+        })
+    }
+
+    fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let close = |field, secret: &Secret| self.seal.close(field, &token.token, secret);
+            let (user, verifier, redirect_token) = match &token.state {
+                RequestTokenState::Authorized {
+                    user,
+                    verifier,
+                    redirect_token,
+                } => (
+                    user.as_str(),
+                    Some(close(field::VERIFIER, verifier)?),
+                    redirect_token.as_deref(),
+                ),
+                _ => ("", None, None),
+            };
+            let fields = Args::default()
+                .field("secret", close(field::REQUEST_TOKEN, &token.secret)?)
+                .optional("callback", callback_text(&token.callback))
+                .field("permissions", json(&token.permissions)?)
+                .time("issued_at", token.issued_at)
+                .field("state", state_word(&token.state))
+                .optional("verifier", verifier)
+                .field("wrong_verifiers", token.wrong_verifiers.to_string());
+            let step = self
+                .step("issue_request_token")
+                .arg(&token.token)
+                .arg(token.consumer.as_str())
+                .time(token.expires_at)
+                .arg(user)
+                .arg(redirect_token.unwrap_or_default());
+            self.run(step.args(fields)).await
+        })
+    }
+
+    fn decide<'a>(
+        &'a self,
+        token: &'a str,
+        session: &'a [u8; 32],
+        decision: Decision,
+        now: UnixTime,
+    ) -> StoreFuture<'a, Decided> {
+        Box::pin(async move {
+            let step = self.step("decide").arg(token).arg(hex(session)).time(now);
+            let step = match decision {
+                Decision::Allow {
+                    verifier,
+                    redirect_token,
+                    expires_at,
+                } => step
+                    .arg(self.seal.close(field::VERIFIER, token, &verifier)?)
+                    .arg(redirect_token.unwrap_or_default())
+                    .time(expires_at),
+                Decision::Deny => step.arg("").arg("").arg(""),
+            };
+            match &*self.run::<String>(step).await? {
+                "recorded" => Ok(Decided::Recorded),
+                "already decided" => Ok(Decided::AlreadyDecided),
+                "expired" => Ok(Decided::Expired),
+                _ => Ok(Decided::Unknown),
+            }
+        })
+    }
+
+    fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged> {
+        Box::pin(async move {
+            for _ in 0..TRIES {
+                let step = self.step("exchangeable").arg(&exchange.token);
+                type Found = (String, Fields, Option<(String, Fields)>);
+                let Some((token, fields, user)) = self.run::<Option<Found>>(step).await? else {
+                    return Ok(Exchanged::Unknown);
+                };
+                let token_row = row("token", (token, fields));
+                let found = rows::request_token(&token_row, &self.seal)?;
+                let user = user.filter(|(_, fields)| !fields.is_empty());
+                let user = user.map(|user| rows::user(&row("id", user), &self.seal));
+                let outcome = rules::exchange(Some(&found), user.transpose()?, &exchange);
+                let seen = token_row.fields.get("verifier");
+                let seen = seen.map_or(&b""[..], Vec::as_slice);
+                let step = match &outcome {
+                    Exchanged::WrongVerifier => self
+                        .step("count_wrong_verifier")
+                        .arg(&found.token)
+                        .arg(seen)
+                        .number(MAX_WRONG_VERIFIERS),
+                    Exchanged::Exchanged { access_token, .. } => self
+                        .step("exchange")
+                        .arg(&found.token)
+                        .arg(seen)
+                        .arg(&access_token.token)
+                        .arg(access_token.consumer.as_str())
+                        .arg(access_token.user.as_str())
+                        .args(self.token_fields(access_token)?),
+                    _ => return Ok(outcome),
+                };
+                if self.run(step).await? {
+                    return Ok(outcome);
+                }
+            }
+            Err(Trouble::Contended.into())
+        })
+    }
+
+    fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added> {
+        Box::pin(async move {
+            let step = self
+                .step("issue_access_token")
+                .arg(&token.token)
+                .arg(token.consumer.as_str())
+                .arg(token.user.as_str())
+                .args(self.token_fields(&token)?);
+            self.run(step).await.map(added)
+        })
+    }
+
+    fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool> {
+        Box::pin(self.run(self.step("revoke_access_token").arg(token).time(now)))
+    }
+
+    fn access_tokens<'a>(
+        &'a self,
+        filter: &'a TokenFilter,
+        after: Option<&'a str>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<AccessToken>> {
+        let step = self
+            .step("access_tokens")
+            .arg(filter.user.as_ref().map_or("", UserId::as_str))
+            .arg(filter.consumer.as_ref().map_or("", ConsumerKey::as_str))
+            .arg(after.unwrap_or_default())
+            .number(limit);
+        Box::pin(self.list(step, "token", rows::access_token))
+    }
+
+    /// Writes many uses in several runs: each use is written or not, and all can be written again.
+    fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            for some in uses.chunks(CHUNK) {
+                let step = self.step("record_uses");
+                let step = some
+                    .iter()
+                    .fold(step, |step, (token, at)| step.arg(token).time(*at));
+                self.run::<()>(step).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added> {
+        Box::pin(async move {
+            loop {
+                let step = self.step("add_consumer").arg(consumer.key.as_str());
+                let step = step.args(self.consumer_fields(&consumer)?);
+                match &*self.run::<String>(step).await? {
+                    "sweep" => self.sweep().await?,
+                    outcome => return Ok(added(outcome == "added")),
+                }
+            }
+        })
+    }
+
+    fn update_consumer<'a>(
+        &'a self,
+        key: &'a ConsumerKey,
+        update: ConsumerUpdate,
+    ) -> StoreFuture<'a, Option<Consumer>> {
+        Box::pin(self.replace_consumer(key, move |consumer| update.clone().apply(consumer)))
+    }
+
+    fn rotate_consumer_secret<'a>(
+        &'a self,
+        key: &'a ConsumerKey,
+        secret: Secret,
+        previous_until: Option<UnixTime>,
+    ) -> StoreFuture<'a, Option<Consumer>> {
+        Box::pin(self.replace_consumer(key, move |consumer| {
+            consumer.rotate_secret(secret.clone(), previous_until);
+        }))
+    }
+
+    fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let is_removed = self
+                .run(self.step("remove_consumer").arg(key.as_str()))
+                .await?;
+            if is_removed {
+                // What fails here does not undo the removal; `purge` goes on with it.
+                let _ = self.sweep().await;
+            }
+            Ok(is_removed)
+        })
+    }
+
+    fn consumers<'a>(
+        &'a self,
+        after: Option<&'a ConsumerKey>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Consumer>> {
+        let after = after.map_or("", ConsumerKey::as_str);
+        let step = self.step("consumers").arg(after).number(limit);
+        Box::pin(self.list(step, "key", rows::consumer))
+    }
+
+    fn add_user(&self, user: User) -> StoreFuture<'_, Added> {
+        Box::pin(async move {
+            let step = self.step("add_user").arg(user.id.as_str());
+            let step = step.arg(folded(&user.name)).args(self.user_fields(&user)?);
+            self.run(step).await.map(added)
+        })
+    }
+
+    fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {
+        Box::pin(async move {
+            let row = self.find("user", "id", id.as_str()).await?;
+            row.map(|row| rows::user(&row, &self.seal)).transpose()
+        })
+    }
+
+    fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>> {
+        Box::pin(async move { Ok(self.account(name).await?.user) })
+    }
+
+    fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account> {
+        Box::pin(async move {
+            let step = self.step("account").arg(folded(name));
+            type Found = (Option<(String, Fields)>, Vec<String>);
+            let (user, mut costs) = self.run::<Found>(step).await?;
+            costs.sort_unstable();
+            let user = user.map(|user| rows::user(&row("id", user), &self.seal));
+            Ok(Account {
+                user: user.transpose()?,
+                costs,
+            })
+        })
+    }
+
+    fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let kept = self.seal.close(field::USER, id.as_str(), &hash)?;
+            let step = self.step("set_password").arg(id.as_str());
+            self.run(step.arg(kept).arg(password_cost(&hash))).await
+        })
+    }
+
+    fn set_user_enabled<'a>(
+        &'a self,
+        id: &'a UserId,
+        enabled: bool,
+        now: UnixTime,
+    ) -> StoreFuture<'a, bool> {
+        let step = self.step("set_user_enabled").arg(id.as_str());
+        Box::pin(self.run_long(step.flag(enabled).time(now)))
+    }
+
+    fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool> {
+        Box::pin(self.run_long(self.step("remove_user").arg(id.as_str()).time(now)))
+    }
+
+    fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>> {
+        let after = after.map_or("", UserId::as_str);
+        let step = self.step("users").arg(after).number(limit);
+        Box::pin(self.list(step, "id", rows::user))
+    }
+
+    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let id = session.user.as_str();
+            for _ in 0..TRIES {
+                let Some(row) = self.find("user", "id", id).await? else {
+                    return Ok(false);
+                };
+                if rows::user(&row, &self.seal)?.password_hash != verified.hash {
+                    return Ok(false);
+                }
+                let seen = row.fields.get("password_hash");
+                let step = self
+                    .step("open_session")
+                    .arg(hex(&session.id_hash))
+                    .arg(id)
+                    .time(session.created_at)
+                    .time(session.expires_at)
+                    .arg(seen.map_or(&b""[..], Vec::as_slice));
+                let step = match &verified.rehashed {
+                    None => step.arg("").arg("").arg(""),
+                    Some(hash) => step
+                        .arg(self.seal.close(field::USER, id, hash)?)
+                        .arg(password_cost(hash))
+                        .arg(verified.hash.as_ref().map(digest).unwrap_or_default()),
+                };
+                match &*self.run::<String>(step).await? {
+                    "opened" => return Ok(true),
+                    "again" => {}
+                    _ => return Ok(false),
+                }
+            }
+            Err(Trouble::Contended.into())
+        })
+    }
+
+    fn session<'a>(
+        &'a self,
+        id_hash: &'a [u8; 32],
+        now: UnixTime,
+    ) -> StoreFuture<'a, Option<(Session, User)>> {
+        Box::pin(async move {
+            let step = self.step("session").arg(hex(id_hash)).time(now);
+            type Found = (String, Fields, Fields);
+            let Some((id, mut session, user)) = self.run::<Option<Found>>(step).await? else {
+                return Ok(None);
+            };
+            session.insert("id_hash".to_owned(), id_hash.to_vec());
+            let session = rows::session(&row("", (String::new(), session)))?;
+            let user = rows::user(&row("id", (id, user)), &self.seal)?;
+            Ok(Some((session, user)))
+        })
+    }
+
+    fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
+        Box::pin(self.run(self.step("close_session").arg(hex(id_hash))))
+    }
+
+    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
+        Box::pin(async move {
+            type Kind = Vec<(String, Fields)>;
+            type All = (Kind, Kind, Kind, Vec<String>, Vec<String>);
+            let (consumers, users, tokens, gone_users, gone_tokens) =
+                self.run_long::<All>(self.step("export")).await?;
+            let seal = &self.seal;
+            let consumers = consumers
+                .into_iter()
+                .map(|found| rows::consumer(&row("key", found), seal).map(Record::Consumer));
+            let users = users
+                .into_iter()
+                .map(|found| rows::user(&row("id", found), seal).map(Record::User));
+            let tokens = tokens.into_iter().map(|found| {
+                rows::access_token(&row("token", found), seal).map(Record::AccessToken)
+            });
+            let gone_users = gone_users
+                .into_iter()
+                .map(|id| name(&id).map(Record::RemovedUser));
+            let gone_tokens = gone_tokens
+                .into_iter()
+                .map(|token| Ok(Record::RemovedToken(token)));
+            consumers
+                .chain(users)
+                .chain(tokens)
+                .chain(gone_users)
+                .chain(gone_tokens)
+                .collect()
+        })
+    }
+
+    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
+        Box::pin(self.import_all(records))
+    }
+
+    fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {
+        Box::pin(async move {
+            let step = self.step("changes_since").number(position);
+            let step = step.number(MOST_CHANGES.unsigned_abs());
+            type Told = (u64, Vec<(u64, String, String)>);
+            let (head, told) = self.run::<Told>(step).await?;
+            let now = Changes {
+                position: head,
+                ..Changes::default()
+            };
+            if position == 0 || position == head {
+                return Ok(now);
+            }
+            // The entry that was read last shows that none behind it is missing, neither purged nor lost in a failover.
+            let is_complete = told.first().is_some_and(|(first, ..)| *first == position)
+                && told.len() as u64 <= MOST_CHANGES.unsigned_abs() + 1;
+            if !is_complete {
+                return Ok(Changes {
+                    incomplete: true,
+                    ..now
+                });
+            }
+            let changes = told.into_iter().skip(1).map(|(_, kind, key)| {
+                let kind = Fields::from([("kind".to_owned(), kind.into_bytes())]);
+                rows::change(&row("key", (key, kind)))
+            });
+            Ok(Changes {
+                changes: changes.collect::<Result<_, _>>()?,
+                ..now
+            })
+        })
+    }
+
+    fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
+        Box::pin(async move {
+            let until: Option<u64> = self.run(self.step("local_nonces_until")).await?;
+            Ok(until.map(UnixTime))
+        })
+    }
+
+    fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()> {
+        Box::pin(self.run(self.step("set_local_nonces_until").time(until)))
+    }
+
+    fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.sweep().await?;
+            let told = now.before(KEEP_CHANGES).0.saturating_mul(1_000_000);
+            loop {
+                let step = self.step("purge").time(now.before(KEEP_ENDED));
+                let step = step.number(told).number(CHUNK as u64);
+                if self.run(step).await? {
+                    return Ok(());
+                }
+            }
+        })
+    }
+}

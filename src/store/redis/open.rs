@@ -1,0 +1,217 @@
+//! Opening the store: that it is ours, of our schema, and how it keeps secrets.
+
+use std::{error::Error, io, sync::Arc};
+
+use thiserror::Error;
+
+use super::{
+    CHUNK, RedisStore,
+    import::Prepared,
+    link::{Link, Trouble},
+    step::{self, Fields, Step},
+    target::Target,
+};
+use crate::store::{
+    Opening, StoreError,
+    seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
+    tls::TlsFileError,
+};
+
+/// The schema that this program knows.
+pub(super) const SCHEMA: u64 = 1;
+
+/// Where the store is and how it keeps secrets.
+#[derive(Debug)]
+pub struct Params {
+    /// The servers.
+    pub target: Target,
+    /// Seals secrets.
+    pub key: Option<SealKey>,
+    /// What the store is opened for.
+    pub opening: Opening,
+}
+
+/// Why a store cannot be opened. Each names the servers and the fix; nothing was changed.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// A file of the connection's TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// No primary answers and lets us in.
+    #[error("{place}: cannot be reached; see the cause, and correct store.url or start Redis")]
+    Unreachable {
+        /// The servers.
+        place: String,
+        /// What went wrong.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A newer countersign has migrated the store.
+    #[error(
+        "{place}: has schema {found}, made by a newer countersign, and this one knows {known}; update this one"
+    )]
+    NewerSchema {
+        /// The servers.
+        place: String,
+        /// What is there.
+        found: String,
+        /// What this program knows.
+        known: u64,
+    },
+    /// There is no store in Redis.
+    #[error("{0}: has no store in it yet; countersign serve makes it")]
+    Missing(String),
+    /// The store is sealed and there is no key.
+    #[error("{0}: is encrypted; set store.encryption_key_file to its key")]
+    KeyMissing(String),
+    /// The store is sealed with another key.
+    #[error("{0}: is encrypted with another key; correct store.encryption_key_file")]
+    WrongKey(String),
+    /// Somebody changes the store while it is being encrypted.
+    #[error(
+        "{0}: is written to by a process without store.encryption_key_file; stop that process, so that the store can be encrypted"
+    )]
+    Busy(String),
+    /// Something else.
+    #[error("{place}: cannot be opened")]
+    Failed {
+        /// The servers.
+        place: String,
+        /// What went wrong.
+        #[source]
+        source: StoreError,
+    },
+    /// The system gives no more threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+impl RedisStore {
+    /// Connects, makes the store if there is none and `params` allow it, and finds how it keeps secrets. Blocks the
+    /// thread, for some seconds at worst.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open(params: Params) -> Result<Self, OpenError> {
+        let Params {
+            target,
+            key,
+            opening,
+        } = params;
+        let place = target.to_string();
+        let tls = target.client_config()?;
+        let link = Arc::new(Link::new(target, tls).map_err(OpenError::Thread)?);
+        let unreachable = |trouble: Trouble| OpenError::Unreachable {
+            place: place.clone(),
+            source: trouble.into(),
+        };
+        link.connect().map_err(unreachable)?;
+        let (opening_link, at) = (Arc::clone(&link), place.clone());
+        let settled =
+            link.wait_for(async move { settle(&opening_link, &at, key.as_ref(), opening).await });
+        let (seal, sealed) = settled.map_err(unreachable)??;
+        Ok(Self { link, seal, sealed })
+    }
+}
+
+fn failed(place: &str, source: StoreError) -> OpenError {
+    OpenError::Failed {
+        place: place.to_owned(),
+        source,
+    }
+}
+
+/// Makes the store if there is none, and finds or changes how it keeps secrets.
+async fn settle(
+    link: &Arc<Link>,
+    place: &str,
+    key: Option<&SealKey>,
+    opening: Opening,
+) -> Result<(Seal, Vec<u8>), OpenError> {
+    let fail = |error: StoreError| failed(place, error);
+    let mismatch = |mismatch| match mismatch {
+        Mismatch::KeyMissing => OpenError::KeyMissing(place.to_owned()),
+        Mismatch::WrongKey => OpenError::WrongKey(place.to_owned()),
+        Mismatch::Store(error) => fail(error),
+    };
+    // A new store is sealed from its first record on.
+    let word = match seal::settle(None, key).map_err(mismatch)? {
+        Settled::With(_) => Vec::new(),
+        Settled::Unsealed(_, word) => word,
+    };
+    let begin = Step::new(SCHEMA, b"", "begin").number(SCHEMA).arg(&word);
+    let begin = begin.flag(opening != Opening::Check);
+    let stamp: Option<(String, Vec<u8>)> =
+        step::read(link.call(begin).await.map_err(fail)?).map_err(fail)?;
+    let Some((schema, sealed)) = stamp else {
+        return Err(OpenError::Missing(place.to_owned()));
+    };
+    if schema != SCHEMA.to_string() {
+        return Err(OpenError::NewerSchema {
+            place: place.to_owned(),
+            found: schema,
+            known: SCHEMA,
+        });
+    }
+    let word = Some(&*sealed).filter(|sealed| !sealed.is_empty());
+    let (seal, word) = match seal::settle(word, key).map_err(mismatch)? {
+        Settled::With(seal) => return Ok((seal, sealed)),
+        Settled::Unsealed(seal, word) => (seal, word),
+    };
+    let plain = RedisStore {
+        link: Arc::clone(link),
+        seal: Seal::plain(),
+        sealed,
+    };
+    let (mut prepared, has_secrets) = plain.prepare_sealing(&seal).await.map_err(fail)?;
+    if has_secrets && opening != Opening::Serve {
+        return Ok((plain.seal, plain.sealed));
+    }
+    prepared.push("sealed", [&word]);
+    if plain.commit(prepared).await.map_err(fail)? {
+        return Ok((seal, word));
+    }
+    Err(OpenError::Busy(place.to_owned()))
+}
+
+impl RedisStore {
+    /// Prepares that every secret of a plain store is sealed; and whether there is any.
+    async fn prepare_sealing(&self, seal: &Seal) -> Result<(Prepared, bool), StoreError> {
+        let mut prepared = Prepared::default();
+        let mut has_secrets = false;
+        for (table, index, kind) in [
+            ("consumers", "consumers", "c"),
+            ("users", "users", "u"),
+            ("access_tokens", "tokens", "a"),
+            ("request_tokens", "r-ends", "r"),
+        ] {
+            let keys: Vec<String> = self.run_long(self.step("keys").arg(index)).await?;
+            prepared.push("count", [index, &*keys.len().to_string()]);
+            for some in keys.chunks(CHUNK) {
+                let step = self.step("look");
+                let step = some
+                    .iter()
+                    .fold(step, |step, key| step.arg(format!("{kind}:{key}")));
+                let records: Vec<Option<Fields>> = self.run(step).await?;
+                for (key, fields) in some.iter().zip(records) {
+                    let fields = fields.unwrap_or_default();
+                    for Column { name, field, .. } in
+                        COLUMNS.iter().filter(|column| column.table == table)
+                    {
+                        let Some(kept) = fields.get(*name) else {
+                            continue;
+                        };
+                        has_secrets = true;
+                        let record = format!("{kind}:{key}");
+                        let secret = self.seal.open(field, key, kept)?;
+                        let sealed = seal.close(field, key, &secret)?;
+                        let (record, name) = (record.as_bytes(), name.as_bytes());
+                        prepared.push("field", [record, name, kept]);
+                        prepared.push("set", [record, name, &sealed]);
+                    }
+                }
+            }
+        }
+        Ok((prepared, has_secrets))
+    }
+}

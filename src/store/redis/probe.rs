@@ -1,0 +1,37 @@
+//! Settings of Redis with which it loses what it has acknowledged.
+
+use std::collections::HashMap;
+
+use redis::cmd;
+
+use super::{link::Link, step};
+use crate::store::StoreError;
+
+/// Reads the settings and says what is unwise.
+pub(super) async fn findings(link: &Link) -> Result<Vec<String>, StoreError> {
+    let mut command = cmd("CONFIG");
+    command
+        .arg("GET")
+        .arg(&["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"]);
+    let Ok(settings) = link.call(command).await else {
+        // Services that run Redis for others forbid the command.
+        return Ok(vec![
+            "Redis does not let this user read its settings; see to it that appendonly is yes, appendfsync always or everysec, and maxmemory-policy noeviction".to_owned(),
+        ]);
+    };
+    let settings: HashMap<String, String> = step::read(settings)?;
+    let is = |name: &str, value: &str| settings.get(name).is_some_and(|found| found == value);
+    let mut warnings = Vec::new();
+    if !is("appendonly", "yes") {
+        warnings.push("Redis has appendonly no: a restart loses what was written since the last snapshot, revocations too; set appendonly yes".to_owned());
+    } else if is("appendfsync", "no") {
+        warnings.push("Redis has appendfsync no: a power loss loses what the system has not written yet; set appendfsync always or everysec".to_owned());
+    }
+    if let Some(policy) = settings
+        .get("maxmemory-policy")
+        .filter(|policy| *policy != "noeviction")
+    {
+        warnings.push(format!("Redis has maxmemory-policy {policy}: when its memory is full it deletes records, revocations too; set noeviction"));
+    }
+    Ok(warnings)
+}

@@ -1,0 +1,275 @@
+//! `store.url` of a Redis: which servers, and how to log in.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
+
+use crate::{
+    secret::Secret,
+    store::tls::{TlsFileError, client_config},
+};
+
+const REDIS_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// Host and port.
+pub(super) type Node = (String, u16);
+
+/// The servers of a store and how to log in. The secrets in it do not print.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub(super) nodes: Vec<Node>,
+    pub(super) topology: Topology,
+    tls: Option<TlsFiles>,
+    pub(super) login: Login,
+    pub(super) db: i64,
+}
+
+/// How the primary is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Topology {
+    /// The one server.
+    Single,
+    /// The nodes are Sentinels that know the primary of this service.
+    Sentinel { service: String, login: Login },
+    /// The nodes belong to a Cluster.
+    Cluster,
+}
+
+/// The files of TLS; without any the system's authorities are trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct TlsFiles {
+    ca: Option<PathBuf>,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// User and password, each perhaps absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Login {
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Secret>,
+}
+
+impl Target {
+    /// Parses `redis://`, `redis+sentinel://` or `redis+cluster://`, with `rediss` for TLS:
+    /// `scheme://[[user]:password@]host[:port][,host[:port]…][/db]`. Sentinels have the name of the service in front of
+    /// the database number. In the query may be `ca`, and `certificate` with `key`, the paths of PEM files for TLS, and
+    /// `sentinel_password`, which the Sentinels get, and not the password of Redis.
+    ///
+    /// # Errors
+    /// What is wrong, without a part of the URL in it.
+    pub fn parse(url: &str) -> Result<Self, &'static str> {
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        let (tls, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {
+            ("redis", kind) => (false, kind),
+            ("rediss", kind) => (true, kind),
+            _ => return Err("a URL of Redis begins with redis://, or rediss:// for TLS"),
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut query = Query::parse(query)?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (parse_login(login)?, hosts),
+            None => (Login::default(), authority),
+        };
+        let (topology, port, db) = match kind {
+            "" => (Topology::Single, REDIS_PORT, path),
+            "cluster" => (Topology::Cluster, REDIS_PORT, path),
+            "sentinel" => {
+                let (service, db) = path.split_once('/').unwrap_or((path, ""));
+                if service.is_empty() {
+                    return Err(
+                        "the path names the service that the Sentinels watch, as in redis+sentinel://host/mymaster",
+                    );
+                }
+                let login = Login {
+                    user: None,
+                    password: query.sentinel_password.take(),
+                };
+                let service = decode(service)?;
+                (Topology::Sentinel { service, login }, SENTINEL_PORT, db)
+            }
+            _ => return Err("behind redis+ comes sentinel or cluster"),
+        };
+        if query.sentinel_password.is_some() {
+            return Err("sentinel_password is for redis+sentinel://");
+        }
+        if !tls && query.tls != TlsFiles::default() {
+            return Err("ca, certificate and key are for rediss://");
+        }
+        let db = match db {
+            "" => Some(0),
+            db => db.parse().ok().filter(|db| *db >= 0),
+        };
+        let db = db.ok_or("the database is a number")?;
+        if db != 0 && topology == Topology::Cluster {
+            return Err("a Cluster has only database 0");
+        }
+        let nodes = hosts.split(',').map(|host| parse_node(host, port));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        if topology == Topology::Single && nodes.len() > 1 {
+            return Err("several hosts are for redis+sentinel:// and redis+cluster://");
+        }
+        Ok(Self {
+            nodes,
+            topology,
+            tls: tls.then_some(query.tls),
+            login,
+            db,
+        })
+    }
+
+    /// Reads the files of TLS; `None`: no TLS.
+    pub(super) fn client_config(&self) -> Result<Option<Arc<ClientConfig>>, TlsFileError> {
+        let config = self.tls.as_ref().map(|TlsFiles { ca, identity }| {
+            let identity = identity
+                .as_ref()
+                .map(|(certificate, key)| (&**certificate, &**key));
+            client_config(ca.as_deref(), identity)
+        });
+        config.transpose()
+    }
+}
+
+#[derive(Default)]
+struct Query {
+    sentinel_password: Option<Secret>,
+    tls: TlsFiles,
+}
+
+impl Query {
+    fn parse(query: &str) -> Result<Self, &'static str> {
+        let mut parsed = Self::default();
+        let (mut certificate, mut key) = (None, None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decode(value)?;
+            match name {
+                "sentinel_password" => parsed.sentinel_password = Some(value.into()),
+                "ca" => parsed.tls.ca = Some(value.into()),
+                "certificate" => certificate = Some(PathBuf::from(value)),
+                "key" => key = Some(PathBuf::from(value)),
+                _ => return Err("the query takes ca, certificate, key and sentinel_password"),
+            }
+        }
+        if certificate.is_some() != key.is_some() {
+            return Err("certificate and key belong together; write both or none");
+        }
+        parsed.tls.identity = certificate.zip(key);
+        Ok(parsed)
+    }
+}
+
+impl fmt::Display for Target {
+    /// The servers, without a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (host, port)) in self.nodes.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            write!(f, "{comma}{host}:{port}")?;
+        }
+        Ok(())
+    }
+}
+
+fn parse_login(login: &str) -> Result<Login, &'static str> {
+    let (user, password) = login
+        .split_once(':')
+        .ok_or("a login is user:password@ or :password@")?;
+    Ok(Login {
+        user: Some(decode(user)?).filter(|user| !user.is_empty()),
+        password: Some(decode(password)?.into()),
+    })
+}
+
+fn parse_node(host: &str, default_port: u16) -> Result<Node, &'static str> {
+    // A colon inside brackets belongs to an IPv6 address.
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (host, None),
+    };
+    let name = host
+        .strip_prefix('[')
+        .map_or(Some(host), |inner| inner.strip_suffix(']'))
+        .filter(|name| !name.is_empty() && !name.contains(['@', '[', ']', ' ']))
+        .ok_or("a host is missing or broken")?;
+    let port = port.map_or(Ok(default_port), str::parse);
+    Ok((
+        name.to_owned(),
+        port.map_err(|_| "a port is a number up to 65535")?,
+    ))
+}
+
+fn decode(text: &str) -> Result<String, &'static str> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .map(Into::into)
+        .map_err(|_| "an escape does not stand for UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_form() {
+        let target = Target::parse("redis://h").unwrap();
+        assert_eq!(target.nodes, [("h".to_owned(), 6379)]);
+        assert_eq!((target.tls, target.db), (None, 0));
+        assert_eq!(target.login, Login::default());
+
+        let url = "rediss://u:p%40%3A@[::1]:7000/3?ca=%2Fa.pem&certificate=b.pem&key=c.pem";
+        let target = Target::parse(url).unwrap();
+        assert_eq!(target.nodes, [("::1".to_owned(), 7000)]);
+        assert_eq!(target.db, 3);
+        let files = target.tls.clone().unwrap();
+        assert_eq!(files.ca, Some("/a.pem".into()));
+        assert_eq!(files.identity, Some(("b.pem".into(), "c.pem".into())));
+        assert_eq!(target.login.user.as_deref(), Some("u"));
+        assert_eq!(target.login.password, Some("p@:".into()));
+        assert!(!format!("{target} {target:?}").contains("p@:"));
+
+        let target = Target::parse("redis+sentinel://:p@a,b:7/main/2?sentinel_password=s").unwrap();
+        assert_eq!(target.to_string(), "a:26379,b:7");
+        assert_eq!(target.login.user, None);
+        let Topology::Sentinel { service, login } = target.topology else {
+            panic!("not Sentinels");
+        };
+        assert_eq!(
+            (service.as_str(), login.password),
+            ("main", Some("s".into()))
+        );
+
+        let target = Target::parse("rediss+cluster://a:1,b:2").unwrap();
+        assert_eq!(target.topology, Topology::Cluster);
+        assert_eq!(target.nodes.len(), 2);
+    }
+
+    #[test]
+    fn rejects_what_it_does_not_understand() {
+        for url in [
+            "h:6379",
+            "http://h",
+            "redis+other://h",
+            "redis://",
+            "redis://h:x",
+            "redis://h:65536",
+            "redis://h/x",
+            "redis://h/-1",
+            "redis://a,b",
+            "redis://password@h",
+            "redis://h?x=y",
+            "redis://h?ca=a",
+            "redis://h?sentinel_password=p",
+            "rediss://h?key=a",
+            "redis://[::1",
+            "redis://:%ff@h",
+            "redis+sentinel://h",
+            "redis+sentinel://h/s?x=y",
+            "redis+cluster://h/1",
+            "redis+cluster://a,,b",
+        ] {
+            assert!(Target::parse(url).is_err(), "{url}");
+        }
+    }
+}

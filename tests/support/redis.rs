@@ -1,0 +1,266 @@
+//! Redis servers and Sentinels: real processes on free ports, each in a directory of its own.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared by path: not every crate of tests uses all of it"
+)]
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// The longest that a server may take to do what it was told.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server; it is killed when this is dropped.
+pub struct RedisServer {
+    child: Child,
+    pub port: u16,
+    pub directory: TempDir,
+    arguments: Vec<String>,
+    client: Vec<String>,
+}
+
+impl RedisServer {
+    /// Starts a server that keeps nothing on disk.
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts a server with these arguments, each a name and its values.
+    pub fn with(arguments: &[&[&str]]) -> Self {
+        Self::new("redis-server", "", arguments, &[])
+    }
+
+    /// Starts a server that speaks TLS only, with this certificate and key.
+    pub fn with_tls(certificate: &str, key: &str) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &str| {
+            let path = files.path().join(name);
+            fs::write(&path, content).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (certificate, key) = (file("certificate.pem", certificate), file("key.pem", key));
+        let arguments: [&[&str]; 4] = [
+            &["--tls-cert-file", &certificate],
+            &["--tls-key-file", &key],
+            &["--tls-ca-cert-file", &certificate],
+            &["--tls-auth-clients", "no"],
+        ];
+        // The files are read at the start only.
+        Self::new("redis-server", "", &arguments, &["--tls", "--insecure"])
+    }
+
+    /// Starts a server that follows `primary`.
+    pub fn replica_of(primary: &Self) -> Self {
+        let port = primary.port.to_string();
+        let replica = Self::with(&[&["--replicaof", "127.0.0.1", &port]]);
+        wait("the replica follows", || {
+            replica
+                .ask(&["info", "replication"])
+                .contains("master_link_status:up")
+        });
+        replica
+    }
+
+    /// Starts a Sentinel that watches `primary` as `service` and decides alone.
+    pub fn sentinel(primary: &Self, service: &str) -> Self {
+        let config = format!(
+            "sentinel monitor {service} 127.0.0.1 {} 1\n\
+             sentinel down-after-milliseconds {service} 300\n\
+             sentinel failover-timeout {service} 3000\n",
+            primary.port
+        );
+        Self::new("redis-sentinel", &config, &[], &[])
+    }
+
+    fn new(program: &str, config: &str, arguments: &[&[&str]], client: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let is_sentinel = !config.is_empty();
+        let mut all: Vec<String> = Vec::new();
+        if is_sentinel {
+            let path = directory.path().join("sentinel.conf");
+            fs::write(&path, config).unwrap();
+            all.push(path.to_str().unwrap().to_owned());
+        } else {
+            let quiet = ["--save", "", "--appendonly", "no", "--databases", "16"];
+            all.extend(quiet.map(str::to_owned));
+        }
+        all.extend(["--bind", "127.0.0.1", "--dir"].map(str::to_owned));
+        all.push(directory.path().to_str().unwrap().to_owned());
+        all.extend(
+            arguments
+                .concat()
+                .iter()
+                .map(|argument| (*argument).to_owned()),
+        );
+        // Another process may take the port between its choice and its use.
+        for _ in 0..10 {
+            let port = free_port();
+            let number = port.to_string();
+            let ports: &[&str] = if client.contains(&"--tls") {
+                &["--port", "0", "--tls-port", &number]
+            } else {
+                &["--port", &number]
+            };
+            let mut arguments = all.clone();
+            arguments.extend(ports.iter().map(|argument| (*argument).to_owned()));
+            let mut server = Self {
+                child: spawn(program, &arguments, directory.path()),
+                port,
+                directory: tempfile::tempdir().unwrap(),
+                arguments,
+                client: client.iter().map(|&argument| argument.to_owned()).collect(),
+            };
+            if server.is_up_in_time() {
+                server.directory = directory;
+                return server;
+            }
+        }
+        panic!("{program} does not start");
+    }
+
+    fn is_up_in_time(&mut self) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            // With a password the answer is NOAUTH.
+            let answer = self.ask(&["ping"]);
+            if answer.contains("PONG") || answer.contains("NOAUTH") {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    /// Where the server is, for `store.url`.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Asks the server by redis-cli and returns all that it prints.
+    pub fn ask(&self, command: &[&str]) -> String {
+        ask(self.port, &self.client, command)
+    }
+
+    /// Every key with its content.
+    pub fn content(&self) -> Vec<(String, String)> {
+        let keys = self.ask(&["keys", "*"]);
+        let mut keys: Vec<String> = keys.lines().map(str::to_owned).collect();
+        keys.sort();
+        let dump = |key: String| (key.clone(), self.ask(&["dump", &key]));
+        keys.into_iter().map(dump).collect()
+    }
+
+    /// Kills the server as a power loss would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts a killed server again, with what it has on disk.
+    pub fn start_again(&mut self) {
+        self.child = spawn("redis-server", &self.arguments, self.directory.path());
+        assert!(self.is_up_in_time(), "the server starts again");
+    }
+
+    /// Stops the process where it is; its connections stay open.
+    pub fn hang(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a hung process go on.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks the server on this port by redis-cli, with these options for the connection.
+pub fn ask(port: u16, options: &[String], command: &[&str]) -> String {
+    let output = Command::new("redis-cli")
+        .args(["-p", &port.to_string()])
+        .args(options)
+        .args(command)
+        .output()
+        .unwrap_or_else(|error| panic!("redis-cli, installed by tests/run: {error}"));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        + String::from_utf8_lossy(&output.stderr).trim()
+}
+
+/// Three nodes of one Cluster that share the slots, without replicas.
+pub fn cluster() -> Vec<RedisServer> {
+    let nodes: Vec<RedisServer> = (0..3)
+        .map(|_| RedisServer::with(&[&["--cluster-enabled", "yes"]]))
+        .collect();
+    let mut create = vec!["--cluster".to_owned(), "create".to_owned()];
+    create.extend(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
+    create.push("--cluster-yes".to_owned());
+    let created = Command::new("redis-cli").args(&create).output().unwrap();
+    assert!(created.status.success(), "{created:?}");
+    for node in &nodes {
+        wait("the Cluster is complete", || {
+            node.ask(&["cluster", "info"]).contains("cluster_state:ok")
+        });
+    }
+    nodes
+}
+
+/// Waits until `done`.
+#[track_caller]
+pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not in time");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn spawn(program: &str, arguments: &[String], directory: &Path) -> Child {
+    let log: PathBuf = directory.join("log");
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .unwrap();
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program}, installed by tests/run: {error}"))
+}
+
+/// A port that is free, and of which the port 10,000 above, where a Cluster's nodes talk, is one too.
+fn free_port() -> u16 {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if port < 55_000 {
+            return port;
+        }
+    }
+}
