@@ -18,7 +18,7 @@ use crate::{
     store::{
         self, Opening, Store, StoreError,
         cached::{self, Cached},
-        postgres,
+        postgres, redis,
         seal::{KeyFileError, SealKey},
         sqlite,
         timed::Timed,
@@ -36,9 +36,9 @@ pub enum ServiceError {
     /// The URL of the store cannot be used.
     #[error("store.url: {0}")]
     Url(#[from] postgres::UrlError),
-    /// There is no such store.
-    #[error("store.backend: is not yet available")]
-    Backend,
+    /// The URL of the store is none of Redis.
+    #[error("store.url: {0}")]
+    RedisUrl(&'static str),
     /// The key of the store cannot be read.
     #[error("store.encryption_key_file: {}: {source}", path.display())]
     Key {
@@ -119,7 +119,9 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
             StoreBackend::Postgres => {
                 store::Backend::Postgres(Box::new(postgres::Url::parse(url.expose())?))
             }
-            StoreBackend::Redis => return Err(ServiceError::Backend),
+            StoreBackend::Redis => store::Backend::Redis(
+                redis::Target::parse(url.expose()).map_err(ServiceError::RedisUrl)?,
+            ),
         },
         key: read_key(config)?,
         opening,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     origin::{HttpUrl, Scheme, is_loopback},
     parse::origin::PrefixMode,
-    store::postgres,
+    store::{postgres, redis},
 };
 
 /// What cannot be set yet, so that nobody relies on what does nothing: these words, or any value. To lift one, delete its
@@ -26,7 +26,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
     ("login.backend", &["http"]),
     ("login.url", &[]),
     ("nonce.scope", &["shared"]),
-    ("store.backend", &["redis"]),
 ];
 
 /// Whether `key` can be set at all.
@@ -214,13 +213,18 @@ impl<'r> Rules<'r, '_> {
 
     fn store(&mut self) {
         let store = &self.config.store;
-        if store.backend == StoreBackend::Postgres {
-            let shared = self.config.nonce_scope() == NonceScope::Shared;
-            report! { self;
-                ["store.url", "store.backend"] if let Err(error) = postgres::Url::parse(store.url.expose()) => "{error}";
-                ["nonce.scope", "store.backend"] if shared =>
-                    "\"shared\", the default with this store, is not yet available; write \"local\" and run one process";
-            }
+        let url = store.url.expose();
+        let shared = store.backend != StoreBackend::Sqlite
+            && self.config.nonce_scope() == NonceScope::Shared;
+        let problem = match store.backend {
+            StoreBackend::Sqlite => None,
+            StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
+            StoreBackend::Redis => redis::Target::parse(url).err().map(|e| e.to_string()),
+        };
+        report! { self;
+            ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
+            ["nonce.scope", "store.backend"] if shared =>
+                "\"shared\", the default with this store, is not yet available; write \"local\" and run one process";
         }
         if store.backend != StoreBackend::Sqlite {
             return;

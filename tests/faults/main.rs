@@ -34,6 +34,7 @@ mod disk;
 mod drain;
 mod kill;
 mod logins;
+mod redis;
 mod reload;
 mod slow;
 mod streams;

@@ -30,6 +30,18 @@ pub struct Identity<'a> {
     pub key: &'a str,
 }
 
+/// A free port that no connection takes meanwhile: below those that the system gives to connections.
+fn free_port() -> u16 {
+    let mut random = [0; 2];
+    loop {
+        aws_lc_rs::rand::fill(&mut random).unwrap();
+        let port = 10_000 + u16::from_le_bytes(random) % 20_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 impl Postgres {
     /// Starts a server.
     pub fn start() -> Self {
@@ -53,11 +65,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {made:?}");
-        // Its port is only in the way of another server that starts this very moment.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|free| free.local_addr())
-            .unwrap()
-            .port();
+        let port = free_port();
         let mut lines = format!(
             "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
              max_connections = 400\nshared_buffers = 32MB\nmax_wal_size = 256MB\n\

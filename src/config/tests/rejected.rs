@@ -468,6 +468,7 @@ fn accepts_what_only_looks_wrong() {
         "service.public_api_urls = [\"https://a/x\", \"https://a/y\"]",
         "listen.address = [\"127.0.0.1:0\", \"[::1]:0\"]\nadmin.listen = \"127.0.0.1:0\"",
         "nonce.scope = \"local\"\nstore.backend = \"sqlite\"",
+        "nonce.scope = \"local\"\nstore.backend = \"redis\"\nstore.url = \"rediss://u:p@h/1\"",
         "[[operation]]\npath = \"/a/{id}\"\nmethods = [\"GET\"]\n[[operation]]\npath = \"/a/{name}\"\nmethods = [\"PUT\"]",
     ] {
         accepts(text);
@@ -490,8 +491,8 @@ fn rejects_what_is_not_yet_available() {
             "identity.assertion.key_file: not yet available; leave it out",
         ),
         (
-            "store.backend = \"redis\"",
-            "store.backend: \"redis\" is not yet available; leave it out",
+            "store.url = \"redis://u:secret@h/x\"\nstore.backend = \"redis\"\nnonce.scope = \"local\"",
+            "store.url: the database is a number",
         ),
         (
             "store.url = \"countersign.db\"\nstore.backend = \"postgres\"\nnonce.scope = \"local\"",
@@ -505,10 +506,8 @@ fn rejects_what_is_not_yet_available() {
         rejects(text, &[&format!("config.toml:2: {line}")]);
     }
     assert_eq!(
-        errors_with("", &[("COUNTERSIGN__STORE__BACKEND", "redis")]),
-        [
-            "COUNTERSIGN__STORE__BACKEND: store.backend: \"redis\" is not yet available; leave it out"
-        ]
+        errors_with("", &[("COUNTERSIGN__NONCE__SCOPE", "shared")]),
+        ["COUNTERSIGN__NONCE__SCOPE: nonce.scope: \"shared\" is not yet available; leave it out"]
     );
 }
 
@@ -520,6 +519,7 @@ fn never_repeats_a_password() {
         "service.base_url = \"https:u:hunter2@h\"",
         "[login]\nurl = \"https://u:hunter2@h\"",
         "[store]\nurl = \"postgres://u:hunter2@h/db\"",
+        "[store]\nbackend = \"redis\"\nurl = \"redis://u:hunter2@h/db\"",
     ] {
         let error = parse(text, "c", no_environment()).unwrap_err().to_string();
         assert!(!error.contains("hunter2"), "{error}");
