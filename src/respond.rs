@@ -379,16 +379,16 @@ fn problem(failure: &Failure) -> Problem {
                 .detail("oauth_acceptable_versions", "1.0-1.0".to_owned())
         }
 
-        Failure::Verify(Verify::TimestampOutsideWindow { earliest, latest }) => {
-            Problem::coded(401, Verdict::TimestampRefused)
-                .advise(
-                    "the clock of the consumer or of this service is wrong, or the request is old",
-                )
-                .detail(
-                    "oauth_acceptable_timestamps",
-                    format!("{earliest}-{latest}"),
-                )
-        }
+        Failure::Verify(Verify::TimestampOutsideWindow {
+            earliest,
+            latest,
+            advice,
+        }) => Problem::coded(401, Verdict::TimestampRefused)
+            .advise(advice.clone())
+            .detail(
+                "oauth_acceptable_timestamps",
+                format!("{earliest}-{latest}"),
+            ),
         Failure::Verify(Verify::ConsumerUnknown) => {
             Problem::coded(401, Verdict::ConsumerKeyUnknown)
         }

@@ -20,6 +20,8 @@ pub enum Rejection {
         earliest: u64,
         /// The latest acceptable one.
         latest: u64,
+        /// Advice for the caller: how far its clock is off.
+        advice: String,
     },
     /// No consumer has that key.
     #[error("unknown consumer")]
@@ -94,7 +96,13 @@ impl From<NotRecorded> for Error {
         match reason {
             NotRecorded::Used => Self::Rejection(Rejection::NonceUsed),
             NotRecorded::Forgotten { earliest, latest } => {
-                Self::Rejection(Rejection::TimestampOutsideWindow { earliest, latest })
+                Self::Rejection(Rejection::TimestampOutsideWindow {
+                    earliest,
+                    latest,
+                    advice:
+                        "the request is older than what this service still records: sign it again"
+                            .to_owned(),
+                })
             }
             NotRecorded::Full => Self::Fault(Fault::NonceWindowFull),
             NotRecorded::Unmarked => Self::Fault(Fault::NonceMarkStale),

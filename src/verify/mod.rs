@@ -5,6 +5,7 @@
 //! An unknown consumer or token costs the same work as a known one.
 
 pub mod advice;
+mod clock;
 mod credential;
 mod error;
 pub mod nonces;
@@ -277,11 +278,15 @@ impl Verifier {
         };
         let length = self.nonces.length();
         let (earliest, latest) = (now.before(length).0, now.after(length).0);
-        if (earliest..=latest).contains(&freshness.timestamp.seconds()) {
-            Ok(())
-        } else {
-            Err(Rejection::TimestampOutsideWindow { earliest, latest })
+        let sent = freshness.timestamp.seconds();
+        if (earliest..=latest).contains(&sent) {
+            return Ok(());
         }
+        Err(Rejection::TimestampOutsideWindow {
+            earliest,
+            latest,
+            advice: clock::advice(sent, now.0, length),
+        })
     }
 
     /// Records the nonce: of several requests with the same one, one succeeds.

@@ -466,6 +466,34 @@ fn a_request_token_expires() {
     assert!((400..500).contains(&page.answer.status), "{page:?}");
 }
 
+/// Each clock here is read once, so that the seconds told are those sent, and one more where the second turns.
+#[test]
+fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let (consumer, _, token) = proxy.somebody();
+    let time = now();
+    for (sent, told) in [
+        (
+            time - 412,
+            ["your clock is 412 s behind", "your clock is 413 s behind"],
+        ),
+        (
+            time + 500,
+            ["your clock is 500 s ahead", "your clock is 499 s ahead"],
+        ),
+        (time - 3600, ["exactly one hour, as with a time zone"; 2]),
+        (time + 7200, ["exactly 2 hours, as with a time zone"; 2]),
+        (time * 1000, ["oauth_timestamp is in milliseconds"; 2]),
+        (time - 1_000_000_000, ["counts the seconds since 1970"; 2]),
+    ] {
+        let call = Call::get("/x").by(&consumer).with(&token);
+        let answer = proxy.send(call.parameter("oauth_timestamp", &sent.to_string()));
+        answer.is(401, "timestamp_refused");
+        let advice = answer.form("oauth_problem_advice").unwrap();
+        assert!(told.iter().any(|told| advice.contains(told)), "{advice}");
+    }
+}
+
 #[test]
 fn a_wrong_signature_is_advised_on_as_configured() {
     let api = Upstream::start();
