@@ -10,7 +10,7 @@ use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
-    oauth::MethodSet,
+    oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PublicUrl},
@@ -41,7 +41,7 @@ pub enum LiveError {
 /// [`LiveError`] names the key at fault.
 pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
     let origins = origins(config, listener);
-    let verify = verify_params(config);
+    let verify = verify_params(config, &origins);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -119,7 +119,31 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
     }
 }
 
-fn verify_params(config: &Config) -> verify::Params {
+fn verify_params(config: &Config, origins: &Origins) -> verify::Params {
+    let public = origins.public.iter().chain([&origins.base]);
+    let mut other_urls: Vec<OtherUrl> = Vec::new();
+    for url in public {
+        other_urls.push(OtherUrl {
+            scheme: if url.secure {
+                Scheme::Https
+            } else {
+                Scheme::Http
+            },
+            host: url.host.clone(),
+            port: url.port,
+            prefix: url.prefix.clone(),
+            internal: false,
+        });
+    }
+    if let ApiUrl::Http(HttpUrl { origin, path }) = &config.upstream.api_url {
+        other_urls.push(OtherUrl {
+            scheme: origin.scheme,
+            host: origin.host.clone(),
+            port: origin.port,
+            prefix: path.clone(),
+            internal: true,
+        });
+    }
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
@@ -127,6 +151,7 @@ fn verify_params(config: &Config) -> verify::Params {
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),
         advice: config.signature.advice,
+        other_urls,
     }
 }
 

@@ -114,6 +114,9 @@ impl Endpoints {
         purpose: Purpose,
         request: &SignedRequest<'_>,
     ) -> Result<Verified, Failure> {
-        Ok(self.verifier.verify(&self.verify, purpose, request).await?)
+        Ok(self
+            .verifier
+            .verify(&self.verify, purpose, request, None)
+            .await?)
     }
 }

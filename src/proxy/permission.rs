@@ -22,7 +22,7 @@ use crate::{
     respond::{self, Failure, Format},
     route::ApiCall,
     server::{caller::Caller, request::RequestBody},
-    verify::Purpose,
+    verify::{Purpose, UnreadBody},
 };
 
 use super::{Live, Worker, nanoseconds, stopwatch::Stopwatch};
@@ -191,7 +191,18 @@ impl Worker {
                 pending.stopwatch.lap();
             }
             let verifier = &self.shared.verifier;
-            let verified = verifier.verify(params, Purpose::Api, &request).await;
+            // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+            let readable = request.body.is_none()
+                && !body.is_end_stream()
+                && !pending.head.parts.headers.contains_key(header::EXPECT);
+            let mut unread = readable.then_some(UnreadBody { body, held: None });
+            let verified = verifier
+                .verify(params, Purpose::Api, &request, unread.as_mut())
+                .await;
+            // In observe mode the call goes on to the API: with its whole body, or not at all.
+            if let Some(held) = unread.and_then(|unread| unread.held) {
+                collected.held = Some(held?);
+            }
             self.metrics()
                 .verify_nanoseconds(nanoseconds(pending.stopwatch.lap()));
             let verified = verified?;

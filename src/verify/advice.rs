@@ -1,11 +1,13 @@
 //! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It has
 //! nothing of a secret in it.
 //!
-//! Finding the mistake takes as long as some fifty checks. It helps people who write consumers, a few at a time: large
-//! requests are not diagnosed, and only a limited number per second are, so that wrong signatures cannot keep the proxy
-//! busy.
+//! Finding the mistake takes as long as some two hundred checks. It helps people who write consumers, a few at a time:
+//! large requests are not diagnosed, and only a limited number per second are, so that wrong signatures cannot keep the
+//! proxy busy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use http_body::Body;
 
 use super::{Credential, Params, base_string};
 use crate::{
@@ -16,6 +18,7 @@ use crate::{
     },
     parse::signed::SignedRequest,
     secret::Secret,
+    server::{held::HeldBody, rejection::BodyRejection, request::RequestBody},
 };
 
 /// What a response to a wrong signature says.
@@ -30,8 +33,28 @@ pub enum Advice {
     Full,
 }
 
+/// A body that is not signed, so that it was not read: a consumer may have signed it by mistake.
+pub struct UnreadBody<'b> {
+    /// Where it is read from.
+    pub body: &'b mut RequestBody,
+    /// The body, if it was read for the advice: it is missing from `body` then.
+    pub held: Option<Result<HeldBody, BodyRejection>>,
+}
+
+impl UnreadBody<'_> {
+    /// Reads it, if its announced length leaves the request small.
+    async fn read(&mut self, other_bytes: usize) -> Option<&[u8]> {
+        let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
+        if length > MAX_BYTES.saturating_sub(other_bytes) {
+            return None;
+        }
+        let held = self.held.insert(self.body.read_whole().await);
+        held.as_deref().ok()
+    }
+}
+
 /// How many requests are diagnosed in a second.
-const MAX_IN_A_SECOND: u64 = 50;
+const MAX_IN_A_SECOND: u64 = 20;
 
 /// A request with more bytes in its path, query, parameters and body together is not diagnosed. Each mistake is computed
 /// from all of them, so this limit and the next bound one diagnosis to a few milliseconds.
@@ -53,21 +76,34 @@ pub(super) struct Adviser {
 impl Adviser {
     /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it.
     #[cold]
-    pub(super) fn advise(
+    pub(super) async fn advise(
         &self,
         params: &Params,
         request: &SignedRequest<'_>,
+        unread: Option<&mut UnreadBody<'_>>,
         credential: &Credential,
         now: UnixTime,
     ) -> Option<String> {
         if params.advice == Advice::Off {
             return None;
         }
-        let small = is_small(request);
-        let mistake = if small && self.may_diagnose(now) {
-            diagnosed(request, credential)
-        } else {
-            None
+        let bytes = bytes_if_small(request);
+        let small = bytes.is_some();
+        let mistake = match bytes.filter(|_| self.may_diagnose(now)) {
+            None => None,
+            Some(bytes) => match unread {
+                Some(unread) if request.body.is_none() => {
+                    let body = unread.read(bytes).await;
+                    diagnosed(params, request, body.unwrap_or_default(), credential, now)
+                }
+                _ => diagnosed(
+                    params,
+                    request,
+                    request.body.unwrap_or_default(),
+                    credential,
+                    now,
+                ),
+            },
         };
         let advice = mistake.unwrap_or(GENERAL);
         if params.advice == Advice::Hint || !small {
@@ -97,10 +133,11 @@ impl Adviser {
     }
 }
 
-fn is_small(request: &SignedRequest<'_>) -> bool {
+/// The bytes of the request, unless it is too large to be diagnosed.
+fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
     let sent = request.path.len() + request.query.len() + request.body.map_or(0, <[u8]>::len);
     if sent > MAX_BYTES {
-        return false;
+        return None;
     }
     let first = request.parameters.iter().take(MAX_PARAMETERS + 1);
     let (count, bytes) = first.fold((0, sent), |(count, bytes), parameter| {
@@ -109,12 +146,20 @@ fn is_small(request: &SignedRequest<'_>) -> bool {
             bytes + parameter.name.len() + parameter.value.len(),
         )
     });
-    count <= MAX_PARAMETERS && bytes <= MAX_BYTES
+    (count <= MAX_PARAMETERS && bytes <= MAX_BYTES).then_some(bytes)
 }
 
-fn diagnosed(request: &SignedRequest<'_>, credential: &Credential) -> Option<&'static str> {
+fn diagnosed(
+    params: &Params,
+    request: &SignedRequest<'_>,
+    body: &[u8],
+    credential: &Credential,
+    now: UnixTime,
+) -> Option<&'static str> {
     let none = Secret::from("");
     let consumer = credential.consumer();
+    let previous = consumer.consumer.previous_secret.as_ref();
+    let expired = previous.filter(|(_, until)| now >= *until);
     let diagnosis = diagnose(&Attempt {
         method: request.method,
         scheme: if request.url.secure {
@@ -126,7 +171,11 @@ fn diagnosed(request: &SignedRequest<'_>, credential: &Credential) -> Option<&'s
         path: request.path,
         query: request.query,
         parameters: request.parameters,
-        other_body: request.body.unwrap_or_default(),
+        other_body: body,
+        prefix: &request.url.prefix,
+        other_urls: &params.other_urls,
+        callbacks: &consumer.consumer.callbacks,
+        previous_secret: expired.map(|(secret, _)| secret),
         consumer_secret: &consumer.consumer.secret,
         token_secret: credential.token_secret().unwrap_or(&none),
         rsa: consumer.rsa.as_ref(),

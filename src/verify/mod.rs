@@ -12,22 +12,22 @@ pub mod nonces;
 
 use std::{sync::Arc, time::Duration};
 
-pub use self::{
-    advice::Advice,
-    credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{Error, Fault, Rejection},
-};
 use self::{
     advice::Adviser,
     credential::is_idle,
     nonces::{Nonces, Outage},
+};
+pub use self::{
+    advice::{Advice, UnreadBody},
+    credential::{Credential, Purpose, RequestTokenCredentials},
+    error::{Error, Fault, Rejection},
 };
 use crate::{
     clock::{Clock, UnixTime},
     nonce::NonceUse,
     oauth::{
         BaseString, BodyHash, Credentials, MethodSet, Place, RsaPublicKey, Selection,
-        SignatureHolds, SignatureMethod, SigningKey, signature,
+        SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl, signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -49,6 +49,8 @@ pub struct Params {
     pub access_idle: Option<Duration>,
     /// What a response to a wrong signature says.
     pub advice: Advice,
+    /// The public URLs and the API's own, for that response.
+    pub other_urls: Vec<OtherUrl>,
 }
 
 /// Verifies signed requests.
@@ -129,7 +131,8 @@ impl Verifier {
         self.nonces.outage(self.clock.now())
     }
 
-    /// Verifies a call, in the order of this module.
+    /// Verifies a call, in the order of this module. Under a wrong signature the advice may need the body: `unread` has it
+    /// then.
     ///
     /// # Errors
     /// The first check that fails, in the order of this module; a fault of the store, and those of
@@ -139,6 +142,7 @@ impl Verifier {
         params: &Params,
         purpose: Purpose,
         request: &SignedRequest<'_>,
+        unread: Option<&mut UnreadBody<'_>>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
         self.check_timestamp(request, now)?;
@@ -150,7 +154,14 @@ impl Verifier {
             }
             Err(fault) => return Err(fault),
         };
-        let signature = self.prove(params, purpose, request, &credential, now)?;
+        let Some(signature) = prove(params, purpose, request, &credential, now)? else {
+            // Boxed: the future of a right call stays small.
+            let advice = self
+                .adviser
+                .advise(params, request, unread, &credential, now);
+            let advice = Box::pin(advice).await;
+            return Err(Rejection::SignatureWrong { advice }.into());
+        };
         check_body_hash(request)?;
         self.record_nonce(request, now).await?;
         if let Credential::AccessToken(access) = &mut credential
@@ -236,42 +247,6 @@ impl Verifier {
         std::hint::black_box(try_keys(request, dummies, None, selections).is_some());
     }
 
-    /// Proves the signature with one of the credentials' keys.
-    fn prove(
-        &self,
-        params: &Params,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
-        credential: &Credential,
-        now: UnixTime,
-    ) -> Result<Proof, Rejection> {
-        let method = request.credentials.signature_method;
-        if method == SignatureMethod::Plaintext && !request.secure {
-            return Err(Rejection::SignatureMethodRejected);
-        }
-        let consumer = credential.consumer();
-        let rsa = consumer.rsa.as_ref();
-        let selections = purpose.selections(params, consumer.consumer.dialect);
-        let proof = match credential {
-            Credential::AccessToken(access) => try_keys(request, access.keys(now), rsa, selections),
-            Credential::Application(consumer) => {
-                try_keys(request, consumer.keys(now), rsa, selections)
-            }
-            Credential::Consumer(consumer) => {
-                let alone = consumer
-                    .keys_alone(now)
-                    .filter(|_| params.accept_description);
-                try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
-            }
-            Credential::RequestToken(token) => {
-                try_keys(request, token.keys.iter(), rsa, selections)
-            }
-        };
-        proof.ok_or_else(|| Rejection::SignatureWrong {
-            advice: self.adviser.advise(params, request, credential, now),
-        })
-    }
-
     fn check_timestamp(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Rejection> {
         let Some(freshness) = &request.credentials.freshness else {
             return Ok(());
@@ -303,6 +278,34 @@ impl Verifier {
         };
         self.nonces.record(now, nonce).await
     }
+}
+
+/// Proves the signature with one of the credentials' keys; `None`: it is wrong.
+fn prove(
+    params: &Params,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Result<Option<Proof>, Rejection> {
+    let method = request.credentials.signature_method;
+    if method == SignatureMethod::Plaintext && !request.secure {
+        return Err(Rejection::SignatureMethodRejected);
+    }
+    let consumer = credential.consumer();
+    let rsa = consumer.rsa.as_ref();
+    let selections = purpose.selections(params, consumer.consumer.dialect);
+    Ok(match credential {
+        Credential::AccessToken(access) => try_keys(request, access.keys(now), rsa, selections),
+        Credential::Application(consumer) => try_keys(request, consumer.keys(now), rsa, selections),
+        Credential::Consumer(consumer) => {
+            let alone = consumer
+                .keys_alone(now)
+                .filter(|_| params.accept_description);
+            try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
+        }
+        Credential::RequestToken(token) => try_keys(request, token.keys.iter(), rsa, selections),
+    })
 }
 
 /// Tries the keys, each with every base string that the call may be signed with.

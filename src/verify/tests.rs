@@ -105,6 +105,7 @@ impl Setup {
                 accept_description: true,
                 access_idle: Some(IDLE),
                 advice: Advice::Off,
+                other_urls: Vec::new(),
             },
             url: PublicUrl::new(true, "api.example", None, ""),
         }
@@ -153,7 +154,7 @@ impl Setup {
             secure: true,
         };
         self.verifier
-            .verify(&self.params, Purpose::Api, &request)
+            .verify(&self.params, Purpose::Api, &request, None)
             .await
     }
 

@@ -14,6 +14,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advice;
 mod answers;
 mod bad_input;
 mod bodies;

@@ -22,12 +22,18 @@ pub(super) enum Coding {
     Form,
     /// As JavaScript's `encodeURIComponent` does, which leaves `!*'()`.
     LeavesMarks,
+    /// As Python's `quote` does, which leaves `/`.
+    LeavesSlash,
+    /// As JavaScript's `encodeURI` does, which leaves what separates the parts of a URL.
+    LeavesReserved,
     /// As older libraries do, which encode `~`.
     EncodesTilde,
     /// As Java's `URLEncoder` does: `+` for a space, `*` left, `~` encoded.
     JavaForm,
     /// Of the text as ISO 8859-1.
     Latin1,
+    /// Of the UTF-8 of the text, taken for ISO 8859-1 and encoded as UTF-8 again.
+    Utf8Twice,
 }
 
 impl Coding {
@@ -39,6 +45,8 @@ impl Coding {
             Self::LowerCase => lower_escapes(percent::encode(text).as_bytes()),
             Self::Form => bytewise(text, |byte| (byte == b' ').then_some(&b"+"[..])),
             Self::LeavesMarks => leaving(text, b"!*'()"),
+            Self::LeavesSlash => leaving(text, b"/"),
+            Self::LeavesReserved => leaving(text, b"!*'();/?:@&=+$,#"),
             Self::EncodesTilde => bytewise(text, |byte| (byte == b'~').then_some(&b"%7E"[..])),
             Self::JavaForm => bytewise(text, |byte| match byte {
                 b' ' => Some(b"+"),
@@ -47,6 +55,10 @@ impl Coding {
                 _ => None,
             }),
             Self::Latin1 => percent::encode(&latin1(text)).into_bytes(),
+            Self::Utf8Twice => {
+                let characters: String = text.iter().copied().map(char::from).collect();
+                percent::encode(characters.as_bytes()).into_bytes()
+            }
         }
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Recipe {
     pub(super) host: String,
     pub(super) port: Option<u16>,
     pub(super) path: Vec<u8>,
+    /// How the base string URI begins.
+    pub(super) start: Start,
     /// Left in the base string URI.
     pub(super) uri_query: Vec<u8>,
     /// The parameters, decoded, as they came, `oauth_signature` not among them.
@@ -62,6 +64,20 @@ pub(super) enum Order {
     NameOnly,
     /// As the right one, without regard to case.
     IgnoringCase,
+    /// By the text `name=value`.
+    Joined,
+    /// As the right one, but digits by the number that they make.
+    Numbers,
+}
+
+/// What the base string URI begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    Scheme,
+    /// `//` and the host.
+    Slashes,
+    Host,
+    Path,
 }
 
 /// How the three parts of the base string are encoded.
@@ -108,6 +124,7 @@ impl Recipe {
             } else {
                 attempt.path.to_vec()
             },
+            start: Start::Scheme,
             uri_query: Vec::new(),
             pairs: pairs
                 .filter(|pair| pair.name != b"oauth_signature")
@@ -171,10 +188,15 @@ impl Recipe {
     }
 
     fn uri(&self) -> Vec<u8> {
-        let mut uri = format!("{}://{}", self.scheme, self.host).into_bytes();
-        if let Some(port) = self.port {
-            uri.extend_from_slice(format!(":{port}").as_bytes());
+        let port = self.port.map(|port| format!(":{port}"));
+        let authority = format!("{}{}", self.host, port.unwrap_or_default());
+        let mut uri = match self.start {
+            Start::Scheme => format!("{}://{authority}", self.scheme),
+            Start::Slashes => format!("//{authority}"),
+            Start::Host => authority,
+            Start::Path => String::new(),
         }
+        .into_bytes();
         uri.extend_from_slice(&self.path);
         uri.extend_from_slice(&self.uri_query);
         uri
@@ -197,6 +219,12 @@ impl Recipe {
                     coded(&pair.value).to_ascii_lowercase(),
                 )
             }),
+            Order::Joined => {
+                pairs.sort_by_cached_key(|pair| [coded(&pair.name), coded(&pair.value)].join(&b'='))
+            }
+            Order::Numbers => pairs.sort_by_cached_key(|pair| {
+                (padded(&coded(&pair.name)), padded(&coded(&pair.value)))
+            }),
         }
         let written = pairs.into_iter().map(|pair| {
             let mut written = coded(&pair.name);
@@ -212,6 +240,23 @@ impl Recipe {
 
 fn encoded(text: &[u8]) -> Vec<u8> {
     percent::encode(text).into_bytes()
+}
+
+/// Text in which each number has as many digits, so that sorting by bytes sorts by numbers.
+fn padded(text: &[u8]) -> Vec<u8> {
+    const DIGITS: usize = 10;
+
+    let runs = text.chunk_by(|left, right| left.is_ascii_digit() == right.is_ascii_digit());
+    runs.flat_map(|run| {
+        let is_number = run.first().is_some_and(u8::is_ascii_digit);
+        let zeros = if is_number {
+            DIGITS.saturating_sub(run.len())
+        } else {
+            0
+        };
+        [&b"0000000000"[..zeros], run].concat()
+    })
+    .collect()
 }
 
 /// Joins parts of a key in memory that is wiped.

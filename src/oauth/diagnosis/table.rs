@@ -1,11 +1,17 @@
-//! The known mistakes: for each a fixed word, a sentence that names the mend, and how it is made.
+//! The known mistakes: for each a fixed word, a sentence that names the fix, and how it is made.
+//!
+//! The ones without a source have been seen in many libraries. A source is the report of a library or provider, as
+//! `owner/repository#number` on GitHub.
 
 use std::fmt;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use sha1::{Digest, Sha1};
+
 use super::{
-    Attempt,
+    Attempt, MAX_CALLBACKS, MAX_URLS, OtherUrl,
     coding::{Coding, Spelling},
-    recipe::{Hash, Order, Outer, Pair, Recipe, joined},
+    recipe::{Hash, Order, Outer, Pair, Recipe, Start, joined},
 };
 use crate::oauth::{
     method::SignatureMethod,
@@ -15,8 +21,9 @@ use crate::oauth::{
     shape::Place,
 };
 
-/// Defines [`Mistake`] from one row a mistake, in the order in which they are tried: the likelier one first, where the outcome of
-/// two can be the same.
+/// Defines [`Mistake`] from one row a mistake, in the order in which they are tried. Where the outcome of two can be the same, the
+/// one that assumes less comes first: one that breaks a rule before one that breaks it for some parameters only, and both before one
+/// that needs a value guessed.
 macro_rules! mistakes {
     ($( $name:ident $word:literal $advice:literal $make:expr; )*) => {
         /// A mistake that consumers are known to make when they sign.
@@ -104,10 +111,11 @@ mistakes! {
             .concat()
         };
     SecretWithLineBreak "secret_with_line_break"
-        "cut the line break off the secret that was read from a file"
+        "cut the line break or space off the end of the secret"
         |recipe, attempt| {
             let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
-            let keys: [[&[u8]; 2]; 3] = [[b"\n", b""], [b"", b"\n"], [b"\n", b"\n"]];
+            let ends: [&[u8]; 3] = [b"\n", b"\r\n", b" "];
+            let keys = ends.iter().flat_map(|end| [[*end, b""], [b"", *end], [*end, *end]]).collect::<Vec<_>>();
             keys.iter()
                 .flat_map(|[after_consumer, after_token]| {
                     let (consumer, token) = (joined(&[consumer, after_consumer]), joined(&[token, after_token]));
@@ -118,6 +126,23 @@ mistakes! {
                     .concat()
                 })
                 .collect()
+        };
+    // lorenbrichter/OAuthCore#4
+    SecretIsNull "secret_is_null"
+        "leave the token secret empty where there is none; the text null, None or undefined was put in its place"
+        |recipe, attempt| {
+            if !attempt.token_secret.expose().is_empty() {
+                return Vec::new();
+            }
+            let consumer = encoded(attempt.consumer_secret.expose());
+            let texts: [&[u8]; 6] = [b"null", b"undefined", b"None", b"nil", b"(null)", b"%28null%29"];
+            texts.iter().flat_map(|text| with_key(recipe, &[&consumer, b"&", text])).collect()
+        };
+    PreviousSecret "previous_secret"
+        "sign with the consumer secret that was issued last: the one before is no longer accepted"
+        |recipe, attempt| match attempt.previous_secret {
+            Some(previous) => with_key(recipe, &[&encoded(previous.expose()), b"&", &encoded(attempt.token_secret.expose())]),
+            None => Vec::new(),
         };
 
     // Which parameters are signed.
@@ -141,17 +166,23 @@ mistakes! {
         };
     UnsentParameterSigned "unsent_parameter_signed"
         "send every oauth_ parameter that is signed, and sign none that is not sent"
-        |recipe, _| {
-            let unsent: [(&[u8], &[u8]); 6] = [
+        |recipe, attempt| {
+            let body_hash = STANDARD.encode(Sha1::digest(attempt.other_body));
+            let unsent: [(&[u8], &[u8]); 8] = [
                 (b"oauth_version", b"1.0"),
                 (b"oauth_token", b""),
                 (b"oauth_callback", b"oob"),
                 (b"oauth_callback", b""),
                 (b"oauth_verifier", b""),
                 (b"oauth_version", b"1.0a"),
+                (b"scope", b""),
+                (b"oauth_body_hash", body_hash.as_bytes()),
             ];
+            let callbacks = attempt.callbacks.iter().take(MAX_CALLBACKS);
+            let callbacks = callbacks.map(|callback| (&b"oauth_callback"[..], callback.as_bytes()));
             unsent
-                .iter()
+                .into_iter()
+                .chain(callbacks)
                 .filter(|(name, _)| recipe.pairs.iter().all(|pair| pair.name != *name))
                 .flat_map(|(name, value)| add(recipe, &[(name.to_vec(), value.to_vec())]))
                 .collect()
@@ -206,7 +237,47 @@ mistakes! {
                 pairs
             };
             let reversed = recipe.pairs.iter().rev().cloned().collect();
-            [recipe.pairs.clone(), reversed].into_iter().flat_map(|pairs| with_pairs(recipe, kept(pairs))).collect()
+            // postmanlabs/postman-app-support#404
+            let joined = |mut pairs: Vec<Pair>| {
+                let mut at = 0;
+                while at < pairs.len() {
+                    let name = pairs[at].name.clone();
+                    let same = pairs.extract_if(at + 1.., |pair| pair.name == name).collect::<Vec<_>>();
+                    let values = same.into_iter().map(|pair| pair.value);
+                    let values = std::iter::once(std::mem::take(&mut pairs[at].value)).chain(values);
+                    pairs[at].value = values.collect::<Vec<_>>().join(&b',');
+                    at += 1;
+                }
+                pairs
+            };
+            let first_or_last = [recipe.pairs.clone(), reversed].into_iter().map(kept);
+            let all = first_or_last.chain([joined(recipe.pairs.clone())]);
+            all.filter(|pairs| pairs.len() < recipe.pairs.len()).flat_map(|pairs| with_pairs(recipe, pairs)).collect()
+        };
+    // scribejava/scribejava#85: a parameter is added when the signature is made already.
+    ParameterUnsigned "parameter_unsigned"
+        "sign each parameter of query and form-encoded body; one that is sent was left out"
+        |recipe, _| {
+            let others = recipe.pairs.iter().enumerate().filter(|(_, pair)| !is_oauth(pair));
+            others
+                .flat_map(|(at, _)| change(recipe, |wrong| { wrong.pairs.remove(at); }))
+                .collect()
+        };
+    // scribejava/scribejava#497: the clock is read for the signature and again for the header.
+    OtherTimestamp "other_timestamp"
+        "take the time once: the oauth_timestamp that is signed is another than the one that is sent"
+        |recipe, _| {
+            let seconds = |pair: &Pair| std::str::from_utf8(&pair.value).ok()?.parse::<u64>().ok();
+            let at = recipe.pairs.iter().position(|pair| pair.name == b"oauth_timestamp");
+            let sent = at.and_then(|at| seconds(&recipe.pairs[at]));
+            let (Some(at), Some(sent)) = (at, sent) else {
+                return Vec::new();
+            };
+            let near = [sent.checked_sub(1), sent.checked_add(1), sent.checked_sub(2), sent.checked_add(2)];
+            near.into_iter()
+                .flatten()
+                .flat_map(|signed| change(recipe, |wrong| wrong.pairs[at].value = signed.to_string().into_bytes()))
+                .collect()
         };
 
     // The order of the parameters.
@@ -214,13 +285,29 @@ mistakes! {
         "sort the parameters by name, then by value, after encoding them"
         |recipe, _| {
             use Place::{Body, Header, Query};
-            let sent = [[Header, Query, Body], [Query, Header, Body], [Query, Body, Header], [Body, Header, Query], [Header, Body, Query]];
-            sent.iter()
-                .flat_map(|places| {
-                    let listed = places.iter().flat_map(|place| recipe.pairs.iter().filter(move |pair| pair.place == *place));
-                    let pairs = listed.cloned().collect();
-                    change(recipe, |wrong| (wrong.pairs, wrong.order) = (pairs, Order::AsListed))
-                })
+            let places =
+                [[Header, Query, Body], [Header, Body, Query], [Query, Header, Body], [Query, Body, Header], [Body, Header, Query], [Body, Query, Header]];
+            let mut orders: Vec<Vec<Pair>> = Vec::new();
+            for places in places {
+                // Mastercard/oauth1-signer-nodejs#3: the parts are sorted, and not the whole. [oauth_, others]
+                for sorted in [[false, false], [true, true], [true, false], [false, true]] {
+                    let mut pairs = Vec::new();
+                    for place in places {
+                        let mut part: Vec<Pair> = recipe.pairs.iter().filter(|pair| pair.place == place).cloned().collect();
+                        let is_protocol = part.first().is_some_and(is_oauth);
+                        if sorted[usize::from(!is_protocol)] {
+                            part.sort_by_cached_key(|pair| (encoded(&pair.name), encoded(&pair.value)));
+                        }
+                        pairs.extend(part);
+                    }
+                    if !orders.contains(&pairs) {
+                        orders.push(pairs);
+                    }
+                }
+            }
+            orders
+                .into_iter()
+                .flat_map(|pairs| change(recipe, |wrong| (wrong.pairs, wrong.order) = (pairs, Order::AsListed)))
                 .collect()
         };
     SortedBeforeEncoding "sorted_before_encoding"
@@ -232,6 +319,14 @@ mistakes! {
     SortedIgnoringCase "sorted_ignoring_case"
         "sort by bytes: capital letters come before small ones"
         |recipe, _| change(recipe, |wrong| wrong.order = Order::IgnoringCase);
+    // jdg/oauthconsumer#8, javaee/jersey#1105
+    SortedAfterJoining "sorted_after_joining"
+        "sort parameters by name and equal names by value, not by the joined text name=value"
+        |recipe, _| change(recipe, |wrong| wrong.order = Order::Joined);
+    // OpenMage/magento-lts#721, OAuthSwift/OAuthSwift#283
+    SortedByNumber "sorted_by_number"
+        "sort by bytes: the name id_10 comes before id_2"
+        |recipe, _| change(recipe, |wrong| wrong.order = Order::Numbers);
 
     // The encoding of the parameters.
     EncodedTwice "encoded_twice"
@@ -266,6 +361,14 @@ mistakes! {
     TildeEncoded "tilde_encoded"
         "leave '~' as it is"
         |recipe, _| with_codings(recipe, &[Coding::EncodesTilde]);
+    // CORDEA/oauth#4, chrhansen/simple-oauth1#8
+    ReservedNotEncoded "reserved_not_encoded"
+        "percent-encode '/', ':', ',' and every other reserved character in names and values too"
+        |recipe, _| with_codings(recipe, &[Coding::LeavesSlash, Coding::LeavesReserved]);
+    // restsharp/RestSharp#1945, carlos-emr/carlos#3007
+    Utf8Twice "utf_8_twice"
+        "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
+        |recipe, _| with_codings(recipe, &[Coding::Utf8Twice]);
     NotUtf8 "not_utf_8"
         "encode text as UTF-8 before percent-encoding it"
         |recipe, _| with_codings(recipe, &[Coding::Latin1]);
@@ -303,6 +406,13 @@ mistakes! {
                 change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, Some(other.default_port()))),
             ]
             .concat()
+        };
+    // postmanlabs/postman-app-support#123
+    UriNotAbsolute "uri_not_absolute"
+        "sign the absolute URI, scheme and host included"
+        |recipe, _| {
+            let starts = [Start::Host, Start::Slashes, Start::Path];
+            starts.into_iter().flat_map(|start| change(recipe, |wrong| wrong.start = start)).collect()
         };
     DefaultPortSigned "default_port_signed"
         "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
@@ -350,6 +460,67 @@ mistakes! {
             let root = change(recipe, |wrong| wrong.path = b"/".to_vec());
             [root, change(recipe, |wrong| wrong.path.clear())].concat()
         };
+    // bytespider/jsOAuth#22, owncloud/ocis#10237
+    PathEncodedAgain "path_encoded_again"
+        "sign the path as it is sent; its characters were percent-encoded for the signature alone"
+        |recipe, _| {
+            let again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
+            let plain = percent::decode(&recipe.path).ok();
+            let once = plain.map(|plain| again(&plain)).filter(|path| *path != recipe.path);
+            let twice = Some(again(&recipe.path)).filter(|path| *path != recipe.path);
+            once.into_iter().chain(twice).flat_map(|path| change(recipe, |wrong| wrong.path = path)).collect()
+        };
+    SlashesMerged "slashes_merged"
+        "sign the path with as many slashes as it is sent with"
+        |recipe, _| {
+            let mut merged = recipe.path.clone();
+            merged.dedup_by(|next, last| *next == b'/' && *last == b'/');
+            let more = [&b"/"[..], &recipe.path].concat();
+            [change(recipe, |wrong| wrong.path = merged), change(recipe, |wrong| wrong.path = more)].concat()
+        };
+    // WP-API/OAuth1#58
+    OtherHost "other_host"
+        "sign the host that is called: www. in front and localhost for 127.0.0.1 make it another"
+        |recipe, _| {
+            let other = match recipe.host.strip_prefix("www.") {
+                _ if recipe.host == "localhost" => "127.0.0.1".to_owned(),
+                _ if recipe.host == "127.0.0.1" => "localhost".to_owned(),
+                Some(bare) => bare.to_owned(),
+                None => format!("www.{}", recipe.host),
+            };
+            change(recipe, |wrong| wrong.host = other)
+        };
+    // AFNetworking/AFOAuth1Client#91, jaredhanson/passport-http-oauth#17
+    PathPrefixMissing "path_prefix_missing"
+        "sign the whole path, with what stands in front of the API's own path"
+        |recipe, attempt| {
+            let own = below(&recipe.path, attempt.prefix).filter(|_| !attempt.prefix.is_empty());
+            let slashes = recipe.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+            let ends = slashes.map(|(at, _)| &recipe.path[at..]).take(3);
+            own.into_iter()
+                .chain(ends.filter(|end| end.len() > 1))
+                .flat_map(|path| change(recipe, |wrong| wrong.path = path.to_vec()))
+                .collect()
+        };
+    // WP-API/OAuth1#68: a subfolder is put in front twice.
+    PathPrefixAdded "path_prefix_added"
+        "sign the path that is called; a prefix was signed that the public URL has not"
+        |recipe, attempt| {
+            let first = recipe.path.iter().skip(1).position(|byte| *byte == b'/').map(|end| &recipe.path[..=end]);
+            let others = attempt.other_urls.iter().take(MAX_URLS).map(|url| url.prefix.as_bytes());
+            let prefixes = others.chain([attempt.prefix.as_bytes()]).chain(first).filter(|prefix| !prefix.is_empty());
+            prefixes
+                .flat_map(|prefix| change(recipe, |wrong| wrong.path = [prefix, &recipe.path].concat()))
+                .collect()
+        };
+    // WP-API/OAuth1#246
+    OtherPublicUrl "other_public_url"
+        "sign the URL that is called; another URL of this service was signed"
+        |recipe, attempt| with_urls(recipe, attempt, false);
+    // pelle/oauth#1, Apereo-Learning-Analytics-Initiative/OpenLRS#21
+    InternalUrl "internal_url"
+        "sign the public URL that is called, not the address of the API behind it"
+        |recipe, attempt| with_urls(recipe, attempt, true);
 
     // What is made of it.
     Hex "hex"
@@ -451,6 +622,47 @@ fn add(recipe: &Recipe, added: &[(Vec<u8>, Vec<u8>)]) -> Vec<Recipe> {
             value: value.clone(),
         }));
     })
+}
+
+/// The path below `prefix`.
+fn below<'p>(path: &'p [u8], prefix: &str) -> Option<&'p [u8]> {
+    path.strip_prefix(prefix.as_bytes())
+        .filter(|rest| rest.first() == Some(&b'/'))
+}
+
+/// The request at another origin: with the path as it is, and with the prefix of that URL in place of ours.
+fn with_urls(recipe: &Recipe, attempt: &Attempt<'_>, internal: bool) -> Vec<Recipe> {
+    let own = below(&recipe.path, attempt.prefix).unwrap_or(&recipe.path);
+    let urls = attempt
+        .other_urls
+        .iter()
+        .filter(|url| url.internal == internal);
+    urls.take(MAX_URLS)
+        .flat_map(
+            |OtherUrl {
+                 scheme,
+                 host,
+                 port,
+                 prefix,
+                 ..
+             }| {
+                let mut paths = vec![
+                    recipe.path.clone(),
+                    own.to_vec(),
+                    [prefix.as_bytes(), own].concat(),
+                ];
+                paths.dedup();
+                paths.into_iter().flat_map(move |path| {
+                    change(recipe, |wrong| {
+                        wrong.scheme = *scheme;
+                        wrong.host.clone_from(host);
+                        wrong.port = Some(*port).filter(|port| *port != scheme.default_port());
+                        wrong.path = path;
+                    })
+                })
+            },
+        )
+        .collect()
 }
 
 /// The query's parameters as they were sent, not decoded.

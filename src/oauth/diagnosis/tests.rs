@@ -13,6 +13,8 @@ use crate::oauth::{MethodSet, SigningKey, signature::sign_text};
 
 const CONSUMER_SECRET: &str = "c+s";
 const TOKEN_SECRET: &str = "t s";
+const PREVIOUS_SECRET: &str = "old";
+const CALLBACK: &str = "https://consumer.example/cb";
 
 /// What a consumer sends.
 #[derive(Clone)]
@@ -22,7 +24,30 @@ struct Sent {
     query: &'static str,
     form: &'static str,
     other_body: &'static str,
+    /// In front of the path, in the public URL.
+    prefix: &'static str,
+    token_secret: &'static str,
     signature_method: SignatureMethod,
+}
+
+/// An alias of the service, and the API behind it.
+fn other_urls() -> [OtherUrl; 2] {
+    [
+        OtherUrl {
+            scheme: Scheme::Https,
+            host: "alias.example.com".into(),
+            port: 443,
+            prefix: String::new(),
+            internal: false,
+        },
+        OtherUrl {
+            scheme: Scheme::Http,
+            host: "10.0.0.5".into(),
+            port: 9000,
+            prefix: "/v1".into(),
+            internal: true,
+        },
+    ]
 }
 
 impl Default for Sent {
@@ -33,6 +58,8 @@ impl Default for Sent {
             query: "size=big+one&b=2&B=1&tag=x&tag=w&empty=&m=it's&t=~&%C3%A9=1",
             form: "c=x%26y",
             other_body: "",
+            prefix: "",
+            token_secret: TOKEN_SECRET,
             signature_method: SignatureMethod::HmacSha1,
         }
     }
@@ -156,8 +183,12 @@ fn examine_with<T>(
         query: sent.query.as_bytes(),
         parameters: &parameters,
         other_body: sent.other_body.as_bytes(),
+        prefix: sent.prefix,
+        other_urls: &other_urls(),
+        callbacks: &[CALLBACK.to_owned()],
         consumer_secret: &Secret::from(CONSUMER_SECRET),
-        token_secret: &Secret::from(TOKEN_SECRET),
+        previous_secret: Some(&Secret::from(PREVIOUS_SECRET)),
+        token_secret: &Secret::from(sent.token_secret),
         rsa,
         signature_method: method,
         signature: protocol.signature.unwrap(),
@@ -172,6 +203,17 @@ fn made() -> Vec<(Mistake, String, Sent)> {
     let right = Signed::default();
     let signed = |mistake, signed: Signed| (mistake, signed.sign(), Sent::default());
     let text = |mistake, signature: String| (mistake, signature, Sent::default());
+    let without_token = |text: &str| {
+        let sent = Sent {
+            token_secret: "",
+            ..Sent::default()
+        };
+        (
+            SecretIsNull,
+            Signed::key(&format!("c%2Bs&{text}")).sign(),
+            sent,
+        )
+    };
     let base = right.base_string();
     let based = |base: String| hmac(SignatureMethod::HmacSha1, &right.key, &base);
     let digest = STANDARD.decode(right.sign()).unwrap();
@@ -218,6 +260,12 @@ fn made() -> Vec<(Mistake, String, Sent)> {
         signed(KeyInsteadOfSecret, Signed::key("c%2Bs&tk")),
         signed(SecretWithLineBreak, Signed::key("c%2Bs%0A&t%20s")),
         signed(SecretWithLineBreak, Signed::key("c+s&t s\n")),
+        signed(SecretWithLineBreak, Signed::key("c%2Bs%0D%0A&t%20s")),
+        signed(SecretWithLineBreak, Signed::key("c%2Bs&t%20s%20")),
+        without_token("null"),
+        without_token("undefined"),
+        without_token("(null)"),
+        signed(PreviousSecret, Signed::key("old&t%20s")),
         signed(
             QueryUnsigned,
             Signed::normalized(format!("c=x%26y&{OAUTH}")),
@@ -232,6 +280,20 @@ fn made() -> Vec<(Mistake, String, Sent)> {
         signed(
             UnsentParameterSigned,
             Signed::replaced("oauth_token=tk", "oauth_token=tk&oauth_version=1.0"),
+        ),
+        signed(
+            UnsentParameterSigned,
+            Signed::replaced(
+                "oauth_consumer_key=ck",
+                "oauth_callback=https%3A%2F%2Fconsumer.example%2Fcb&oauth_consumer_key=ck",
+            ),
+        ),
+        signed(
+            UnsentParameterSigned,
+            Signed::replaced(
+                "oauth_consumer_key=ck",
+                "oauth_body_hash=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D&oauth_consumer_key=ck",
+            ),
         ),
         signed(
             SignatureSigned,
@@ -279,6 +341,165 @@ fn made() -> Vec<(Mistake, String, Sent)> {
         signed(EqualsMissing, Signed::replaced("empty=", "empty")),
         signed(RepeatedNamesUnsigned, Signed::replaced("&tag=w", "")),
         signed(RepeatedNamesUnsigned, Signed::replaced("&tag=x", "")),
+        signed(
+            RepeatedNamesUnsigned,
+            Signed::replaced("tag=w&tag=x", "tag=x%2Cw"),
+        ),
+        signed(ParameterUnsigned, Signed::replaced("b=2&", "")),
+        signed(ParameterUnsigned, Signed::replaced("&size=big%20one", "")),
+        signed(
+            OtherTimestamp,
+            Signed::replaced("oauth_timestamp=1", "oauth_timestamp=2"),
+        ),
+        // The query sorted, then the oauth_ parameters, then the body.
+        signed(
+            Unsorted,
+            Signed::normalized(
+                right
+                    .normalized
+                    .replace("c=x%26y&", "")
+                    .replace(&format!("{OAUTH}&"), "")
+                    + "&"
+                    + OAUTH
+                    + "&c=x%26y",
+            ),
+        ),
+        // The oauth_ parameters sorted, the query as it is sent.
+        signed(
+            Unsorted,
+            Signed::normalized(format!(
+                "size=big%20one&b=2&B=1&tag=x&tag=w&empty=&m=it%27s&t=~&%C3%A9=1&{OAUTH}&c=x%26y"
+            )),
+        ),
+        (
+            SortedAfterJoining,
+            Signed::normalized(format!("a1=2&a=1&c=x%26y&{OAUTH}")).sign(),
+            Sent {
+                query: "a=1&a1=2",
+                ..usual.clone()
+            },
+        ),
+        (
+            SortedByNumber,
+            Signed::normalized(format!("c=x%26y&id_1=z&id_2=x&id_10=y&{OAUTH}")).sign(),
+            Sent {
+                query: "id_10=y&id_2=x&id_1=z",
+                ..usual.clone()
+            },
+        ),
+        (
+            ReservedNotEncoded,
+            Signed::normalized(format!("c=x%26y&next=/a%3Ab%2Cc&{OAUTH}")).sign(),
+            Sent {
+                query: "next=/a:b,c",
+                ..usual.clone()
+            },
+        ),
+        (
+            ReservedNotEncoded,
+            Signed::normalized(format!("c=x&next=/a:b,c&{OAUTH}&s=a%20b")).sign(),
+            Sent {
+                query: "next=/a:b,c&s=a+b",
+                form: "c=x",
+                ..usual.clone()
+            },
+        ),
+        signed(Utf8Twice, Signed::replaced("%C3%A9", "%C3%83%C2%A9")),
+        signed(
+            UriNotAbsolute,
+            Signed::uri("api.example.com:8443/photos/a%20b"),
+        ),
+        signed(
+            UriNotAbsolute,
+            Signed::uri("//api.example.com:8443/photos/a%20b"),
+        ),
+        signed(UriNotAbsolute, Signed::uri("/photos/a%20b")),
+        (
+            PathEncodedAgain,
+            Signed::uri("https://api.example.com:8443/xcal%3Ball").sign(),
+            Sent {
+                path: "/xcal;all",
+                ..usual.clone()
+            },
+        ),
+        signed(
+            PathEncodedAgain,
+            Signed::uri("https://api.example.com:8443/photos/a%2520b"),
+        ),
+        signed(
+            SlashesMerged,
+            Signed::uri("https://api.example.com:8443//photos/a%20b"),
+        ),
+        (
+            SlashesMerged,
+            Signed::uri("https://api.example.com:8443/photos/a").sign(),
+            Sent {
+                path: "/photos//a",
+                ..usual.clone()
+            },
+        ),
+        signed(
+            OtherHost,
+            Signed::uri("https://www.api.example.com:8443/photos/a%20b"),
+        ),
+        (
+            OtherHost,
+            Signed::uri("https://example.com/photos/a%20b").sign(),
+            Sent {
+                authority: "www.example.com",
+                ..usual.clone()
+            },
+        ),
+        (
+            OtherHost,
+            Signed::uri("https://localhost:8443/photos/a%20b").sign(),
+            Sent {
+                authority: "127.0.0.1:8443",
+                ..usual.clone()
+            },
+        ),
+        signed(
+            PathPrefixMissing,
+            Signed::uri("https://api.example.com:8443/a%20b"),
+        ),
+        (
+            PathPrefixMissing,
+            Signed::uri("https://api.example.com:8443/x").sign(),
+            Sent {
+                path: "/a/b/c/d/e/x",
+                prefix: "/a/b/c/d/e",
+                ..usual.clone()
+            },
+        ),
+        signed(
+            PathPrefixAdded,
+            Signed::uri("https://api.example.com:8443/v1/photos/a%20b"),
+        ),
+        signed(
+            PathPrefixAdded,
+            Signed::uri("https://api.example.com:8443/photos/photos/a%20b"),
+        ),
+        signed(
+            OtherPublicUrl,
+            Signed::uri("https://alias.example.com/photos/a%20b"),
+        ),
+        (
+            OtherPublicUrl,
+            Signed::uri("https://alias.example.com/x").sign(),
+            Sent {
+                path: "/api/x",
+                prefix: "/api",
+                ..usual.clone()
+            },
+        ),
+        signed(
+            InternalUrl,
+            Signed::uri("http://10.0.0.5:9000/photos/a%20b"),
+        ),
+        signed(
+            InternalUrl,
+            Signed::uri("http://10.0.0.5:9000/v1/photos/a%20b"),
+        ),
         signed(
             Unsorted,
             Signed::normalized(
@@ -490,6 +711,78 @@ fn finds_each_mistake() {
             Some(vec![mistake]),
             "{mistake}: {signature}"
         );
+    }
+}
+
+/// Every mistake of the table that makes this signature, in the order of the table.
+fn explanations(attempt: &Attempt<'_>) -> Vec<Mistake> {
+    let right = Recipe::right(attempt);
+    let explains = |mistake: &&Mistake| {
+        let wrong = mistake.make(&right, attempt);
+        wrong.iter().any(|wrong| wrong.makes(attempt))
+    };
+    Mistake::ALL.iter().filter(explains).copied().collect()
+}
+
+/// The only ones that share an outcome: the second one breaks the same rule for fewer parameters.
+#[test]
+fn keeps_each_mistake_apart_from_all_others() {
+    use Mistake::*;
+
+    let same = [
+        [EmptyValuesUnsigned, ParameterUnsigned],
+        [RepeatedNamesUnsigned, ParameterUnsigned],
+        [BodyUnsigned, ParameterUnsigned],
+    ];
+    for (mistake, signature, sent) in made() {
+        let found = examine(&sent, &signature, explanations);
+        let alone = found == [mistake];
+        let listed = same.iter().any(|pair| pair[0] == mistake && found == *pair);
+        assert!(alone || listed, "{mistake}: {found:?}");
+    }
+}
+
+#[test]
+fn names_the_mistake_that_assumes_less() {
+    use Mistake::*;
+
+    let one = |query| Sent {
+        query,
+        form: "",
+        ..Sent::default()
+    };
+    for (signed, sent, named, other) in [
+        // All of the query, rather than one of its parameters or the empty ones.
+        (
+            Signed::normalized(OAUTH),
+            one("x=1"),
+            QueryUnsigned,
+            ParameterUnsigned,
+        ),
+        (
+            Signed::normalized(OAUTH),
+            one("x="),
+            QueryUnsigned,
+            EmptyValuesUnsigned,
+        ),
+        // A name that is sent twice, rather than one parameter.
+        (
+            Signed::normalized(format!("{OAUTH}&x=1")),
+            one("x=1&x=2"),
+            RepeatedNamesUnsigned,
+            ParameterUnsigned,
+        ),
+        // The parts of the request in their order, rather than numbers in names.
+        (
+            Signed::normalized(format!("id_2=x&id_10=y&{OAUTH}")),
+            one("id_2=x&id_10=y"),
+            Unsorted,
+            SortedByNumber,
+        ),
+    ] {
+        let found = examine(&sent, &signed.sign(), explanations);
+        assert_eq!(found.first(), Some(&named), "{found:?}");
+        assert!(found[1..].contains(&other), "{found:?}");
     }
 }
 

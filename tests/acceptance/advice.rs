@@ -1,0 +1,317 @@
+//! The advice on a wrong signature: each mistake is made by the tests' own signer, and the response names it.
+
+use std::time::Duration;
+
+use crate::support::{
+    Call, Proxy, Token, Upstream, fresh, now,
+    proxy::Consumer,
+    signer::{self, encode},
+    within,
+};
+
+/// A proxy with an alias and a prefix, and what it takes to sign for it.
+struct Service {
+    api: Upstream,
+    proxy: Proxy,
+    consumer: Consumer,
+    token: Token,
+}
+
+const ORIGIN: &str = "http://api.test";
+const GENERAL: &str = "compare the base string";
+
+impl Service {
+    fn start(enforcement: &str) -> Self {
+        let api = Upstream::start();
+        let urls = "service.public_api_urls = ['http://api.test/v2', 'http://alias.test']";
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!("{urls}\nsignature.enforcement = '{enforcement}'"))
+            .start();
+        let (consumer, _, token) = proxy.somebody();
+        Self {
+            api,
+            proxy,
+            consumer,
+            token,
+        }
+    }
+
+    /// A call of the public URL, signed for it.
+    fn signed(&self, call: Call) -> Call {
+        call.host("api.test")
+            .by(&self.consumer)
+            .with(&self.token)
+            .for_origin(ORIGIN)
+    }
+
+    fn get(&self, target: &str) -> Call {
+        self.signed(Call::get(target))
+    }
+
+    /// A call whose signature is that of the base string made of the method, `uri` and what `normalized` makes of the
+    /// `oauth_` parameters.
+    fn signs(&self, call: Call, uri: &str, normalized: impl FnOnce(&str) -> String) -> Call {
+        let (nonce, time) = (fresh("n"), now());
+        let oauth = format!(
+            "oauth_consumer_key={}&oauth_nonce={nonce}&oauth_signature_method=HMAC-SHA1&oauth_timestamp={time}&\
+             oauth_token={}&oauth_version=1.0",
+            encode(&self.consumer.key),
+            encode(&self.token.token)
+        );
+        let normalized = encode(normalized(&oauth));
+        let base = format!("{}&{}&{normalized}", call.method, encode(uri));
+        let key = format!(
+            "{}&{}",
+            encode(&self.consumer.secret),
+            encode(&self.token.secret)
+        );
+        self.signed(call)
+            .parameter("oauth_nonce", &nonce)
+            .parameter("oauth_timestamp", &time.to_string())
+            .spoiled(
+                "oauth_signature",
+                &signer::signature("HMAC-SHA1", &key, &base),
+            )
+    }
+
+    /// The advice in the response. Only 20 requests in a second are diagnosed, so no test asks for more of one service.
+    #[track_caller]
+    fn advice(&self, call: Call) -> String {
+        let answer = self.proxy.send(call);
+        answer.is(401, "signature_invalid");
+        let text = answer.text();
+        assert!(!text.contains(&self.consumer.secret) && !text.contains(&self.token.secret));
+        answer.form("oauth_problem_advice").unwrap()
+    }
+}
+
+#[test]
+fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
+    let service = Service::start("enforce");
+    let call = || service.get("/v2/photos/a?x=1");
+    let internal = service.api.url().to_owned();
+    for (call, told) in [
+        (
+            call().for_origin("http://alias.test"),
+            "another URL of this service was signed",
+        ),
+        (
+            call()
+                .for_origin("http://alias.test")
+                .signs_target("/photos/a?x=1"),
+            "another URL of this service was signed",
+        ),
+        (
+            call().for_origin(&internal).signs_target("/photos/a?x=1"),
+            "not the address of the API behind it",
+        ),
+        (
+            call().for_origin(&internal),
+            "not the address of the API behind it",
+        ),
+        (call().for_origin("http://www.api.test"), "www. in front"),
+        (
+            call().for_origin("https://api.test"),
+            "sign the scheme of the public URL",
+        ),
+        (
+            call().signs_target("/photos/a?x=1"),
+            "what stands in front of the API's own path",
+        ),
+        (
+            call().signs_target("/a?x=1"),
+            "what stands in front of the API's own path",
+        ),
+        (
+            call().signs_target("/v2/v2/photos/a?x=1"),
+            "a prefix was signed that the public URL has not",
+        ),
+        (call().signs_target("//v2/photos/a?x=1"), "as many slashes"),
+        (
+            call().signs_target("/?x=1"),
+            "sign the whole URL, path included",
+        ),
+        (
+            service.get("/v2/xcal;all").signs_target("/v2/xcal%3Ball"),
+            "its characters were percent-encoded for the signature alone",
+        ),
+        (
+            service.signs(Call::get("/v2/x"), "api.test/v2/x", str::to_owned),
+            "sign the absolute URI, scheme and host included",
+        ),
+    ] {
+        let advice = service.advice(call);
+        assert!(advice.contains(told), "{told}: {advice}");
+        // The address of the API is for nobody to see.
+        assert!(!advice.contains(service.api.authority()), "{advice}");
+    }
+    service.api.saw_nothing();
+}
+
+#[test]
+fn names_the_parameters_that_were_signed_wrong() {
+    let service = Service::start("enforce");
+    let uri = "http://api.test/v2/x";
+    let get = |query: &str, normalized: fn(&str) -> String| {
+        service.signs(Call::get(&format!("/v2/x?{query}")), uri, normalized)
+    };
+    let without = |target: &str, signed: &str| service.get(target).signs_target(signed);
+    for (call, told) in [
+        (
+            without("/v2/x?name=%C3%A9", "/v2/x?name=%C3%83%C2%A9"),
+            "its UTF-8 was taken for ISO 8859-1 and encoded again",
+        ),
+        // Query, then oauth_ parameters, each sorted; and the query as it is sent.
+        (
+            get("z=1&a=2", |oauth| format!("a=2&z=1&{oauth}")),
+            "sort the parameters by name",
+        ),
+        (
+            get("z=1&p=2", |oauth| format!("z=1&p=2&{oauth}")),
+            "sort the parameters by name",
+        ),
+        (
+            get("p=2&b=1", |oauth| format!("{oauth}&p=2&b=1")),
+            "sort the parameters by name",
+        ),
+        (
+            get("a=1&a1=2", |oauth| format!("a1=2&a=1&{oauth}")),
+            "not by the joined text name=value",
+        ),
+        (
+            get("b10=y&b2=x&b1=z", |oauth| {
+                format!("b1=z&b2=x&b10=y&{oauth}")
+            }),
+            "the name id_10 comes before id_2",
+        ),
+        (
+            get("next=/a%20b", |oauth| format!("next=/a%20b&{oauth}")),
+            "every other reserved character",
+        ),
+        (
+            without("/v2/x?a=1&b=2", "/v2/x?a=1"),
+            "one that is sent was left out",
+        ),
+        (
+            without("/v2/x?a=1&a=2", "/v2/x?a=1%2C2"),
+            "as often as it is sent",
+        ),
+        (
+            get("", |oauth| {
+                format!("oauth_body_hash=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D&{oauth}")
+            }),
+            "send every oauth_ parameter that is signed",
+        ),
+        (
+            service
+                .get("/v2/x")
+                .without("oauth_version")
+                .spoiled("oauth_version", "1.0"),
+            "sign every oauth_ parameter that is sent",
+        ),
+        (
+            service
+                .get("/v2/x")
+                .spoiled("oauth_timestamp", &(now() + 1).to_string())
+                .parameter("oauth_timestamp", &now().to_string()),
+            "take the time once",
+        ),
+    ] {
+        let advice = service.advice(call);
+        assert!(advice.contains(told), "{told}: {advice}");
+    }
+    service.api.saw_nothing();
+}
+
+/// The body is not read before the signature has failed, and then only a small one of known length.
+#[test]
+fn names_a_signed_body_that_is_not_a_form() {
+    let service = Service::start("enforce");
+    let post = || service.signed(Call::post("/v2/x"));
+    let told = "leave a body out of what is signed";
+    for call in [
+        post()
+            .json("{\"a\": \"b c\", \"n\": 1}")
+            .signs_body("a=b+c&n=1"),
+        post().json("{\"a\":1}").signs_body("%7B%22a%22%3A1%7D="),
+        post().body("text/plain", b"a=b").signs_body("a=b"),
+    ] {
+        let advice = service.advice(call);
+        assert!(advice.contains(told), "{advice}");
+    }
+    for call in [
+        post().chunked(&[b"a=b"]).signs_body("a=b"),
+        post()
+            .body("text/plain", format!("a={}", "x".repeat(5_000)).as_bytes())
+            .signs_body(&format!("a={}", "x".repeat(5_000))),
+    ] {
+        assert!(service.advice(call).starts_with(GENERAL));
+    }
+    service.api.saw_nothing();
+}
+
+#[test]
+fn a_body_that_was_read_for_the_advice_still_goes_to_the_api_in_observe_mode() {
+    let service = Service::start("observe");
+    let call = service
+        .signed(Call::post("/v2/x"))
+        .json("{\"a\":1}")
+        .signs_body("a=1");
+    service.proxy.send(call).has_status(200);
+    let seen = service.api.requests();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].body, b"{\"a\":1}");
+}
+
+#[test]
+fn names_the_secrets_that_were_joined_wrong_and_no_others() {
+    let service = Service::start("enforce");
+    let (consumer, token) = (&service.consumer.secret, &service.token.secret);
+    let (consumer, token) = (encode(consumer), encode(token));
+    let get = || service.get("/v2/x");
+    for (call, told) in [
+        (
+            get().key(&format!("{consumer}%0D%0A&{token}")),
+            "cut the line break or space",
+        ),
+        (
+            get().key(&format!("{consumer}&{token}%20")),
+            "cut the line break or space",
+        ),
+        (get().key("stranger&token"), GENERAL),
+        (get().key(&format!("stranger&{token}")), GENERAL),
+    ] {
+        let advice = service.advice(call);
+        assert!(advice.contains(told), "{told}: {advice}");
+    }
+    let asks = |key: &str| {
+        let call = Call::get("/oauth/request_token")
+            .by(&service.consumer)
+            .parameter("oauth_callback", "oob");
+        let answer = service.proxy.send(call.key(key));
+        answer.is(401, "signature_invalid");
+        answer.form("oauth_problem_advice").unwrap()
+    };
+    for text in ["null", "undefined", "None", "%28null%29"] {
+        let advice = asks(&format!("{consumer}&{text}"));
+        assert!(advice.contains("was put in its place"), "{advice}");
+    }
+}
+
+#[test]
+fn names_the_previous_secret_once_its_grace_is_over() {
+    let service = Service::start("enforce");
+    let key = service.consumer.key.clone();
+    let rotate = ["consumer", "rotate-secret", &key, "--grace", "1s"];
+    service.proxy.command(&rotate).done();
+    let refused = within(Duration::from_secs(10), "the grace ends", || {
+        let answer = service.proxy.send(service.get("/v2/x"));
+        (answer.status == 401).then_some(answer)
+    });
+    refused.is(401, "signature_invalid");
+    let advice = refused.form("oauth_problem_advice").unwrap();
+    assert!(
+        advice.contains("the one before is no longer accepted"),
+        "{advice}"
+    );
+}
