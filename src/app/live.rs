@@ -41,7 +41,7 @@ pub enum LiveError {
 /// [`LiveError`] names the key at fault.
 pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
     let origins = origins(config, listener);
-    let verify = verify_params(config, &origins);
+    let verify = verify_params(config, listener);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -119,31 +119,29 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
     }
 }
 
-fn verify_params(config: &Config, origins: &Origins) -> verify::Params {
-    let public = origins.public.iter().chain([&origins.base]);
-    let mut other_urls: Vec<OtherUrl> = Vec::new();
-    for url in public {
-        other_urls.push(OtherUrl {
-            scheme: if url.secure {
-                Scheme::Https
-            } else {
-                Scheme::Http
-            },
-            host: url.host.clone(),
-            port: url.port,
-            prefix: url.prefix.clone(),
-            internal: false,
-        });
-    }
-    if let ApiUrl::Http(HttpUrl { origin, path }) = &config.upstream.api_url {
-        other_urls.push(OtherUrl {
-            scheme: origin.scheme,
-            host: origin.host.clone(),
-            port: origin.port,
-            prefix: path.clone(),
-            internal: true,
-        });
-    }
+/// The URLs that a consumer may sign in place of the one that it calls: the public ones, and that of the API.
+pub fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Vec<OtherUrl> {
+    let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
+        scheme: origin.scheme,
+        host: origin.host,
+        port: origin.port,
+        prefix: path,
+        internal,
+    };
+    let api = match api {
+        ApiUrl::Http(url) => Some(url.clone()),
+        ApiUrl::Unix(_) => None,
+    };
+    let public = public.into_iter().map(|url| other(url, false));
+    public.chain(api.map(|url| other(url, true))).collect()
+}
+
+fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
+    let base = HttpUrl {
+        origin: config.base_url(listener),
+        path: String::new(),
+    };
+    let public = config.public_api_urls(listener).into_iter().chain([base]);
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
         methods,
@@ -151,7 +149,7 @@ fn verify_params(config: &Config, origins: &Origins) -> verify::Params {
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle.duration(),
         advice: config.signature.advice,
-        other_urls,
+        other_urls: other_urls(public, &config.upstream.api_url),
     }
 }
 

@@ -11,21 +11,28 @@ use serde::Serialize;
 use self::mask::Mask;
 use super::{
     context::{CommandError, Output},
+    pasted,
     request::{Request, RequestArgs},
-    secrets::{KnownSecrets, Lookup, SecretArgs, option, read_pem},
+    secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, option, read_pem},
 };
 use crate::oauth::{
-    MethodSet, Parameters, ProtocolParameter, RsaPublicKey, Selection, ShapeError, SignatureMethod,
-    SigningKey,
+    BaseString, BodyHash, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
+    Selection, ShapeError, SignatureMethod, SigningKey,
     diagnosis::{Attempt, Diagnosis, diagnose_thoroughly},
     sign, verify,
 };
+use crate::{store::record::Dialect, verify::clock};
 
 /// Shows how a request has to be signed, and what is wrong with its signature
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     #[command(flatten)]
     request: RequestArgs,
+
+    /// File with the whole request in place of METHOD and URL, or - for standard input: HTTP as it goes over the wire, or a
+    /// curl command line
+    #[arg(long = "request", value_name = "FILE", conflicts_with_all = ["method", "url", "data", "headers"])]
+    pasted: Option<PathBuf>,
 
     #[command(flatten)]
     secrets: SecretArgs,
@@ -50,6 +57,8 @@ struct Explanation {
     /// Why the request would be rejected before its signature is checked.
     problem: Option<ShapeError>,
     signature: Option<Examined>,
+    /// Why the server rejects it besides: code and reason.
+    rejections: Vec<String>,
     mask: Mask,
 }
 
@@ -60,13 +69,16 @@ struct Examined {
     sent: Option<Vec<u8>>,
     expected: Option<String>,
     matches: bool,
+    /// The server takes the signature: as the expected one, or as another that it allows this consumer.
+    accepted: bool,
     diagnosis: Option<Diagnosis>,
 }
 
 impl ExplainArgs {
     /// Explains the request. `lookup` is asked for the secrets if the command line has none.
     ///
-    /// A wrong signature is what this command explains, and no failure of it.
+    /// The exit code is 1 if the server would reject the request. Time, accepted methods and the states of consumer and
+    /// token count only where the secrets come from the store; whether the nonce was used is known to `serve` alone.
     ///
     /// # Errors
     /// [`CommandError`]
@@ -75,13 +87,17 @@ impl ExplainArgs {
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<Output, CommandError> {
-        let request = self.request.request()?;
+        let pasted = self.pasted.as_deref();
+        let pasted = pasted.map(|path| pasted::read(path, stdin)).transpose()?;
+        let request = pasted.as_ref().unwrap_or(&self.request).request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
-        Ok(Output::from(match self.json {
+        let mut output = Output::from(match self.json {
             // Strings under fixed names: all of them can be written.
             true => serde_json::to_string(&explanation.to_json()).unwrap_or_default() + "\n",
             false => text::written(&explanation),
-        }))
+        });
+        output.code = u8::from(!explanation.is_accepted());
+        Ok(output)
     }
 
     fn explain(
@@ -98,6 +114,7 @@ impl ExplainArgs {
         problem = problem.or(request.read_into(&mut parameters).err());
 
         let mut signature = None;
+        let mut rejections = Vec::new();
         match parameters.protocol(MethodSet::ALL) {
             Err(error) => problem = problem.or(Some(error)),
             Ok(protocol) => {
@@ -108,6 +125,7 @@ impl ExplainArgs {
                     let secrets =
                         self.secrets
                             .read(consumer_key, protocol.token, rsa, lookup, stdin)?;
+                    rejections = rejected(request, &protocol, method, secrets.server.as_ref());
                     let sent = protocol.signature;
                     signature = Some(examine(request, &parameters, method, sent, secrets));
                 }
@@ -120,6 +138,7 @@ impl ExplainArgs {
             parameters,
             problem,
             signature,
+            rejections,
         })
     }
 
@@ -134,6 +153,84 @@ impl ExplainArgs {
     }
 }
 
+/// Why the server rejects the request whatever its signature, in the order in which it checks.
+fn rejected(
+    request: &Request<'_>,
+    protocol: &Protocol<'_>,
+    method: SignatureMethod,
+    server: Option<&ServerView>,
+) -> Vec<String> {
+    let mut rejections = Vec::new();
+    if let Some(server) = server {
+        if !server.methods.contains(method) {
+            rejections.push(format!(
+                "signature_method_rejected: signature.methods has no {method}"
+            ));
+        } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
+            rejections.push("signature_method_rejected: PLAINTEXT is for https only".to_owned());
+        }
+        let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
+        let accepted = now.before(server.window).0..=now.after(server.window).0;
+        if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
+            let advice = clock::advice(sent, now.0, server.window);
+            rejections.push(format!("timestamp_refused: {advice}"));
+        }
+    }
+    if let Some(sent) = protocol.body_hash {
+        let hash = BodyHash::expecting(method, sent).and_then(|mut hash| {
+            hash.update(request.data.unwrap_or_default().as_bytes());
+            hash.finish()
+        });
+        if hash.is_err() {
+            rejections
+                .push("signature_invalid: oauth_body_hash is not the hash of the body".to_owned());
+        }
+    }
+    let state = server.and_then(|server| server.state);
+    rejections.extend(state.map(|(code, reason)| format!("{code}: {reason}")));
+    rejections
+}
+
+/// Whether the server takes the signature in another way than the expected one: under the secret before, while its grace
+/// lasts, and where it takes what the service's description says.
+fn is_taken_otherwise(
+    request: &Request<'_>,
+    parameters: &Parameters,
+    method: SignatureMethod,
+    sent: &[u8],
+    secrets: &KnownSecrets,
+    server: &ServerView,
+) -> bool {
+    let is_token_call = server.described.iter().any(|path| path == request.uri.path);
+    let described = is_token_call || server.dialect == Dialect::Legacy;
+    let selections = [
+        Some(Selection::Rfc5849),
+        described.then_some(Selection::Description),
+    ];
+    let previous = server.previous_secret.as_ref();
+    let previous = previous
+        .filter(|(_, until)| server.now < *until)
+        .map(|(secret, _)| secret);
+    let token_secret = &secrets.token_secret;
+    [Some(&secrets.consumer_secret), previous]
+        .into_iter()
+        .flatten()
+        .any(|secret| {
+            let joined = SigningKey::new(secret, token_secret);
+            let alone = is_token_call && token_secret.expose().is_empty();
+            let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
+            [Some(joined), alone].iter().flatten().any(|key| {
+                selections.into_iter().flatten().any(|selection| {
+                    let base = BaseString {
+                        selection,
+                        ..request.base_string(parameters)
+                    };
+                    verify(method, key, secrets.rsa_public_key.as_ref(), &base, sent).is_ok()
+                })
+            })
+        })
+}
+
 fn examine(
     request: &Request<'_>,
     parameters: &Parameters,
@@ -145,6 +242,12 @@ fn examine(
     let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
     let rsa = secrets.rsa_public_key.as_ref();
     let matches = sent.is_some_and(|sent| verify(method, &key, rsa, &base, sent).is_ok());
+    let server = secrets.server.as_ref();
+    let previous = server.and_then(|server| server.previous_secret.as_ref());
+    let accepted = matches
+        || sent.zip(server).is_some_and(|(sent, server)| {
+            is_taken_otherwise(request, parameters, method, sent, &secrets, server)
+        });
     let other_body = if request.form().is_none() {
         request.data.unwrap_or_default()
     } else {
@@ -160,9 +263,9 @@ fn examine(
             parameters,
             other_body: other_body.as_bytes(),
             prefix: "",
-            other_urls: &[],
-            callbacks: &[],
-            previous_secret: None,
+            other_urls: server.map_or(&[], |server| &server.other_urls),
+            callbacks: server.map_or(&[], |server| &server.callbacks),
+            previous_secret: previous.map(|(secret, _)| secret),
             consumer_secret: &secrets.consumer_secret,
             token_secret: &secrets.token_secret,
             rsa,
@@ -175,6 +278,7 @@ fn examine(
         sent: sent.map(<[u8]>::to_vec),
         expected: sign(method, &key, &base),
         matches,
+        accepted,
         diagnosis,
         secrets,
     }
@@ -196,6 +300,14 @@ struct Json {
 }
 
 impl Explanation {
+    /// Whether the server accepts the request, as far as that is known here.
+    fn is_accepted(&self) -> bool {
+        let signature = self.signature.as_ref();
+        self.problem.is_none()
+            && self.rejections.is_empty()
+            && signature.is_some_and(|examined| examined.accepted)
+    }
+
     fn to_json(&self) -> Json {
         let signed = self.parameters.iter().filter(|parameter| {
             *parameter.name != *ProtocolParameter::Signature.as_str().as_bytes()
@@ -224,7 +336,9 @@ impl Explanation {
             .into_iter()
             .flat_map(|diagnosis| &diagnosis.mistakes);
         let problem = self.problem.iter().map(ToString::to_string);
-        let all: Vec<String> = problem.chain(mistakes.map(ToString::to_string)).collect();
+        let rejections = self.rejections.iter().cloned();
+        let mistakes = mistakes.map(ToString::to_string);
+        let all: Vec<String> = problem.chain(rejections).chain(mistakes).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }

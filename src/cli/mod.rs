@@ -11,6 +11,7 @@ pub mod explain;
 pub mod health;
 pub mod output;
 pub mod password;
+mod pasted;
 pub mod request;
 pub mod secret_arg;
 pub mod secrets;

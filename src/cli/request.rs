@@ -12,11 +12,11 @@ use crate::oauth::{
 #[derive(Debug, Args)]
 pub struct RequestArgs {
     /// HTTP method, such as GET
-    #[arg(value_name = "METHOD")]
+    #[arg(value_name = "METHOD", default_value = "", hide_default_value = true)]
     pub method: String,
 
     /// Absolute URL as it is called, query included
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", default_value = "", hide_default_value = true)]
     pub url: String,
 
     /// Body; a form, unless --header 'Content-Type: …' says otherwise
@@ -45,7 +45,10 @@ pub(super) struct Request<'a> {
 impl RequestArgs {
     pub(super) fn request(&self) -> Result<Request<'_>, CommandError> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if self.method.is_empty() || !self.method.bytes().all(token) {
+        if self.method.is_empty() || self.url.is_empty() {
+            return Err(CommandError::usage("METHOD and URL are missing"));
+        }
+        if !self.method.bytes().all(token) {
             let problem = format!("METHOD {:?} is not an HTTP method", self.method);
             return Err(CommandError::usage(problem));
         }

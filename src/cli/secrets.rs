@@ -1,6 +1,6 @@
 //! The secrets by which `sign` and `explain` work: from the command line, else from the store.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, io::Read, path::Path, time::Duration};
 
 use clap::Args;
 
@@ -8,7 +8,15 @@ use super::{
     context::{CommandError, ConfigArgs, Context, StoreFile, block_on},
     secret_arg::SecretArg,
 };
-use crate::{names::ConsumerKey, oauth::RsaPublicKey, secret::Secret, store::Store};
+use crate::{
+    app::live::other_urls,
+    clock::UnixTime,
+    names::ConsumerKey,
+    oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl},
+    origin::HttpUrl,
+    secret::Secret,
+    store::record::Dialect,
+};
 
 /// The secrets of a consumer and a token, and the consumer's public key.
 #[derive(Debug)]
@@ -19,6 +27,31 @@ pub struct KnownSecrets {
     pub token_secret: Secret,
     /// The key for the RSA methods.
     pub rsa_public_key: Option<RsaPublicKey>,
+    /// What else decides; none where neither configuration nor store was read.
+    pub server: Option<ServerView>,
+}
+
+/// What the server knows besides the secrets, and rejects a request for.
+#[derive(Debug)]
+pub struct ServerView {
+    /// The time of the command.
+    pub now: UnixTime,
+    /// `signature.timestamp_window`
+    pub window: Duration,
+    /// `signature.methods`
+    pub methods: MethodSet,
+    /// The base strings that the consumer may sign for calls of the API.
+    pub dialect: Dialect,
+    /// The paths of the token calls, if those also take what the service's description says.
+    pub described: Vec<String>,
+    /// The secret before the last rotation, and until when it verifies.
+    pub previous_secret: Option<(Secret, UnixTime)>,
+    /// The registered callbacks.
+    pub callbacks: Vec<String>,
+    /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
+    pub state: Option<(&'static str, &'static str)>,
+    /// URLs that the consumer may have signed by mistake.
+    pub other_urls: Vec<OtherUrl>,
 }
 
 /// Finds the secrets that belong to a consumer key and a token, where they are kept.
@@ -46,24 +79,50 @@ impl SecretArgs {
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<KnownSecrets, CommandError> {
+        let token = token.filter(|token| !token.is_empty());
         let given = [self.consumer_secret.as_ref(), self.token_secret.as_ref()];
         let [consumer_secret, token_secret] = SecretArg::read_all(given, stdin)?;
         if consumer_secret.is_none() && token_secret.is_none() && rsa_public_key.is_none() {
-            let token = token.filter(|token| !token.is_empty());
-            let consumer = String::from_utf8_lossy(consumer_key);
-            return lookup(consumer_key, token).map_err(|error| {
-                error.about(format!(
-                    "cannot find the secrets of consumer {consumer:?}; give --consumer-secret"
-                ))
-            });
+            return look_up(consumer_key, token, "--consumer-secret", lookup);
         }
         let none = || Secret::from("");
         Ok(KnownSecrets {
             consumer_secret: consumer_secret.unwrap_or_else(none),
             token_secret: token_secret.unwrap_or_else(none),
             rsa_public_key,
+            server: None,
         })
     }
+
+    /// The secrets to sign with. A token secret that is not given is looked up: an empty one would belong to no token.
+    pub(super) fn read_to_sign(
+        &self,
+        consumer_key: &[u8],
+        token: Option<&[u8]>,
+        lookup: &mut Lookup<'_>,
+        stdin: &mut dyn Read,
+    ) -> Result<KnownSecrets, CommandError> {
+        let mut secrets = self.read(consumer_key, token, None, lookup, stdin)?;
+        if let (Some(_), Some(_), None) = (token, &self.consumer_secret, &self.token_secret) {
+            secrets.token_secret =
+                look_up(consumer_key, token, "--token-secret", lookup)?.token_secret;
+        }
+        Ok(secrets)
+    }
+}
+
+fn look_up(
+    consumer_key: &[u8],
+    token: Option<&[u8]>,
+    option: &str,
+    lookup: &mut Lookup<'_>,
+) -> Result<KnownSecrets, CommandError> {
+    let consumer = String::from_utf8_lossy(consumer_key);
+    lookup(consumer_key, token).map_err(|error| {
+        error.about(format!(
+            "cannot find the secrets of consumer {consumer:?}; give {option}"
+        ))
+    })
 }
 
 /// Reads the PEM file of `--rsa-public-key`.
@@ -92,35 +151,75 @@ pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = config.into();
     Box::new(move |consumer_key, token| {
         let context = Context::load(&args, false, StoreFile::MustExist)?;
-        block_on(find(context.store()?, consumer_key, token))?
+        block_on(find(&context, consumer_key, token))?
     })
 }
 
 async fn find(
-    store: &dyn Store,
+    context: &Context,
     consumer_key: &[u8],
     token: Option<&[u8]>,
 ) -> Result<KnownSecrets, CommandError> {
+    let (store, config, now) = (context.store()?, &context.config, context.now);
     let unknown = |what| CommandError::failed(format!("the store has no such {what}"));
     let key = std::str::from_utf8(consumer_key).ok();
     let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
     let key = key.ok_or_else(|| unknown("consumer"))?;
     let consumer = store.consumer(&key).await?;
     let consumer = consumer.ok_or_else(|| unknown("consumer"))?;
+    let mut state = None;
     let token_secret = match token.map(String::from_utf8_lossy) {
         None => Secret::from(""),
         Some(token) => match store.access_token(&token).await? {
-            Some(access) => access.secret,
-            None => {
+            Some(access) if access.consumer == key => {
+                let last_use = access.last_used_at.unwrap_or(access.issued_at);
+                let idle = config.tokens.access_idle.duration();
+                let idle = idle.is_some_and(|idle| now >= last_use.after(idle));
+                if idle || access.expires_at.is_some_and(|at| now >= at) {
+                    state = Some(("token_expired", "the token is expired"));
+                } else if access.revoked_at.is_some() {
+                    state = Some(("token_revoked", "the token was revoked"));
+                }
+                access.secret
+            }
+            _ => {
                 let request = store.request_token(&token).await?;
+                let request = request.filter(|request| request.consumer == key);
                 request.ok_or_else(|| unknown("token"))?.secret
             }
         },
     };
+    if !consumer.enabled {
+        state = Some(("consumer_key_refused", "the consumer is disabled"));
+    }
+    let signature = &config.signature;
+    let mut described = Vec::new();
+    if signature.accept_description {
+        described.push(config.service.path.clone());
+        if config.service.aliases {
+            described.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
+        }
+    }
+    let public = config.service.public_api_urls.iter().cloned();
+    let base = config.service.base_url.clone().map(|origin| HttpUrl {
+        origin,
+        path: String::new(),
+    });
     let pem = consumer.rsa_public_key.as_deref();
     Ok(KnownSecrets {
         rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
         consumer_secret: consumer.secret,
         token_secret,
+        server: Some(ServerView {
+            now,
+            window: signature.timestamp_window,
+            methods: signature.methods.iter().copied().collect(),
+            dialect: consumer.dialect.unwrap_or(signature.default_dialect),
+            described,
+            previous_secret: consumer.previous_secret,
+            callbacks: consumer.callbacks,
+            state,
+            other_urls: other_urls(public.chain(base), &config.upstream.api_url),
+        }),
     })
 }

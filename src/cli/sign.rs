@@ -89,7 +89,7 @@ impl SignArgs {
             self.consumer_key.as_bytes(),
             self.token().map(str::as_bytes),
         );
-        let secrets = self.secrets.read(key, token, None, lookup, stdin)?;
+        let secrets = self.secrets.read_to_sign(key, token, lookup, stdin)?;
         let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
 
         let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));

@@ -16,7 +16,8 @@ const UNITS: [(u64, &str); 3] = [
 ];
 
 /// How to correct the clock behind a timestamp, both in seconds since 1970. The window is `accepted` either way.
-pub(super) fn advice(sent: u64, now: u64, accepted: Duration) -> String {
+#[must_use]
+pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {
     for (parts, unit) in UNITS {
         if (sent / parts).abs_diff(now) < DAY {
             return format!("oauth_timestamp is in {unit}: send whole seconds since 1970");

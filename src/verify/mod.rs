@@ -5,7 +5,7 @@
 //! An unknown consumer or token costs the same work as a known one.
 
 pub mod advice;
-mod clock;
+pub mod clock;
 mod credential;
 mod error;
 pub mod nonces;

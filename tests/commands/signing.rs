@@ -20,10 +20,51 @@ fn what_is_signed_with_the_stores_secrets_holds_with_the_stores_secrets() {
     let explain = ["explain", "GET", URL, "--header", header.trim_end()];
     assert_eq!(place.json(&explain)["matches"], true);
     place.run(&["consumer", "rotate-secret", "c"]).done();
-    assert_eq!(place.json(&explain)["matches"], false);
+    let ended = place.run(&explain);
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stdout.contains("the signature does not match"),
+        "{ended:?}"
+    );
     let header = place.run(&sign(&token, &[])).done().stdout;
     let explain = ["explain", "GET", URL, "--header", header.trim_end()];
     assert_eq!(place.json(&explain)["matches"], true);
+}
+
+/// As `serve` does, by the same configuration and store.
+#[test]
+fn explain_ends_with_1_for_what_the_server_rejects() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("alice");
+    let token = place.token("c", "alice");
+    let header = place.run(&sign(&token, &[])).done().stdout;
+    let header = header.trim_end();
+    let explain = |reason: &str| {
+        let ended = place.run(&["explain", "GET", URL, "--header", header]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stdout.contains("the signature matches"), "{ended:?}");
+        assert!(ended.stdout.contains(reason), "{ended:?}");
+    };
+    place.configure("signature.methods = ['HMAC-SHA256']");
+    explain("signature_method_rejected: signature.methods has no HMAC-SHA1");
+    place.configure("");
+    place.run(&["consumer", "disable", "c"]).done();
+    explain("consumer_key_refused: the consumer is disabled");
+    place.run(&["consumer", "enable", "c"]).done();
+    place.run(&["token", "revoke", &token]).done();
+    explain("token_revoked: the token was revoked");
+}
+
+#[test]
+fn a_request_that_was_pasted_is_explained() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("alice");
+    let token = place.token("c", "alice");
+    let command = place.run(&sign(&token, &["--curl"])).done().stdout;
+    let explain = place.run_with(&["explain", "--request", "-"], &command);
+    assert!(explain.done().stdout.contains("the signature matches"));
 }
 
 #[test]

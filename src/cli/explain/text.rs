@@ -41,6 +41,9 @@ pub(super) fn written(explanation: &Explanation) -> String {
             [problem.to_string()],
         );
     }
+    if !explanation.rejections.is_empty() {
+        text += &section("The server rejects it", &explanation.rejections);
+    }
     text
 }
 
@@ -65,6 +68,13 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
     text += &section("Signature sent", [mask.sent(Some(examined.method), sent)]);
     if examined.matches {
         return text + &section("Verdict", ["the signature matches"]);
+    }
+    if examined.accepted {
+        text += &section(
+            "Verdict",
+            ["the server takes this signature from this consumer as well"],
+        );
+        return text;
     }
     text += &section("Verdict", ["the signature does not match"]);
     let Some(diagnosis) = &examined.diagnosis else {

@@ -212,7 +212,11 @@ fn the_token_calls_get_their_parameters() {
     );
     assert!(!printed.contains("oauth_token="), "{printed}");
     let printed = line(
-        &[&arguments[..7], &["-t", "--verifier", "-v"]].concat(),
+        &[
+            &arguments[..7],
+            &["-t", "--token-secret", "", "--verifier", "-v"],
+        ]
+        .concat(),
         "n",
     );
     assert!(
@@ -318,6 +322,7 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
             consumer_secret: "stored".into(),
             token_secret: "too".into(),
             rsa_public_key: None,
+            server: None,
         })
     });
     assert!(found.1.contains("\"stored%26too\""), "{found:?}");
@@ -327,6 +332,43 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
         errors,
         "countersign: cannot find the secrets of consumer \"k\"; give --consumer-secret: the store is empty\n"
     );
+}
+
+#[test]
+fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
+    let arguments = [
+        "GET",
+        "http://h/",
+        "--consumer-key",
+        "k",
+        "--consumer-secret",
+        "given",
+        "--token",
+        "t",
+        "--method",
+        "PLAINTEXT",
+    ];
+    let found = run_with_store(&arguments, "", &mut |consumer_key, token| {
+        assert_eq!((consumer_key, token), (&b"k"[..], Some(&b"t"[..])));
+        Ok(KnownSecrets {
+            consumer_secret: "stored".into(),
+            token_secret: "too".into(),
+            rsa_public_key: None,
+            server: None,
+        })
+    });
+    assert!(found.1.contains("\"given%26too\""), "{found:?}");
+    let (code, printed, errors) = run(&arguments, "");
+    assert_eq!((code, printed.as_str()), (1, ""));
+    assert_eq!(
+        errors,
+        "countersign: cannot find the secrets of consumer \"k\"; give --token-secret: the store is empty\n"
+    );
+    // An empty one is given on purpose, and without a token there is none.
+    let empty = [&arguments[..], &["--token-secret", ""]].concat();
+    assert!(run(&empty, "").1.contains("\"given%26\""));
+    let without = [&arguments[..6], &arguments[8..]].concat();
+    assert!(run(&without, "").1.contains("\"given%26\""));
 }
 
 #[test]

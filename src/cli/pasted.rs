@@ -1,0 +1,359 @@
+//! A whole request as somebody pastes it: a `curl` command line, or HTTP/1.1 as it goes over the wire.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{context::CommandError, request::RequestArgs};
+
+/// A longer text is no request that somebody pasted.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads the request from a file, or from standard input for `-`.
+///
+/// # Errors
+/// The file cannot be read, or its text is neither form of a request.
+pub(super) fn read(path: &Path, stdin: &mut dyn Read) -> Result<RequestArgs, CommandError> {
+    let mut text = String::new();
+    let read: io::Result<usize> = if path.as_os_str() == "-" {
+        stdin.take(LONGEST).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+    };
+    let option = format!("--request {}", path.display());
+    read.map_err(|error| CommandError::from(error).about(&option))?;
+    parse(&text).map_err(|problem| CommandError::usage(problem).about(option))
+}
+
+fn parse(text: &str) -> Result<RequestArgs, String> {
+    let text = text.trim_start();
+    match text.strip_prefix("curl") {
+        Some(rest) if rest.starts_with(char::is_whitespace) => curl(words(rest)?),
+        _ => http(text),
+    }
+}
+
+fn http(text: &str) -> Result<RequestArgs, String> {
+    let end = ["\r\n\r\n", "\n\n"]
+        .iter()
+        .filter_map(|end| Some((text.find(end)?, end.len())))
+        .min();
+    let (head, body) = match end {
+        Some((at, length)) => (&text[..at], &text[at + length..]),
+        None => (text.trim_end(), ""),
+    };
+    let mut lines = head.lines();
+    let mut line = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (line.next(), line.next(), line.next(), line.next())
+    else {
+        return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
+    };
+    if !version.starts_with("HTTP/") {
+        return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
+    }
+    let mut headers: Vec<String> = lines.map(str::to_owned).collect();
+    let named = |name: &str| {
+        headers.iter().find_map(|line| {
+            let (other, value) = line.split_once(':')?;
+            other
+                .eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
+        })
+    };
+    let url = if target.starts_with('/') {
+        let host = named("Host").ok_or("there is no Host, which the URL needs")?;
+        format!("{}://{host}{target}", scheme_of(&host))
+    } else {
+        target.to_owned()
+    };
+    let length = named("Content-Length").and_then(|length| length.parse().ok());
+    // An editor puts a line break at the end of a file.
+    let body = match length {
+        Some(length) => body.get(..length).unwrap_or(body),
+        None => body.strip_suffix('\n').unwrap_or(body),
+    };
+    if named("Content-Type").is_none() {
+        // Other than with --data, nothing makes it a form.
+        headers.push("Content-Type:".to_owned());
+    }
+    Ok(RequestArgs {
+        method: method.to_owned(),
+        url,
+        data: (!body.is_empty()).then(|| body.to_owned()),
+        headers,
+    })
+}
+
+/// A request line without a scheme is for https, but on loopback.
+fn scheme_of(host: &str) -> &'static str {
+    let local = ["localhost", "127.", "[::1]"];
+    if local.iter().any(|local| host.starts_with(local)) {
+        "http"
+    } else {
+        "https"
+    }
+}
+
+/// Options that change nothing that is signed.
+const IGNORED: [&str; 21] = [
+    "-s",
+    "--silent",
+    "-S",
+    "--show-error",
+    "-v",
+    "--verbose",
+    "-k",
+    "--insecure",
+    "-L",
+    "--location",
+    "-i",
+    "--include",
+    "-f",
+    "--fail",
+    "-g",
+    "--globoff",
+    "--path-as-is",
+    "--compressed",
+    "--http1.1",
+    "--http2",
+    "-#",
+];
+
+fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
+    let (mut method, mut url, mut get) = (None, None, false);
+    let (mut headers, mut data) = (Vec::new(), Vec::new());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if IGNORED.contains(&&*word) {
+            continue;
+        }
+        let (option, attached) = match word.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
+            _ if word.starts_with("--") || !word.starts_with('-') => (&*word, None),
+            // -XPOST
+            _ => match word.split_at_checked(2) {
+                Some((option, "")) => (option, None),
+                Some((option, value)) => (option, Some(value.to_owned())),
+                None => (&*word, None),
+            },
+        };
+        let mut value = || {
+            let value = attached.clone().or_else(|| words.next());
+            value.ok_or_else(|| format!("curl: {option} has no value"))
+        };
+        match option {
+            "-X" | "--request" => method = Some(value()?),
+            "-H" | "--header" => headers.push(value()?),
+            "--url" => url = Some(value()?),
+            "-d" | "--data" | "--data-ascii" | "--data-binary" => {
+                let value = value()?;
+                if value.starts_with('@') {
+                    return Err(format!("curl: {option} names a file; paste its content"));
+                }
+                data.push(value);
+            }
+            "--data-raw" => data.push(value()?),
+            "--json" => {
+                data.push(value()?);
+                headers.push("Content-Type: application/json".to_owned());
+            }
+            "-G" | "--get" => get = true,
+            "-I" | "--head" => method = Some("HEAD".to_owned()),
+            _ if option.starts_with('-') => {
+                return Err(format!(
+                    "curl: {option} is not understood here; leave it out"
+                ));
+            }
+            _ if url.is_none() => url = Some(word),
+            _ => return Err("curl: there are two URLs".to_owned()),
+        }
+    }
+    let mut url = url.ok_or("curl: there is no URL")?;
+    let mut data = (!data.is_empty()).then(|| data.join("&"));
+    if get && let Some(query) = data.take() {
+        url.push(if url.contains('?') { '&' } else { '?' });
+        url += &query;
+    }
+    if !url.contains("://") {
+        url = format!("http://{url}");
+    }
+    let usual = if data.is_some() { "POST" } else { "GET" };
+    // `-H 'X-Empty;'` is how a field without a value is sent.
+    for header in &mut headers {
+        if !header.contains(':') && header.ends_with(';') {
+            header.pop();
+            header.push(':');
+        }
+    }
+    Ok(RequestArgs {
+        method: method.unwrap_or_else(|| usual.to_owned()),
+        url,
+        data,
+        headers,
+    })
+}
+
+/// Splits a command line as a POSIX shell does, with the `$'…'` that browsers copy; nothing is expanded.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\\' => match rest.next() {
+                None | Some('\n') => {}
+                Some('\r') => drop(rest.next_if_eq(&'\n')),
+                Some(literal) => word.get_or_insert_default().push(literal),
+            },
+            '\'' | '"' => quoted(character, &mut rest, word.get_or_insert_default())?,
+            '$' if rest.next_if_eq(&'\'').is_some() => {
+                quoted('$', &mut rest, word.get_or_insert_default())?;
+            }
+            _ if character.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Reads up to the end of a quotation; `$` stands for `$'…'`.
+fn quoted(
+    quote: char,
+    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    word: &mut String,
+) -> Result<(), String> {
+    let end = if quote == '"' { '"' } else { '\'' };
+    loop {
+        match rest.next() {
+            None => return Err(format!("curl: a {end} is not closed")),
+            Some(character) if character == end => return Ok(()),
+            Some('\\') if quote == '"' => match rest.next() {
+                Some('\n') | None => {}
+                Some(literal @ ('"' | '\\' | '$' | '`')) => word.push(literal),
+                Some(other) => word.extend(['\\', other]),
+            },
+            Some('\\') if quote == '$' => match rest.next() {
+                Some('n') => word.push('\n'),
+                Some('r') => word.push('\r'),
+                Some('t') => word.push('\t'),
+                Some('u') => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    let character = u32::from_str_radix(&digits, 16)
+                        .ok()
+                        .and_then(char::from_u32);
+                    word.push(
+                        character.ok_or_else(|| format!("curl: \\u{digits} is no character"))?,
+                    );
+                }
+                Some(literal) => word.push(literal),
+                None => {}
+            },
+            Some(character) => word.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, String, Option<String>, Vec<String>) {
+        let RequestArgs {
+            method,
+            url,
+            data,
+            headers,
+        } = parse(text).unwrap();
+        (method, url, data, headers)
+    }
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn reads_a_curl_command_as_a_shell_does() {
+        let text = "curl -XPUT -s 'https://h/x?a=[1]' \\\n  -H 'Authorization: OAuth a=\"b\"' --header=\"X-Y: a\\\"\\$b\" \
+                    --data-raw $'it\\'s \\u00e9\\n' -H 'X-Empty;' --compressed";
+        assert_eq!(
+            parsed(text),
+            (
+                "PUT".into(),
+                "https://h/x?a=[1]".into(),
+                Some("it's é\n".into()),
+                strings(&["Authorization: OAuth a=\"b\"", "X-Y: a\"$b", "X-Empty:"])
+            )
+        );
+        let (method, url, data, _) = parsed("curl h/x -d a=1 -d b=2");
+        assert_eq!(
+            (&*method, &*url, data.as_deref()),
+            ("POST", "http://h/x", Some("a=1&b=2"))
+        );
+        let (method, url, data, _) = parsed("curl -G --url https://h/x?z -d a=1");
+        assert_eq!((&*method, &*url, data), ("GET", "https://h/x?z&a=1", None));
+        assert_eq!(parsed("curl -I h").0, "HEAD");
+        assert_eq!(
+            parsed("curl h --json '{}'").3,
+            ["Content-Type: application/json"]
+        );
+    }
+
+    #[test]
+    fn reads_http_as_it_goes_over_the_wire() {
+        let text = "POST /x?a=1 HTTP/1.1\r\nHost: api.example.com\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                    Content-Length: 3\r\n\r\nb=2\r\n";
+        let (method, url, data, headers) = parsed(text);
+        assert_eq!(
+            (&*method, &*url, data.as_deref()),
+            ("POST", "https://api.example.com/x?a=1", Some("b=2"))
+        );
+        assert_eq!(headers.len(), 3);
+        let (_, url, data, headers) = parsed("PUT /x HTTP/1.1\nHost: 127.0.0.1:80\n\n{}\n");
+        assert_eq!(
+            (&*url, data.as_deref()),
+            ("http://127.0.0.1:80/x", Some("{}"))
+        );
+        // A body without a type is no form to the server.
+        assert_eq!(headers, ["Host: 127.0.0.1:80", "Content-Type:"]);
+        assert_eq!(
+            parsed("GET http://h/x HTTP/1.1\r\nHost: other\r\n").1,
+            "http://h/x"
+        );
+    }
+
+    #[test]
+    fn reports_what_is_no_request() {
+        for (text, problem) in [
+            (
+                "",
+                "this begins neither with curl nor with METHOD TARGET HTTP/1.1",
+            ),
+            (
+                "curly h",
+                "this begins neither with curl nor with METHOD TARGET HTTP/1.1",
+            ),
+            (
+                "GET /x HTTP/1.1\n\n",
+                "there is no Host, which the URL needs",
+            ),
+            ("curl -s", "curl: there is no URL"),
+            ("curl h -X", "curl: -X has no value"),
+            ("curl h h", "curl: there are two URLs"),
+            (
+                "curl h -u a:b",
+                "curl: -u is not understood here; leave it out",
+            ),
+            ("curl 'h", "curl: a ' is not closed"),
+            (
+                "curl h -d @file",
+                "curl: -d names a file; paste its content",
+            ),
+        ] {
+            assert_eq!(parse(text).err().as_deref(), Some(problem), "{text}");
+        }
+    }
+}
