@@ -146,7 +146,7 @@ impl ExplainArgs {
         let Some(path) = &self.rsa_public_key else {
             return Ok(None);
         };
-        match RsaPublicKey::from_pem(&read_pem(path)?) {
+        match RsaPublicKey::from_pem(&read_pem(path, &option(path))?) {
             Ok(key) => Ok(Some(key)),
             Err(error) => Err(CommandError::from(error).about(option(path))),
         }

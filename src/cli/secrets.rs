@@ -125,8 +125,8 @@ fn look_up(
     })
 }
 
-/// Reads the PEM file of `--rsa-public-key`.
-pub(super) fn read_pem(path: &Path) -> Result<String, CommandError> {
+/// Reads the PEM file of an option; `about` is what errors call it.
+pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError> {
     /// A certificate with a chain behind it has some ten.
     const LONGEST: u64 = 256 << 10;
 
@@ -135,12 +135,12 @@ pub(super) fn read_pem(path: &Path) -> Result<String, CommandError> {
     read.map_err(|error| {
         CommandError::from(error)
             .about("cannot be read")
-            .about(option(path))
+            .about(about)
     })?;
     Ok(text)
 }
 
-/// How errors call that file.
+/// How errors call the file of `--rsa-public-key`.
 pub(super) fn option(path: &Path) -> String {
     format!("--rsa-public-key {}", path.display())
 }

@@ -1,18 +1,22 @@
 //! `countersign sign`: prints the Authorization header of a request, or the whole `curl` command.
 
-use std::io::Read;
+use std::{io::Read, path::PathBuf};
 
 use clap::Args;
+use zeroize::Zeroizing;
 
 use super::{
     context::{CommandError, Output},
     request::{Request, RequestArgs},
-    secrets::{Lookup, SecretArgs},
+    secrets::{Lookup, SecretArgs, read_pem},
 };
 use crate::{
     clock::{Clock, UnixTime},
     issue::random,
-    oauth::{MethodSet, Parameters, ShapeError, SignatureMethod, SigningKey, percent, sign},
+    oauth::{
+        BaseString, MethodSet, Parameters, RsaPrivateKey, ShapeError, SignatureMethod, SigningKey,
+        percent, sign, sign_rsa,
+    },
 };
 
 /// Signs a request and prints its Authorization header
@@ -32,9 +36,13 @@ pub struct SignArgs {
     #[command(flatten)]
     pub(super) secrets: SecretArgs,
 
-    /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512 or PLAINTEXT
+    /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512, RSA-SHA256, RSA-SHA512 or PLAINTEXT
     #[arg(long = "method", value_name = "NAME", default_value = "HMAC-SHA1")]
     pub(super) signature_method: String,
+
+    /// PEM file with the consumer's private key, for the RSA methods; no secret is needed then
+    #[arg(long, value_name = "FILE")]
+    pub(super) rsa_private_key: Option<PathBuf>,
 
     /// oauth_callback, for the request token call: a URL or oob
     #[arg(long, value_name = "URL", allow_hyphen_values = true)]
@@ -89,25 +97,46 @@ impl SignArgs {
             self.consumer_key.as_bytes(),
             self.token().map(str::as_bytes),
         );
-        let secrets = self.secrets.read_to_sign(key, token, lookup, stdin)?;
-        let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
-
         let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));
         let parameters = collected(&request, &header).map_err(|error| {
             CommandError::failed(format!("the request cannot be signed: {error}"))
         })?;
-        let signature = sign(method, &key, &request.base_string(&parameters));
-        let signature = signature.ok_or_else(|| {
-            CommandError::usage(format!(
-                "--method {method} needs the consumer's private key, which is not known here; give an HMAC method"
-            ))
-        })?;
+        let base = request.base_string(&parameters);
+        let signature = if method.is_rsa() {
+            self.rsa_signature(method, &base)?
+        } else {
+            let secrets = self.secrets.read_to_sign(key, token, lookup, stdin)?;
+            let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
+            // Every method but those of RSA makes one.
+            sign(method, &key, &base).unwrap_or_default()
+        };
         let signature = percent::encode(signature.as_bytes());
         header += &format!(", oauth_signature=\"{signature}\"");
         Ok(if self.curl {
             curl(&request, &header)
         } else {
             format!("Authorization: {header}")
+        })
+    }
+
+    fn rsa_signature(
+        &self,
+        method: SignatureMethod,
+        base: &BaseString<'_>,
+    ) -> Result<String, CommandError> {
+        let path = self.rsa_private_key.as_ref().ok_or_else(|| {
+            CommandError::usage(format!(
+                "--method {method} needs the consumer's private key: give --rsa-private-key FILE"
+            ))
+        })?;
+        let option = format!("--rsa-private-key {}", path.display());
+        let pem = Zeroizing::new(read_pem(path, &option)?);
+        let key = RsaPrivateKey::from_pem(&pem);
+        let key = key.map_err(|error| CommandError::from(error).about(&option))?;
+        sign_rsa(method, &key, base).ok_or_else(|| {
+            CommandError::usage(format!(
+                "--method {method} is verified and not made here; use RSA-SHA256 or RSA-SHA512"
+            ))
         })
     }
 

@@ -39,8 +39,8 @@ pub use self::{
     },
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
-    rsa::RsaPublicKey,
+    rsa::{RsaPrivateKey, RsaPublicKey},
     shape::{Fault, Place, Reason, ShapeError},
-    signature::{SignatureHolds, SignatureInvalid, sign, sign_text, verify},
+    signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
     signing_key::SigningKey,
 };

@@ -1,4 +1,4 @@
-//! RSA public keys for the RSA methods, RFC 5849 §3.4.3 (RSASSA-PKCS1-v1_5).
+//! RSA keys for the RSA methods, RFC 5849 §3.4.3 (RSASSA-PKCS1-v1_5).
 
 mod der;
 
@@ -6,14 +6,17 @@ use std::fmt;
 
 use aws_lc_rs::{
     digest,
+    rand::SystemRandom,
     signature::{
         ParsedPublicKey, RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
         RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
-        RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RsaParameters,
+        RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA_PKCS1_SHA256, RSA_PKCS1_SHA512,
+        RsaEncoding, RsaKeyPair, RsaParameters,
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::{method::SignatureMethod, signing_key::Message};
 
@@ -140,6 +143,49 @@ impl RsaPublicKey {
 impl fmt::Debug for RsaPublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RsaPublicKey({} bits)", self.bits)
+    }
+}
+
+/// Why a text is no usable private key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no PEM block (-----BEGIN PRIVATE KEY-----) with an RSA key of 2048 to 8192 bits found")]
+pub struct InvalidPrivateKey;
+
+/// A consumer's private key, for the consumer's side alone.
+pub struct RsaPrivateKey(RsaKeyPair);
+
+impl RsaPrivateKey {
+    /// Reads the first block of a PEM file: `PRIVATE KEY` (RFC 5958) or `RSA PRIVATE KEY` (RFC 8017), not encrypted.
+    ///
+    /// # Errors
+    /// [`InvalidPrivateKey`]
+    pub fn from_pem(pem: &str) -> Result<Self, InvalidPrivateKey> {
+        let (label, body) = first_block(pem).ok_or(InvalidPrivateKey)?;
+        let body = body.bytes().filter(|byte| !byte.is_ascii_whitespace());
+        let body = Zeroizing::new(body.collect::<Vec<u8>>());
+        let contents = STANDARD.decode(&*body).map_err(|_| InvalidPrivateKey)?;
+        let contents = Zeroizing::new(contents);
+        let key = match label {
+            "PRIVATE KEY" => RsaKeyPair::from_pkcs8(&contents),
+            "RSA PRIVATE KEY" => RsaKeyPair::from_der(&contents),
+            _ => return Err(InvalidPrivateKey),
+        };
+        key.map(Self).map_err(|_| InvalidPrivateKey)
+    }
+
+    /// The base64 of this key's signature over `message`; `None` for every method but RSA-SHA256 and RSA-SHA512: the
+    /// library makes no signatures over SHA-1.
+    pub(super) fn sign(&self, method: SignatureMethod, message: &[u8]) -> Option<String> {
+        let encoding: &'static dyn RsaEncoding = match method {
+            SignatureMethod::RsaSha256 => &RSA_PKCS1_SHA256,
+            SignatureMethod::RsaSha512 => &RSA_PKCS1_SHA512,
+            _ => return None,
+        };
+        let mut signature = vec![0; self.0.public_modulus_len()];
+        self.0
+            .sign(encoding, &SystemRandom::new(), message, &mut signature)
+            .ok()?;
+        Some(STANDARD.encode(signature))
     }
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::{
     base_string::BaseString,
     method::SignatureMethod,
-    rsa::RsaPublicKey,
+    rsa::{RsaPrivateKey, RsaPublicKey},
     signing_key::{Message, SigningKey},
 };
 
@@ -53,6 +53,16 @@ pub fn verify(
     } else {
         Err(SignatureInvalid)
     }
+}
+
+/// Makes the signature of an RSA method, not encoded for its place yet; nothing for other methods and for RSA-SHA1.
+#[must_use]
+pub fn sign_rsa(
+    method: SignatureMethod,
+    key: &RsaPrivateKey,
+    base: &BaseString<'_>,
+) -> Option<String> {
+    key.sign(method, &base.to_vec())
 }
 
 /// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.

@@ -67,6 +67,39 @@ fn a_request_that_was_pasted_is_explained() {
     assert!(explain.done().stdout.contains("the signature matches"));
 }
 
+/// The keys are those of `openssl`, and `explain` verifies with the public one alone.
+#[test]
+fn signs_with_a_private_rsa_key() {
+    let place = Place::new();
+    let openssl = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("openssl");
+        let output = command.current_dir(place.path("")).args(arguments).output();
+        assert!(output.unwrap().status.success(), "{arguments:?}");
+    };
+    openssl(&["genrsa", "-out", "key.pem", "2048"]);
+    openssl(&["rsa", "-in", "key.pem", "-pubout", "-out", "public.pem"]);
+    openssl(&["rsa", "-in", "key.pem", "-traditional", "-out", "pkcs1.pem"]);
+    for (method, key) in [("RSA-SHA256", "key.pem"), ("RSA-SHA512", "pkcs1.pem")] {
+        let rsa = ["--method", method, "--rsa-private-key", key];
+        let header = place.run(&sign("t", &rsa)).done().stdout;
+        let header = header.trim_end();
+        let public = ["--rsa-public-key", "public.pem"];
+        let explain = [&["explain", "GET", URL, "--header", header][..], &public].concat();
+        assert_eq!(place.json(&explain)["matches"], true, "{method}");
+    }
+    let line = place.run(&sign("t", &["--method", "RSA-SHA1"])).failed(2);
+    assert!(line.contains("give --rsa-private-key FILE"), "{line}");
+    let sha1 = ["--method", "RSA-SHA1", "--rsa-private-key", "key.pem"];
+    let line = place.run(&sign("t", &sha1)).failed(2);
+    assert!(line.contains("use RSA-SHA256 or RSA-SHA512"), "{line}");
+    let public = ["--method", "RSA-SHA256", "--rsa-private-key", "public.pem"];
+    let line = place.run(&sign("t", &public)).failed(1);
+    assert!(
+        line.contains("--rsa-private-key public.pem: no PEM block"),
+        "{line}"
+    );
+}
+
 #[test]
 fn secrets_that_are_not_found_are_told_with_the_way_to_give_them() {
     let place = Place::new();

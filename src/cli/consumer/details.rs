@@ -176,7 +176,7 @@ impl Details {
         let Some(path) = &self.rsa_public_key else {
             return Ok(None);
         };
-        match registration::rsa_public_key(&read_pem(path)?) {
+        match registration::rsa_public_key(&read_pem(path, &option(path))?) {
             Ok(pem) => Ok(Some(pem)),
             Err(error) => Err(CommandError::from(error).about(option(path))),
         }

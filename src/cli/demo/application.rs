@@ -139,6 +139,7 @@ impl Application {
             },
             token: None,
             signature_method: "HMAC-SHA1".to_owned(),
+            rsa_private_key: None,
             callback: None,
             verifier: None,
             curl: false,

@@ -118,7 +118,7 @@ fn verifies(
         .demand(&[])
         .unwrap();
     let [consumer_secret, token_secret] = secrets.map(Secret::from);
-    let base = crate::oauth::BaseString {
+    let base = BaseString {
         method: method.as_bytes(),
         origin: &uri.origin().unwrap(),
         path: uri.path.as_bytes(),
