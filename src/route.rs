@@ -1,5 +1,6 @@
 //! Which part of the program responds: a token endpoint, a page, or the API.
 
+use http::Method;
 use thiserror::Error;
 
 use crate::parse::{
@@ -18,7 +19,7 @@ pub enum Rejection {
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
     /// `mode` is missing or repeated.
-    #[error("mode is needed once in the query")]
+    #[error("mode is needed once, in the query or in a form")]
     ModeNotOnce,
     /// `mode` is none of ours.
     #[error(
@@ -62,6 +63,15 @@ impl Endpoint {
         }
     }
 
+    fn check_method(self, method: &Method) -> Result<(), Rejection> {
+        let allow = self.methods();
+        if allow.split(", ").any(|known| known == method) {
+            Ok(())
+        } else {
+            Err(Rejection::MethodNotAllowed { allow })
+        }
+    }
+
     /// Its methods, as the value of `Allow`.
     const fn methods(self) -> &'static str {
         match self {
@@ -72,11 +82,51 @@ impl Endpoint {
     }
 }
 
+/// What names the endpoint of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The path, one of the aliases.
+    ByPath(Endpoint),
+    /// `mode` in the query.
+    ByQuery(Endpoint),
+    /// `mode` in a form, where Net::OAuth and liboauth send it; unknown until the form has been read.
+    ByForm,
+}
+
+impl Named {
+    /// Whether it is known to be a page.
+    #[must_use]
+    pub const fn is_page(self) -> bool {
+        match self {
+            Self::ByPath(endpoint) | Self::ByQuery(endpoint) => endpoint.is_page(),
+            Self::ByForm => false,
+        }
+    }
+
+    /// The endpoint of a request with this form, which is empty where the request has none.
+    ///
+    /// # Errors
+    /// [`Rejection::ModeNotOnce`] for a `mode` in query and form, [`Rejection::ModeUnknown`], and
+    /// [`Rejection::MethodNotAllowed`].
+    pub fn endpoint(self, form: &[u8], method: &Method) -> Result<Endpoint, Rejection> {
+        match self {
+            Self::ByPath(endpoint) => Ok(endpoint),
+            Self::ByQuery(endpoint) if by_mode(form)?.is_none() => Ok(endpoint),
+            Self::ByQuery(_) => Err(Rejection::ModeNotOnce),
+            Self::ByForm => {
+                let endpoint = by_mode(form)?.ok_or(Rejection::ModeNotOnce)?;
+                endpoint.check_method(method)?;
+                Ok(endpoint)
+            }
+        }
+    }
+}
+
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Route<'o, 'r> {
     /// An endpoint of the service itself.
-    Endpoint(Endpoint),
+    Endpoint(Named),
     /// The API, if the call is permitted.
     Api(ApiCall<'o, 'r>),
 }
@@ -112,14 +162,12 @@ pub fn route<'o, 'r>(
 ) -> Result<Route<'o, 'r>, Rejection> {
     let (received, target) = (&head.received, &head.target);
     if origins.is_base(received)
-        && let Some(endpoint) = endpoint(params, target)?
+        && let Some(named) = named(params, target)?
     {
-        let allow = endpoint.methods();
-        return if allow.split(", ").any(|known| known == head.parts.method) {
-            Ok(Route::Endpoint(endpoint))
-        } else {
-            Err(Rejection::MethodNotAllowed { allow })
-        };
+        if let Named::ByPath(endpoint) | Named::ByQuery(endpoint) = named {
+            endpoint.check_method(&head.parts.method)?;
+        }
+        return Ok(Route::Endpoint(named));
     }
     let url = origins.choose(received, target.path)?;
     let (path, restored_prefix) = match origins.prefix_mode {
@@ -142,31 +190,37 @@ pub fn route<'o, 'r>(
     }))
 }
 
-fn endpoint(params: &Params, target: &Target<'_>) -> Result<Option<Endpoint>, Rejection> {
+fn named(params: &Params, target: &Target<'_>) -> Result<Option<Named>, Rejection> {
     if target.path == params.path.as_bytes() {
-        return by_mode(target.query.unwrap_or_default()).map(Some);
+        let in_query = by_mode(target.query.unwrap_or_default())?;
+        return Ok(Some(in_query.map_or(Named::ByForm, Named::ByQuery)));
     }
-    Ok(match target.path {
-        b"/oauth/request_token" if params.aliases => Some(Endpoint::RequestToken),
-        b"/oauth/authorize" if params.aliases => Some(Endpoint::Authorize),
-        b"/oauth/access_token" if params.aliases => Some(Endpoint::AccessToken),
-        _ => None,
-    })
+    let alias = match target.path {
+        b"/oauth/request_token" if params.aliases => Endpoint::RequestToken,
+        b"/oauth/authorize" if params.aliases => Endpoint::Authorize,
+        b"/oauth/access_token" if params.aliases => Endpoint::AccessToken,
+        _ => return Ok(None),
+    };
+    Ok(Some(Named::ByPath(alias)))
 }
 
-fn by_mode(query: &[u8]) -> Result<Endpoint, Rejection> {
-    let mut modes = url::form_urlencoded::parse(query).filter(|(name, _)| name == "mode");
-    let (Some((_, mode)), None) = (modes.next(), modes.next()) else {
-        return Err(Rejection::ModeNotOnce);
+/// The endpoint that `mode` names in a query or a form; `None` if it is not there.
+fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
+    let mut modes = url::form_urlencoded::parse(pairs).filter(|(name, _)| name == "mode");
+    let mode = match (modes.next(), modes.next()) {
+        (None, _) => return Ok(None),
+        (Some((_, mode)), None) => mode,
+        (Some(_), Some(_)) => return Err(Rejection::ModeNotOnce),
     };
-    match &*mode {
-        "req_req_token" => Ok(Endpoint::RequestToken),
-        "auth_req_token" => Ok(Endpoint::Authorize),
-        "req_acc_token" => Ok(Endpoint::AccessToken),
-        "revoke_token" => Ok(Endpoint::RevokeToken),
-        "applications" => Ok(Endpoint::Applications),
-        "login" => Ok(Endpoint::Login),
-        "logout" => Ok(Endpoint::Logout),
-        _ => Err(Rejection::ModeUnknown),
-    }
+    let endpoint = match &*mode {
+        "req_req_token" => Endpoint::RequestToken,
+        "auth_req_token" => Endpoint::Authorize,
+        "req_acc_token" => Endpoint::AccessToken,
+        "revoke_token" => Endpoint::RevokeToken,
+        "applications" => Endpoint::Applications,
+        "login" => Endpoint::Login,
+        "logout" => Endpoint::Logout,
+        _ => return Err(Rejection::ModeUnknown),
+    };
+    Ok(Some(endpoint))
 }

@@ -7,7 +7,7 @@ use crate::{
     parse::head::Head,
     respond::{Failure, OwnResponse},
     secret::Secret,
-    server::request::RequestBody,
+    server::{held::HeldBody, request::RequestBody},
     store::{
         port::{Exchange, Exchanged},
         record::Callback,
@@ -23,9 +23,10 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
+    form: Option<HeldBody>,
     body: &mut RequestBody,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, body).await?;
+    let collected = endpoints.collect(head, form, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
     let request = endpoints.signed(head, &collected, &needed)?;
     let verified = endpoints.verify(Purpose::AccessToken, &request).await?;

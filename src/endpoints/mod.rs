@@ -20,8 +20,12 @@ use crate::{
     },
     policy,
     respond::{Failure, OwnResponse},
-    route::Endpoint,
-    server::{held::API_FORMS, request::RequestBody},
+    route::{Endpoint, Named},
+    server::{
+        held::{API_FORMS, HeldBody, PAGE_BYTES},
+        rejection::BodyRejection,
+        request::RequestBody,
+    },
     verify::{self, Purpose, Verified, Verifier},
 };
 
@@ -57,28 +61,44 @@ impl Endpoints {
     /// Every [`Failure`] of a token call; the rejections of pages are pages.
     pub async fn respond(
         &self,
-        endpoint: Endpoint,
+        named: Named,
         head: &Head<'_>,
         body: &mut RequestBody,
     ) -> Result<OwnResponse, Failure> {
+        let has_form = !body.is_end_stream() && is_form(&head.parts.headers)?;
+        let form = match (has_form, named.is_page()) {
+            (false, _) => None,
+            (true, true) => Some(body.read_page_form().await?),
+            (true, false) => Some(body.read_whole().await?),
+        };
+        let sent = form.as_deref().unwrap_or_default();
+        let endpoint = named.endpoint(sent, &head.parts.method)?;
         match endpoint {
-            Endpoint::RequestToken => request_token::respond(self, head, body).await,
-            Endpoint::AccessToken => access_token::respond(self, head, body).await,
-            Endpoint::RevokeToken => revoke_token::respond(self, head, body).await,
+            Endpoint::RequestToken => request_token::respond(self, head, form, body).await,
+            Endpoint::AccessToken => access_token::respond(self, head, form, body).await,
+            Endpoint::RevokeToken => revoke_token::respond(self, head, form, body).await,
             Endpoint::Authorize | Endpoint::Login | Endpoint::Logout | Endpoint::Applications => {
-                page::respond(self, endpoint, head, body).await
+                if sent.len() > PAGE_BYTES {
+                    return Err(BodyRejection::TooLarge.into());
+                }
+                page::respond(self, endpoint, head, &form.unwrap_or_default()).await
             }
         }
     }
 
     /// Collects the parameters of a token call from header, query and form.
-    async fn collect(&self, head: &Head<'_>, body: &mut RequestBody) -> Result<Collected, Failure> {
+    async fn collect(
+        &self,
+        head: &Head<'_>,
+        form: Option<HeldBody>,
+        body: &mut RequestBody,
+    ) -> Result<Collected, Failure> {
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
         let headers = &head.parts.headers;
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
-        if !body.is_end_stream() && is_form(headers)? {
-            collected.hold_form(body.read_whole().await?, &limits)?;
+        if let Some(form) = form {
+            collected.hold_form(form, &limits)?;
         }
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());

@@ -1,16 +1,14 @@
 //! Passes a browser's request to the pages and their response back.
 
 use http::{HeaderName, Method, header};
-use http_body::Body as _;
 
 use super::Endpoints;
 use crate::{
     fields::{all, single},
     pages::{Page, PageRequest},
-    parse::{Rejection, head::Head, signed::is_form},
+    parse::{Rejection, head::Head},
     respond::{Failure, OwnResponse},
     route::Endpoint,
-    server::{held::HeldBody, request::RequestBody},
     telemetry::metrics::Verdict,
 };
 
@@ -20,19 +18,14 @@ pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site"
 /// Responds to a page call.
 ///
 /// # Errors
-/// A repeated Origin or Sec-Fetch-Site, a body that is too large or too slow, and a caller who left.
+/// A repeated Origin or Sec-Fetch-Site.
 pub(super) async fn respond(
     endpoints: &Endpoints,
     endpoint: Endpoint,
     head: &Head<'_>,
-    body: &mut RequestBody,
+    form: &[u8],
 ) -> Result<OwnResponse, Failure> {
     let parts = head.parts;
-    let form = if !body.is_end_stream() && is_form(&parts.headers)? {
-        body.read_page_form().await?
-    } else {
-        HeldBody::default()
-    };
     let single = |name| {
         let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
         single(&parts.headers, name).map_err(|_| repeated)
@@ -41,7 +34,7 @@ pub(super) async fn respond(
         method: parts.method.as_str(),
         path: std::str::from_utf8(head.target.path).unwrap_or_default(),
         query: head.target.query.unwrap_or_default(),
-        form: &form,
+        form,
         cookies: all(&parts.headers, &header::COOKIE).collect(),
         origin: single(&header::ORIGIN)?,
         sec_fetch_site: single(&SEC_FETCH_SITE)?,

@@ -10,7 +10,7 @@ use crate::{
     oauth::ProtocolParameter,
     parse::head::Head,
     respond::{Failure, OwnResponse},
-    server::request::RequestBody,
+    server::{held::HeldBody, request::RequestBody},
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::Purpose,
@@ -23,9 +23,10 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
+    form: Option<HeldBody>,
     body: &mut RequestBody,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, body).await?;
+    let collected = endpoints.collect(head, form, body).await?;
     let request = endpoints.signed(head, &collected, &[ProtocolParameter::Callback])?;
     let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
     let consumer = &verified.credential().consumer().consumer;

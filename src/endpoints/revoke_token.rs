@@ -5,7 +5,7 @@ use crate::{
     oauth::ProtocolParameter,
     parse::head::Head,
     respond::{Failure, OwnResponse},
-    server::request::RequestBody,
+    server::{held::HeldBody, request::RequestBody},
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::{Credential, Purpose, Rejection},
 };
@@ -17,9 +17,10 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
+    form: Option<HeldBody>,
     body: &mut RequestBody,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, body).await?;
+    let collected = endpoints.collect(head, form, body).await?;
     let request = endpoints.signed(head, &collected, &[ProtocolParameter::Token])?;
     let verified = endpoints.verify(Purpose::Revocation, &request).await?;
     let Credential::AccessToken(access) = verified.credential() else {

@@ -141,12 +141,12 @@ impl Worker {
         let head = Head::read(&parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
         match route::route(&live.route, &live.origins, &head)? {
-            Route::Endpoint(endpoint) => {
+            Route::Endpoint(named) => {
                 // Boxed: the futures of calls to the API stay small.
-                let own = Box::pin(live.endpoints.respond(endpoint, &head, &mut body)).await?;
+                let own = Box::pin(live.endpoints.respond(named, &head, &mut body)).await?;
                 (record.verdict, record.status) = (own.verdict, own.status);
                 let mut response = own.into_response(&parts.method);
-                if endpoint.is_page() && parts.method == Method::POST {
+                if record.verdict == Verdict::Page && parts.method == Method::POST {
                     // hyper's buffer may have held a password; closing the connection frees it.
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }

@@ -133,6 +133,88 @@ fn mode_that_is_unknown_or_given_twice_is_refused() {
 }
 
 #[test]
+fn mode_of_the_token_calls_is_taken_from_a_form() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, user) = (
+        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
+        proxy.user("alice"),
+    );
+    let call = |mode: &str| Call::post("/service.oauth").form(mode).by(&consumer);
+    for placement in [Placement::Body, Placement::Header] {
+        let place = |call: Call| call.placed(placement);
+        let request_token = token_of(&proxy.send(place(
+            call("mode=req_req_token").parameter("oauth_callback", CALLBACK),
+        )));
+        let verifier = proxy.verifier(&request_token, &user);
+        let exchange = call("x=1&mode=req%5Facc_token").with(&request_token);
+        let token = token_of(&proxy.send(place(exchange.parameter("oauth_verifier", &verifier))));
+        let revoke = || place(call("mode=revoke_token").with(&token));
+        proxy.send(revoke()).has_status(200);
+        proxy.send(revoke()).is(401, "token_revoked");
+    }
+    // What the description signs has the form in it, and so its mode.
+    let described = call("mode=req_req_token").parameter("oauth_callback", CALLBACK);
+    proxy.send(described.signed_as_described()).has_status(200);
+    // A mode that nobody signed selects nothing.
+    let moved = call("mode=req_req_token").parameter("oauth_callback", CALLBACK);
+    proxy
+        .send(moved.signs_body("mode=revoke_token"))
+        .is(401, "signature_invalid");
+    api.saw_nothing();
+}
+
+#[test]
+fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    let asked = |call: Call| call.by(&consumer).parameter("oauth_callback", "oob");
+    let mode = "mode=req_req_token";
+    for (target, form) in [
+        ("/service.oauth", ""),
+        ("/service.oauth", "mode="),
+        ("/service.oauth", "mode=else"),
+        ("/service.oauth", "mode=req_req_token&mode=req_req_token"),
+        ("/service.oauth", "mode=req_req_token&m%6fde=req_acc_token"),
+        ("/service.oauth?mode=req_req_token", mode),
+        ("/service.oauth?mode=req_req_token", "mode=req_acc_token"),
+        ("/service.oauth?mode=", mode),
+    ] {
+        for placement in [Placement::Header, Placement::Body] {
+            let answer = proxy.send(asked(Call::post(target).form(form)).placed(placement));
+            answer.is(400, "parameter_rejected");
+            assert_eq!(
+                answer.form("oauth_parameters_rejected").as_deref(),
+                Some("mode"),
+                "{target} {form}"
+            );
+        }
+    }
+    // Not a form.
+    proxy
+        .send(asked(
+            Call::post("/service.oauth").body("text/plain", mode.as_bytes()),
+        ))
+        .is(400, "parameter_rejected");
+    // The aliases name the call by their path; a parameter `mode` is one like any other there.
+    proxy
+        .send(asked(Call::post("/oauth/request_token").form("mode=x")))
+        .has_status(200);
+    // The methods are those of the mode.
+    let answer = proxy.send(Call::get("/service.oauth").form("mode=revoke_token"));
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
+}
+
+#[test]
+fn a_page_that_a_form_names_takes_no_larger_form_than_any_page() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let page = |form: &str| proxy.send(Call::post("/service.oauth").form(form));
+    // It came from no form of ours.
+    page("mode=login&username=a&password=b").has_status(403);
+    page(&format!("mode=login&username={}", "a".repeat(16 * 1024))).has_status(413);
+}
+
+#[test]
 fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer_with("Old", &["--dialect", "legacy", "--callback", CALLBACK]);
