@@ -3,8 +3,11 @@
 //!
 //! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
 
+pub mod html;
+
 use std::{borrow::Cow, time::Duration};
 
+use askama::Template as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -190,14 +193,16 @@ pub enum Format {
     Form,
     /// `application/problem+json` (RFC 9457).
     Json,
+    /// A page, for a person.
+    Html,
 }
 
 impl Format {
-    /// The format that a request's Accept prefers: JSON if it is named and the form is not named with a greater weight.
+    /// The format that a request's Accept prefers: HTML if it is named and nothing else is preferred to it, or JSON if it is
+    /// named and the form is not named with a greater weight.
     #[must_use]
     pub fn preferred_by(headers: &HeaderMap) -> Self {
-        let mut json = None;
-        let mut form = None;
+        let (mut json, mut form, mut html, mut any) = (None, None, None, None);
         for element in all(headers, &header::ACCEPT).flat_map(list) {
             let mut parts = element.split(|&byte| byte == b';').map(trim);
             let media_type = parts.next().unwrap_or_default();
@@ -207,6 +212,14 @@ impl Format {
                 &mut json
             } else if media_type.eq_ignore_ascii_case(FORM.as_bytes()) {
                 &mut form
+            } else if media_type.eq_ignore_ascii_case(b"text/html") {
+                &mut html
+            } else if media_type == b"*/*" {
+                &mut any
+            } else if media_type == b"*" {
+                // No media range, but in what Java's HttpURLConnection sends by itself, for consumers and not for people:
+                // `text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2`.
+                return Self::Form;
             } else {
                 // Weights of other media types are not parsed: this runs for every request.
                 continue;
@@ -214,6 +227,7 @@ impl Format {
             *wanted = (*wanted).max(Some(parts.find_map(weight).unwrap_or(1000)));
         }
         match (json, form) {
+            _ if html > json.max(form).max(Some(0)) && html >= any => Self::Html,
             (Some(json), None) if json > 0 => Self::Json,
             (Some(json), Some(form)) if json > form => Self::Json,
             _ => Self::Form,
@@ -415,6 +429,11 @@ fn problem(failure: &Failure) -> Problem {
         Failure::Policy(Policy::Convention(rule)) => Problem::rejected(String::new(), *rule),
         Failure::Policy(Policy::NoCredentials) => Problem::coded(401, Verdict::ParameterAbsent)
             .advise("this needs a request signed with OAuth 1.0a"),
+        Failure::Policy(Policy::LoginNeeded { location }) => {
+            let mut problem = Problem::plain(303, Verdict::LoginNeeded);
+            problem.field = Some(("Location", location.clone()));
+            problem
+        }
         Failure::Policy(Policy::NotPermitted { hide: true }) => {
             Problem::coded(404, Verdict::PermissionDenied)
         }
@@ -490,7 +509,24 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
             )
             .chain(detail.as_ref().map(|(name, value)| (*name, value.as_str())))
     };
+    let page = || {
+        let (title, text) = html::explained(status);
+        let advice = advice.as_deref().filter(|_| code.is_none());
+        let page = html::ErrorPage {
+            service: realm,
+            title,
+            text: advice.unwrap_or(text),
+            members: &members().collect::<Vec<_>>(),
+            again: field
+                .as_ref()
+                .filter(|_| status == 303)
+                .map(|(_, to)| to.as_str()),
+            request_id: Some(request_id).filter(|_| status == 500),
+        };
+        page.render().map(String::into_bytes)
+    };
     let (content_type, body) = match (format, code) {
+        (Format::Html, _) if let Ok(page) = page() => (html::CONTENT_TYPE, page),
         (Format::Json, _) => {
             let mut object = Map::new();
             object.insert("title".to_owned(), reason(status).into());
@@ -508,12 +544,12 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
                 Value::Object(object).to_string().into_bytes(),
             )
         }
-        (Format::Form, Some(_)) => (FORM, form(members())),
-        (Format::Form, None) if status == 500 => (
+        (_, Some(_)) => (FORM, form(members())),
+        (_, None) if status == 500 => (
             "text/plain; charset=utf-8",
             format!("request {request_id}\n").into_bytes(),
         ),
-        (Format::Form, None) => {
+        (_, None) => {
             let text = advice.as_deref().unwrap_or_else(|| reason(status));
             (
                 "text/plain; charset=utf-8",
@@ -522,9 +558,13 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
         }
     };
     let mut response = OwnResponse::new(status, content_type, body, verdict);
-    response
-        .fields
-        .push(("Cache-Control", "no-store".to_owned()));
+    if content_type == html::CONTENT_TYPE {
+        response.fields.extend(html::fields(""));
+    } else {
+        response
+            .fields
+            .push(("Cache-Control", "no-store".to_owned()));
+    }
     if let (401, Some(code)) = (status, code) {
         let realm = realm.replace('\\', "\\\\").replace('"', "\\\"");
         response.fields.push((

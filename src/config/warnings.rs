@@ -39,6 +39,7 @@ impl Config {
         let mut warnings = Warnings(Vec::new());
         warnings.listener(self);
         warnings.service(self);
+        warnings.sessions(self);
         warnings.upstream(self);
         warnings.signature(self);
         warnings.nonce(self);
@@ -132,6 +133,23 @@ impl Warnings {
             ["service.public_api_urls"] if shared =>
                 "API and pages share one origin, so a script in a response of the API can press \"allow\" for the user; \
                  give the API a host of its own";
+        }
+    }
+
+    /// A session cookie is sent to the host of the pages alone.
+    fn sessions(&mut self, config: &Config) {
+        let service = &config.service;
+        let base = service.base_url.as_ref().filter(|base| {
+            let mut urls = service.public_api_urls.iter();
+            !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
+        });
+        let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
+        let user = config.operation.iter().any(admits_users)
+            || config.operations.unlisted.and_then(Unlisted::kind) == Some(Kind::User);
+        report! { self;
+            ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
+                "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
+                 add a URL of that origin, or take \"user\" off";
         }
     }
 

@@ -15,6 +15,12 @@ use crate::{
 /// The field in which a browser reports what caused a request (Fetch Metadata).
 pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// See [`SEC_FETCH_SITE`]: `navigate` for what a person opens.
+pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// See [`SEC_FETCH_SITE`]: `document` for a whole window.
+pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
 /// Responds to a page call.
 ///
 /// # Errors

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{page::Page, view::ErrorPage};
+use super::page::Page;
 use crate::{
     issue::random::{self, NoRandomness},
+    respond::html::ErrorPage,
     store::{StoreError, port::is_of_logged_outage},
 };
 
@@ -129,6 +130,7 @@ impl PageError {
             service: realm,
             title,
             text,
+            members: &[],
             again,
             request_id: request_id.as_deref(),
         };

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{error::PageError, view};
+use super::error::PageError;
+use crate::respond::html;
 
 /// A response: status, fields and HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Page {
             body,
             ..Self::empty_with_forms_to(status, further)
         };
-        page.set("Content-Type", "text/html; charset=utf-8".to_owned());
+        page.set("Content-Type", html::CONTENT_TYPE.to_owned());
         Ok(page)
     }
 
@@ -49,20 +50,9 @@ impl Page {
     }
 
     fn empty_with_forms_to(status: u16, further: &str) -> Self {
-        let policy = format!(
-            "default-src 'none'; style-src '{}'; form-action 'self'{further}; frame-ancestors 'none'; base-uri 'none'",
-            *view::STYLE_HASH
-        );
-        let fields = [
-            ("Content-Security-Policy", policy.as_str()),
-            ("X-Frame-Options", "DENY"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "same-origin"),
-            ("Cache-Control", "no-store"),
-        ];
         Self {
             status,
-            fields: fields.map(|(name, value)| (name, value.to_owned())).into(),
+            fields: html::fields(further),
             body: String::new(),
         }
     }

@@ -402,8 +402,8 @@ fn check_every_page(page: &Page) {
         .split("</style>")
         .next()
         .unwrap();
-    assert_eq!(style, view::STYLE);
-    assert!(policy.contains(view::STYLE_HASH.as_str()));
+    assert_eq!(style, crate::respond::html::STYLE);
+    assert!(policy.contains(crate::respond::html::STYLE_HASH.as_str()));
     for secret in [
         "consumer-secret",
         "request-token-secret",

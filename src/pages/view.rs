@@ -1,21 +1,8 @@
 //! The templates of the pages; askama escapes the values in them.
 
-use std::sync::LazyLock;
-
 use askama::Template;
-use aws_lc_rs::digest;
-use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::PermissionText;
-
-/// The one style sheet, inside every page.
-pub(super) const STYLE: &str = include_str!("../../templates/style.css");
-
-/// What the Content-Security-Policy calls it, so that no other style applies.
-pub(super) static STYLE_HASH: LazyLock<String> = LazyLock::new(|| {
-    let digest = digest::digest(&digest::SHA256, STYLE.as_bytes());
-    format!("sha256-{}", STANDARD.encode(digest))
-});
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -93,14 +80,4 @@ pub(super) struct Application {
     pub(super) issued_on: String,
     /// In RFC 3339, and the date alone.
     pub(super) last_used_at: Option<(String, String)>,
-}
-
-#[derive(Template)]
-#[template(path = "refusal.html")]
-pub(super) struct ErrorPage<'a> {
-    pub(super) service: &'a str,
-    pub(super) title: &'a str,
-    pub(super) text: &'a str,
-    pub(super) again: Option<&'a str>,
-    pub(super) request_id: Option<&'a str>,
 }

@@ -16,6 +16,12 @@ pub enum Rejection {
     /// No credentials, or those of another scheme.
     #[error("no credentials")]
     NoCredentials,
+    /// A browser without a session opens what a user may open: it is sent to the login.
+    #[error("not logged in")]
+    LoginNeeded {
+        /// The login page, which leads back.
+        location: String,
+    },
     /// The call is signed without a token where one is needed, or with credentials that are not for the API.
     #[error("no access token")]
     TokenMissing,

@@ -2,9 +2,10 @@
 
 use http::{Method, header};
 use http_body::Body as _;
+use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    endpoints::page::SEC_FETCH_SITE,
+    endpoints::page::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE},
     fields::{all, single},
     forward::{
         body::UpstreamBody,
@@ -12,13 +13,18 @@ use crate::{
         request::{self, Origin},
         websocket::Handshake,
     },
+    issue::callback::ESCAPED,
     oauth::{Place, ProtocolParameter},
     parse::{
         head::Head,
         origin::PublicUrl,
         signed::{Collected, SignedRequest},
     },
-    policy::{Rejection, operations::Found, permit::Permit},
+    policy::{
+        Rejection,
+        operations::{Found, Kind},
+        permit::Permit,
+    },
     respond::{self, Failure, Format},
     route::ApiCall,
     server::{caller::Caller, request::RequestBody},
@@ -26,6 +32,9 @@ use crate::{
 };
 
 use super::{Live, Worker, nanoseconds, stopwatch::Stopwatch};
+
+/// The longest path and query that a login leads back to, in bytes.
+const MAX_RETURN_BYTES: usize = 2_048;
 
 /// A call on its way to the API.
 pub(super) struct PendingCall<'o, 'r> {
@@ -59,6 +68,49 @@ impl<'o> PendingCall<'o, '_> {
         } else {
             [prefix.as_bytes(), path].concat().into()
         }
+    }
+
+    /// What becomes of a request without a session: a browser that navigates to what a user may open is sent to the login.
+    fn or_login(&self, rejection: Rejection) -> Rejection {
+        let parts = self.head.parts;
+        let says = |name, value: &[u8]| {
+            single(&parts.headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
+        };
+        // An old browser sends none of these fields, and accepts HTML first only where it navigates.
+        let navigates = says(&SEC_FETCH_MODE, b"navigate")
+            && (parts.headers.contains_key(&SEC_FETCH_MODE) || says(&SEC_FETCH_SITE, b"none"));
+        let is_open_to_users = match self.found {
+            Found::Operation(_) | Found::Unlisted(_) => self.found.access().admits(Kind::User),
+            Found::OtherMethod { .. } => false,
+        };
+        let is_navigation = matches!(parts.method, Method::GET | Method::HEAD)
+            && !parts.headers.contains_key(header::UPGRADE)
+            && navigates
+            && says(&SEC_FETCH_DEST, b"document")
+            && Format::preferred_by(&parts.headers) == Format::Html;
+        if rejection != Rejection::NoCredentials
+            || !is_open_to_users
+            || !is_navigation
+            || !self.live.origins.is_base(&self.head.received)
+        {
+            return rejection;
+        }
+        let mut location = format!("{}?mode=login", self.live.route.path);
+        let (path, query) = (self.signed_path(), self.head.target.query);
+        let back = [
+            &path,
+            query.map_or("", |_| "?").as_bytes(),
+            query.unwrap_or_default(),
+        ]
+        .concat();
+        // The login page checks where it leads; a longer one would be too long a target with its escapes.
+        if let Ok(back) = std::str::from_utf8(&back)
+            && back.len() <= MAX_RETURN_BYTES
+        {
+            location.push_str("&return_to=");
+            location.extend(utf8_percent_encode(back, ESCAPED));
+        }
+        Rejection::LoginNeeded { location }
     }
 
     /// Prepares a permitted call for the API, its credentials removed.
@@ -223,13 +275,14 @@ impl Worker {
         let pages = &pending.live.endpoints.pages;
         let cookies: Vec<&[u8]> = all(&pending.head.parts.headers, &header::COOKIE).collect();
         if !pages.has_session_cookie(&cookies) {
-            return Ok(Permit::for_anonymous(&pending.found)?);
+            let permit = Permit::for_anonymous(&pending.found);
+            return Ok(permit.map_err(|rejection| pending.or_login(rejection))?);
         }
         check_same_origin(pending)?;
         let session = pages
             .session(&cookies, pending.live.endpoints.clock.now())
             .await?;
-        let (_, user) = session.ok_or(Rejection::NoCredentials)?;
+        let (_, user) = session.ok_or_else(|| pending.or_login(Rejection::NoCredentials))?;
         Ok(Permit::for_session(user.id, operations, &pending.found)?)
     }
 

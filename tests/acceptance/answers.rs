@@ -314,10 +314,13 @@ fn a_challenge_goes_with_every_401() {
 }
 
 #[test]
-fn problems_are_json_where_the_caller_prefers_it() {
+fn problems_are_json_or_a_page_where_the_caller_prefers_it() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let form = "application/x-www-form-urlencoded";
     let json = "application/problem+json";
+    let html = "text/html";
+    let chromium =
+        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
     for (accept, kind) in [
         (None, form),
         (Some("*/*"), form),
@@ -336,7 +339,25 @@ fn problems_are_json_where_the_caller_prefers_it() {
             form,
         ),
         (Some("application/json;q=0"), form),
-        (Some("text/html"), form),
+        (Some("text/html"), html),
+        (Some(chromium), html),
+        (Some("TEXT/HTML;q=0.3"), html),
+        (Some("text/html, */*"), html),
+        (Some("text/html, application/json"), json),
+        (Some("text/html;q=0.9, application/json"), json),
+        (Some("text/html, application/json;q=0.9"), html),
+        (
+            Some("text/html;q=0.9, application/x-www-form-urlencoded"),
+            form,
+        ),
+        (Some("text/html;q=0.5, */*"), form),
+        (Some("text/html;q=0"), form),
+        (Some("text/htmlx"), form),
+        // A consumer on Java's HttpURLConnection.
+        (
+            Some("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"),
+            form,
+        ),
         (Some(";;;,,q=,"), form),
     ] {
         let call = accept

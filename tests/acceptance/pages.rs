@@ -86,3 +86,23 @@ fn the_consent_page_cannot_be_framed() {
         "the form does not show in a frame"
     );
 }
+
+#[test]
+fn a_rejection_shows_in_the_browser_and_a_navigation_leads_to_the_login_and_back() {
+    let api = Upstream::replying(|_| {
+        Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config("operation = [{ path = '/account', access = ['user'] }]")
+        .start();
+    let user = proxy.user("alice");
+    let browser = Browser::without_javascript();
+    browser.open(&format!("{}/else", proxy.origin()));
+    assert_eq!(browser.text("#oauth_problem"), "parameter_absent");
+    browser.open(&format!("{}/account?x=1", proxy.origin()));
+    browser.log_in(&user);
+    crate::support::within(crate::support::PATIENCE, "led back", || {
+        browser.url().ends_with("/account?x=1").then_some(())
+    });
+    assert_eq!(browser.text("#account"), "yours");
+}

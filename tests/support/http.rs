@@ -336,12 +336,12 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The `oauth_problem` of the body, be it a form or JSON.
+    /// The `oauth_problem` of the body, be it a form, JSON or a page.
     pub fn problem(&self) -> Option<String> {
         self.told("oauth_problem")
     }
 
-    /// A member of the problem, be the body a form or JSON.
+    /// A member of the problem, be the body a form, JSON or a page.
     pub fn told(&self, member: &str) -> Option<String> {
         match self.header("content-type") {
             Some(kind) if kind.starts_with("application/problem+json") => self
@@ -351,6 +351,11 @@ impl Answer {
                 .map(str::to_owned),
             Some(kind) if kind.starts_with("application/x-www-form-urlencoded") => {
                 self.form(member)
+            }
+            Some(kind) if kind.starts_with("text/html") => {
+                let text = self.text();
+                let (_, rest) = text.split_once(&format!("id=\"{member}\">"))?;
+                Some(super::visitor::unescape(rest.split('<').next()?))
             }
             _ => None,
         }

@@ -27,6 +27,10 @@ fn warns_of_what_is_valid_and_unwise() {
             &[],
         ),
         (
+            "service.base_url = \"https://a\"\nservice.public_api_urls = \"https://b\"\nlisten.trusted_proxies = \"10.0.0.0/8\"\n[[operation]]\npath = \"/x\"\naccess = [\"user\"]",
+            &["service.public_api_urls"],
+        ),
+        (
             "service.base_url = \"https://a\"\nservice.public_api_urls = [\"http://b\", \"https://a/x\"]",
             &[
                 "service.base_url",

@@ -46,6 +46,8 @@ verdicts! {
     AccessTokenRevoked = "access_token_revoked",
     /// A page was shown, or its form led on.
     Page = "page",
+    /// A browser without a session was sent to the login.
+    LoginNeeded = "login_needed",
 
     /// No credentials, or a protocol parameter is missing.
     ParameterAbsent = "parameter_absent",
