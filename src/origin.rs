@@ -68,7 +68,7 @@ impl Origin {
     /// Whether the host is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.bare_host().parse().is_ok_and(is_loopback)
+        is_loopback_host(&self.host)
     }
 
     /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
@@ -88,6 +88,12 @@ impl fmt::Display for Origin {
 #[must_use]
 pub fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Whether a host, an IPv6 address in brackets, is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
+#[must_use]
+pub fn is_loopback_host(host: &str) -> bool {
+    host == "localhost" || without_brackets(host).parse().is_ok_and(is_loopback)
 }
 
 /// Whether an address is loopback, also as an IPv4-mapped IPv6 address.

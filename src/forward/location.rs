@@ -1,19 +1,30 @@
-//! `Location` of the API's answers, made public.
+//! `Location` of the API's responses, made public.
 
 use url::{Position, Url};
 
 use super::Params;
-use crate::parse::origin::PublicUrl;
+use crate::{
+    origin::is_loopback_host,
+    parse::origin::{Origins, PrefixMode, PublicUrl},
+};
 
-/// The public form of a `Location` at the API's own origin; `None`: it stays as it is.
+/// The public form of a `Location` at the API's own origin, or at the public host under a scheme or port that is not public;
+/// `None`: it stays as it is.
 ///
 /// The value is parsed as a browser parses it; comparing the text's beginning would take `http://api@elsewhere` for ours.
 #[must_use]
-pub fn rewrite(params: &Params, public: &PublicUrl, strip: bool, value: &[u8]) -> Option<String> {
-    let api = params.api_origin.as_ref()?;
+pub fn rewrite(
+    params: &Params,
+    public: &PublicUrl,
+    origins: &Origins,
+    value: &[u8],
+) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
     let location = Url::parse(text).ok()?;
-    if location.origin() != *api || !location.username().is_empty() || location.password().is_some()
+    let is_of_api = params.api_origin.as_ref() == Some(&location.origin());
+    if !is_of_api && !is_misnamed(&location, public, origins)
+        || !location.username().is_empty()
+        || location.password().is_some()
     {
         return None;
     }
@@ -24,6 +35,28 @@ pub fn rewrite(params: &Params, public: &PublicUrl, strip: bool, value: &[u8]) -
         _ if !params.api_path.is_empty() => return None,
         _ => rest,
     };
-    let prefix = if strip { public.prefix.as_str() } else { "" };
+    let prefix = match origins.prefix_mode {
+        PrefixMode::Strip | PrefixMode::Restore => public.prefix.as_str(),
+        PrefixMode::Keep => "",
+    };
     Some(format!("{}{prefix}{rest}", public.origin()))
+}
+
+/// Whether a framework that does not know about the proxy wrote it: it takes the host from the request and adds its own
+/// scheme or port. What `service.base_url` or another public URL has at that host is right. A loopback host has a service
+/// on every port, so only its scheme can be wrong.
+fn is_misnamed(location: &Url, public: &PublicUrl, origins: &Origins) -> bool {
+    let secure = match location.scheme() {
+        "https" => true,
+        "http" => false,
+        _ => return false,
+    };
+    let (host, port) = (location.host_str(), location.port_or_known_default());
+    let is_at_host = |url: &PublicUrl| host == Some(url.host.as_str());
+    is_at_host(public)
+        && (port == Some(public.port) || !is_loopback_host(&public.host))
+        && ![&origins.base]
+            .into_iter()
+            .chain(&origins.public)
+            .any(|url| is_at_host(url) && port == Some(url.port) && secure == url.secure)
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     fields::{is_hop_by_hop, named_by_connection, trim},
-    parse::origin::PublicUrl,
+    parse::origin::{Origins, PublicUrl},
     server::{caller::Caller, response::ResponseBody},
 };
 
@@ -25,8 +25,8 @@ use crate::{
 pub struct Outline<'r> {
     /// The public URL of the request.
     pub url: &'r PublicUrl,
-    /// The public URL's prefix was taken off.
-    pub strip: bool,
+    /// All public URLs.
+    pub origins: &'r Origins,
     /// The call was that of a user's session.
     pub of_user: bool,
 }
@@ -103,7 +103,7 @@ pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
     }
     if let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION) {
         for value in entry.iter_mut() {
-            let public = location::rewrite(params, outline.url, outline.strip, value.as_bytes());
+            let public = location::rewrite(params, outline.url, outline.origins, value.as_bytes());
             if let Some(public) = public.and_then(|public| HeaderValue::try_from(public).ok()) {
                 *value = public;
             }

@@ -1,7 +1,7 @@
 //! What passes between caller and API besides the request itself.
 
 use super::*;
-use crate::parse::origin::PublicUrl;
+use crate::parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl};
 
 pub(super) fn params() -> Params {
     let api = url::Url::parse("http://api.internal:8000/base").expect("a URL");
@@ -29,8 +29,19 @@ pub(super) fn params() -> Params {
 #[test]
 fn a_location_at_the_api_is_made_public_and_no_other() {
     let public = PublicUrl::new(true, "api.example", None, "/v1");
-    let rewrite =
-        |value: &str, prefix| location::rewrite(&params(), &public, prefix, value.as_bytes());
+    let origins = |prefix_mode| Origins {
+        base: PublicUrl::new(true, "api.example", Some(8443), ""),
+        public: vec![
+            public.clone(),
+            PublicUrl::new(false, "api.example", Some(81), ""),
+        ],
+        prefix_mode,
+        trusted_proxies: Vec::new(),
+        family: ForwardedFamily::XForwarded,
+    };
+    let rewrite = |value: &str, prefix_mode| {
+        location::rewrite(&params(), &public, &origins(prefix_mode), value.as_bytes())
+    };
     for (value, expected) in [
         (
             "http://api.internal:8000/base/x?y#z",
@@ -44,6 +55,29 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
             "http://api.internal:8000/base?y",
             Some("https://api.example/v1?y"),
         ),
+        // The public host under another scheme or port, written by a framework that does not know about us.
+        (
+            "http://api.example/base/x",
+            Some("https://api.example/v1/x"),
+        ),
+        (
+            "http://API.example:8000/base/x#z",
+            Some("https://api.example/v1/x#z"),
+        ),
+        (
+            "https://api.example:8000/base",
+            Some("https://api.example/v1"),
+        ),
+        ("http://api.example/other", None),
+        ("http://user@api.example/base/x", None),
+        ("http://api.example.evil.example/base/x", None),
+        ("http://api.example@evil.example/base/x", None),
+        ("ftp://api.example/base/x", None),
+        ("//api.example:8000/base/x", None),
+        // What is ours there is right.
+        ("https://api.example/base/x", None),
+        ("https://api.example:8443/base/x", None),
+        ("http://api.example:81/base/x", None),
         // Beside what is published, elsewhere, or only looking alike.
         ("http://api.internal:8000/other", None),
         ("http://api.internal:8000/based", None),
@@ -57,9 +91,13 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
         ("//api.internal:8000/base/x", None),
         ("", None),
     ] {
-        assert_eq!(rewrite(value, true).as_deref(), expected, "{value}");
+        assert_eq!(
+            rewrite(value, PrefixMode::Strip).as_deref(),
+            expected,
+            "{value}"
+        );
     }
-    let kept = rewrite("http://api.internal:8000/base/v1/x", false);
+    let kept = rewrite("http://api.internal:8000/base/v1/x", PrefixMode::Keep);
     assert_eq!(kept.as_deref(), Some("https://api.example/v1/x"));
 }
 

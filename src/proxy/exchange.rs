@@ -7,7 +7,6 @@ use http::{Request, Response, StatusCode, request::Parts};
 use super::{Current, Worker, nanoseconds, permission::Outgoing, record::Record};
 use crate::{
     forward::{Fault, exchange, pool::Lease, request, response, tunnel},
-    parse::origin::PrefixMode,
     policy::operations::Kind,
     respond::Failure,
     server::{caller::Caller, response::ResponseBody},
@@ -57,7 +56,7 @@ impl Worker {
         response::check_framing(&parts)?;
         let outline = response::Outline {
             url,
-            strip: live.origins.prefix_mode != PrefixMode::Keep,
+            origins: &live.origins,
             of_user,
         };
         (record.verdict, record.status) = (verdict, parts.status.as_u16());

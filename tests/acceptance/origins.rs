@@ -52,6 +52,37 @@ fn location_on_the_api_becomes_the_public_address() {
 }
 
 #[test]
+fn location_at_the_public_host_gets_the_public_scheme_and_port() {
+    let api = Upstream::replying(|seen| {
+        Reply::status("302 Found").header("Location", seen.header("x-location").unwrap_or_default())
+    });
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "service.base_url = 'https://auth.test:8443'\nservice.public_api_urls = \
+             ['https://api.test/v1', 'https://auth.test']\noperations.unlisted = 'anonymous'",
+        )
+        .start();
+    for (told, expected) in [
+        ("http://api.test/x?y=1#z", "https://api.test/v1/x?y=1#z"),
+        ("http://api.test:8000/x", "https://api.test/v1/x"),
+        ("https://api.test:8000/x", "https://api.test/v1/x"),
+        ("HTTP://API.TEST", "https://api.test/v1/"),
+        // As it is public already, another public URL, the pages, or somewhere else.
+        ("https://api.test/x", "https://api.test/x"),
+        ("https://auth.test/x", "https://auth.test/x"),
+        ("https://auth.test:8443/x", "https://auth.test:8443/x"),
+        ("http://auth.test/x", "http://auth.test/x"),
+        ("http://api.test.evil.test/x", "http://api.test.evil.test/x"),
+        ("http://api.test@evil.test/x", "http://api.test@evil.test/x"),
+        ("http://evil.test/api.test", "http://evil.test/api.test"),
+    ] {
+        let call = Call::get("/v1/").host("api.test");
+        let answer = proxy.send(call.header("X-Location", told));
+        assert_eq!(answer.header("location"), Some(expected), "{told}");
+    }
+}
+
+#[test]
 fn the_host_that_the_api_sees() {
     let api = Upstream::start();
     for (mode, expected) in [
