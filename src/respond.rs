@@ -330,6 +330,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The response to a failure.
 #[must_use]
 pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> OwnResponse {
+    let format = match failure {
+        // Only pages are under that host.
+        Failure::Route(route::Rejection::NotFound) if format == Format::Form => Format::Html,
+        _ => format,
+    };
     render(problem(failure), realm, format, request_id)
 }
 
@@ -370,6 +375,7 @@ fn problem(failure: &Failure) -> Problem {
         },
         Failure::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
 
+        Failure::Route(Route::NotFound) => Problem::plain(404, Verdict::NotFound),
         Failure::Route(error @ Route::PathAbovePrefix) => Problem::malformed(error),
         Failure::Route(error @ (Route::ModeNotOnce | Route::ModeUnknown)) => {
             Problem::rejected("mode".to_owned(), error.to_string())

@@ -18,6 +18,9 @@ pub enum Rejection {
     /// The API could read the path as one above the published prefix.
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
+    /// The host is that of the pages alone, and has none at this path.
+    #[error("no such page")]
+    NotFound,
     /// `mode` is missing or repeated.
     #[error("mode is needed once, in the query or in a form")]
     ModeNotOnce,
@@ -47,6 +50,8 @@ pub enum Endpoint {
     RevokeToken,
     /// `mode=applications`: the user's connected applications.
     Applications,
+    /// `/` where the API is under another host or path: leads to the user's applications.
+    Home,
     /// `mode=login`: direct login.
     Login,
     /// `mode=logout`: ends the browser session.
@@ -59,7 +64,7 @@ impl Endpoint {
     pub const fn is_page(self) -> bool {
         match self {
             Self::RequestToken | Self::AccessToken | Self::RevokeToken => false,
-            Self::Authorize | Self::Applications | Self::Login | Self::Logout => true,
+            Self::Authorize | Self::Applications | Self::Home | Self::Login | Self::Logout => true,
         }
     }
 
@@ -77,6 +82,7 @@ impl Endpoint {
         match self {
             Self::RequestToken | Self::AccessToken => "GET, POST",
             Self::RevokeToken | Self::Logout => "POST",
+            Self::Home => "GET, HEAD",
             Self::Authorize | Self::Login | Self::Applications => "GET, HEAD, POST",
         }
     }
@@ -161,15 +167,21 @@ pub fn route<'o, 'r>(
     head: &Head<'r>,
 ) -> Result<Route<'o, 'r>, Rejection> {
     let (received, target) = (&head.received, &head.target);
-    if origins.is_base(received)
-        && let Some(named) = named(params, target)?
-    {
+    let is_base = origins.is_base(received);
+    if is_base && let Some(named) = named(params, target)? {
         if let Named::ByPath(endpoint) | Named::ByQuery(endpoint) = named {
             endpoint.check_method(&head.parts.method)?;
         }
         return Ok(Route::Endpoint(named));
     }
-    let url = origins.choose(received, target.path)?;
+    let url = match origins.choose(received, target.path) {
+        Err(OriginError::Misdirected) if is_base && target.path == b"/" => {
+            Endpoint::Home.check_method(&head.parts.method)?;
+            return Ok(Route::Endpoint(Named::ByPath(Endpoint::Home)));
+        }
+        Err(OriginError::Misdirected) if is_base => return Err(Rejection::NotFound),
+        chosen => chosen?,
+    };
     let (path, restored_prefix) = match origins.prefix_mode {
         PrefixMode::Keep => {
             if !url.prefix.is_empty() && target::climbs(&target.path[url.prefix.len()..]) {

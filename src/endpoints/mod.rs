@@ -77,7 +77,11 @@ impl Endpoints {
             Endpoint::RequestToken => request_token::respond(self, head, form, body).await,
             Endpoint::AccessToken => access_token::respond(self, head, form, body).await,
             Endpoint::RevokeToken => revoke_token::respond(self, head, form, body).await,
-            Endpoint::Authorize | Endpoint::Login | Endpoint::Logout | Endpoint::Applications => {
+            Endpoint::Authorize
+            | Endpoint::Home
+            | Endpoint::Login
+            | Endpoint::Logout
+            | Endpoint::Applications => {
                 if sent.len() > PAGE_BYTES {
                     return Err(BodyRejection::TooLarge.into());
                 }

@@ -52,6 +52,7 @@ pub(super) async fn respond(
     };
     let pages = &endpoints.pages;
     let page = match endpoint {
+        Endpoint::Home => pages.home(),
         Endpoint::Login => pages.login(request).await,
         Endpoint::Logout => pages.logout(request).await,
         Endpoint::Applications => pages.applications(request).await,

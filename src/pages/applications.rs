@@ -35,6 +35,12 @@ impl Pages {
         self.answer(self.try_applications(&request).await)
     }
 
+    /// Leads from `/` to the page of a user's applications.
+    #[must_use]
+    pub fn home(&self) -> Page {
+        Page::see_other(self.applications_path())
+    }
+
     pub(super) fn applications_path(&self) -> String {
         format!("{}?mode=applications", self.params.path)
     }

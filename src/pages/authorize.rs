@@ -18,11 +18,13 @@ use super::{
     view::{self, Destination},
 };
 use crate::{
+    clock::UnixTime,
     issue::{
         callback::{self, ESCAPED},
         random,
     },
     names::Permission,
+    secret::Secret,
     store::{
         port::{Decided, Decision},
         record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState},
@@ -33,10 +35,21 @@ use crate::{
 /// A longer one was never issued.
 const MAX_TOKEN_BYTES: usize = 255;
 
-/// A request token that waits for a decision, and who asks.
+/// A request token, and who asks.
 struct Asked {
     token: RequestToken,
     consumer: Consumer,
+}
+
+impl Asked {
+    /// A request token that waits for a decision.
+    fn undecided(self) -> Result<Self, PageError> {
+        if self.token.state == RequestTokenState::Issued {
+            Ok(self)
+        } else {
+            Err(PageError::TokenUsed)
+        }
+    }
 }
 
 impl Pages {
@@ -63,7 +76,17 @@ impl Pages {
         let here = self.here(request.path, &token);
         match act {
             Act::Show => {
-                let asked = self.asked(&token, request).await?;
+                let asked = self.found(&token, request).await?;
+                if let RequestTokenState::Authorized { user, verifier, .. } = &asked.token.state {
+                    let caller = self.logged_in(request).await?;
+                    return match caller {
+                        Some(caller) if caller.user.id == *user => {
+                            self.show_verifier(&asked, verifier, request.now)
+                        }
+                        _ => Err(PageError::TokenUsed),
+                    };
+                }
+                let asked = asked.undecided()?;
                 match self.logged_in(request).await? {
                     Some(caller) => self.consent(&here, &token, &caller, &asked),
                     None => self.show_login(request, &Self::place(&here, &asked)),
@@ -121,6 +144,11 @@ impl Pages {
 
     /// Finds what is to be decided, or why it cannot be.
     async fn asked(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, PageError> {
+        self.found(token, request).await?.undecided()
+    }
+
+    /// Finds what is to be decided or was decided.
+    async fn found(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, PageError> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(PageError::TokenUnknown);
         }
@@ -138,9 +166,6 @@ impl Pages {
         }
         if request.now >= token.expires_at {
             return Err(PageError::TokenExpired);
-        }
-        if token.state != RequestTokenState::Issued {
-            return Err(PageError::TokenUsed);
         }
         if !consumer.enabled {
             return Err(PageError::ConsumerDisabled);
@@ -181,6 +206,7 @@ impl Pages {
         };
         let template = view::Consent {
             service: &self.params.realm,
+            applications: &self.applications_path(),
             action: here,
             csrf: &csrf::value(&caller.id, Purpose::Decide, token),
             consumer: &asked.consumer.name,
@@ -241,11 +267,11 @@ impl Pages {
             Decided::Unknown => return Err(PageError::TokenUnknown),
         }
         audit_decision(request, &asked, caller, &decision);
-        self.lead_on(&asked, &decision)
+        self.lead_on(&asked, &decision, here)
     }
 
     /// Sends the user on to the consumer after the decision was recorded.
-    fn lead_on(&self, asked: &Asked, decision: &Decision) -> Result<Page, PageError> {
+    fn lead_on(&self, asked: &Asked, decision: &Decision, here: &str) -> Result<Page, PageError> {
         let token = asked.token.token.as_str();
         match (&asked.token.callback, decision) {
             (
@@ -271,23 +297,46 @@ impl Pages {
                 ];
                 Ok(Page::see_other(callback::redirect(uri, &parameters)))
             }
-            (Callback::Oob, Decision::Allow { verifier, .. }) => Page::html(
-                200,
-                &view::Verifier {
-                    service: &self.params.realm,
-                    consumer: &asked.consumer.name,
-                    verifier: &random::shown(verifier),
-                    lifetime: &in_words(self.params.request_ttl),
-                },
-            ),
+            // The page comes by GET, so that it can be loaded again.
+            (Callback::Oob, Decision::Allow { .. }) => Ok(Page::see_other(here.to_owned())),
             (Callback::Oob, Decision::Deny) => Page::html(
                 200,
                 &view::Denied {
                     service: &self.params.realm,
+                    applications: &self.applications_path(),
                     consumer: &asked.consumer.name,
                 },
             ),
         }
+    }
+
+    /// Shows an out-of-band verifier, as long as it can be used, to the user who agreed.
+    fn show_verifier(
+        &self,
+        asked: &Asked,
+        verifier: &Secret,
+        now: UnixTime,
+    ) -> Result<Page, PageError> {
+        if asked.token.callback != Callback::Oob {
+            return Err(PageError::TokenUsed);
+        }
+        let left = asked.token.expires_at.0.saturating_sub(now.0);
+        // Whole minutes, but for the last.
+        let left = if left > 60 {
+            left.next_multiple_of(60)
+        } else {
+            left
+        };
+        Page::html(
+            200,
+            &view::Verifier {
+                service: &self.params.realm,
+                applications: &self.applications_path(),
+                consumer: &asked.consumer.name,
+                verifier: &random::shown(verifier),
+                lifetime: &in_words(Duration::from_secs(left)),
+            },
+        )
     }
 }
 

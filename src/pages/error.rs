@@ -25,6 +25,8 @@ pub(super) enum PageError {
     ForgedForm,
     /// The form was ours and counts no longer; where to begin again.
     StaleForm(String),
+    /// The browser sent no cookie with a form that needs one; where to begin again.
+    NoCookie(String),
     /// There is no such request token, or it is void.
     TokenUnknown,
     /// The request token is expired.
@@ -81,6 +83,12 @@ impl PageError {
                 "You have logged in or out meanwhile, the page was open for too long, or it was answered already. \
                  Nothing was changed.",
             ),
+            Self::NoCookie(_) => (
+                403,
+                "Your browser sent no cookie",
+                "This form works only with a cookie of this site, which holds nothing but a random number. \
+                 Allow cookies for this site, and start again.",
+            ),
             Self::TokenUnknown => (
                 401,
                 "This request is not known",
@@ -123,7 +131,7 @@ impl PageError {
             ),
         };
         let again = match &self {
-            Self::StaleForm(again) => Some(again.as_str()),
+            Self::StaleForm(again) | Self::NoCookie(again) => Some(again.as_str()),
             _ => None,
         };
         let template = ErrorPage {

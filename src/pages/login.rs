@@ -133,7 +133,11 @@ impl Pages {
             csrf::is_value(form.field("csrf"), &cookie, Purpose::LogIn, place.here)
         });
         if !is_ours {
-            return Err(PageError::StaleForm(place.here.to_owned()));
+            let again = place.here.to_owned();
+            return Err(match cookies::read(&request.cookies, self.cookies.login) {
+                Cookie::None => PageError::NoCookie(again),
+                Cookie::One(_) | Cookie::Invalid | Cookie::Several => PageError::StaleForm(again),
+            });
         }
         let username = form.field("username").unwrap_or_default();
         let password = form.field("password").unwrap_or_default();
@@ -296,6 +300,7 @@ impl Pages {
         let notice = notice.as_ref();
         let template = view::Login {
             service: &self.params.realm,
+            applications: &self.applications_path(),
             action: place.here,
             csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
             consumer: place.consumer,

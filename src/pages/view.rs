@@ -8,6 +8,7 @@ use super::PermissionText;
 #[template(path = "login.html")]
 pub(super) struct Login<'a> {
     pub(super) service: &'a str,
+    pub(super) applications: &'a str,
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
     pub(super) consumer: Option<&'a str>,
@@ -21,6 +22,7 @@ pub(super) struct Login<'a> {
 #[template(path = "consent.html")]
 pub(super) struct Consent<'a> {
     pub(super) service: &'a str,
+    pub(super) applications: &'a str,
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
     pub(super) consumer: &'a str,
@@ -43,6 +45,7 @@ pub(super) enum Destination {
 #[template(path = "verifier.html")]
 pub(super) struct Verifier<'a> {
     pub(super) service: &'a str,
+    pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
     pub(super) verifier: &'a str,
     pub(super) lifetime: &'a str,
@@ -52,6 +55,7 @@ pub(super) struct Verifier<'a> {
 #[template(path = "denied.html")]
 pub(super) struct Denied<'a> {
     pub(super) service: &'a str,
+    pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
 }
 

@@ -481,3 +481,50 @@ fn a_wrong_password_leads_nowhere() {
     let consent = visitor.log_in(&again, &user);
     visitor.decide(&consent, "allow").answer.has_status(200);
 }
+
+#[test]
+fn the_oob_page_can_be_loaded_again_by_its_user_alone_until_the_exchange() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    let (user, other) = (proxy.user("alice"), proxy.user("bob"));
+    let request_token = proxy.request_token(&consumer, "oob");
+    let target = authorization(&request_token);
+    let mut visitor = Visitor::to(&proxy);
+    let login = visitor.open(&target);
+    let consent = visitor.log_in(&login, &user);
+    let page = visitor.decide(&consent, "allow");
+    assert_eq!(page.target, target, "a page of its own: {page:?}");
+    let verifier = page.element("verifier").unwrap();
+    let again = visitor.open(&target);
+    assert_eq!(again.element("verifier").as_ref(), Some(&verifier));
+    assert_eq!(again.answer.header("cache-control"), Some("no-store"));
+
+    let mut stranger = Visitor::to(&proxy);
+    for page in [stranger.open(&target), {
+        let login = stranger.open("/service.oauth?mode=login");
+        stranger.log_in(&login, &other);
+        stranger.open(&target)
+    }] {
+        assert_eq!((page.answer.status, page.element("verifier")), (401, None));
+    }
+    token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
+    let used = visitor.open(&target);
+    assert_eq!((used.answer.status, used.element("verifier")), (401, None));
+}
+
+#[test]
+fn a_browser_without_cookies_is_told_so() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let (consumer, user) = (proxy.consumer("Shop"), proxy.user("alice"));
+    let target = authorization(&proxy.request_token(&consumer, "oob"));
+    for target in ["/service.oauth?mode=login", &target] {
+        let mut visitor = Visitor::to(&proxy);
+        let login = visitor.open(target);
+        visitor.cookies.clear();
+        let page = visitor.log_in(&login, &user);
+        assert_eq!(page.answer.status, 403, "{page:?}");
+        let text = page.answer.text();
+        assert!(text.contains("Allow cookies for this site"), "{text}");
+        assert!(visitor.cookies.is_empty(), "{page:?}");
+    }
+}

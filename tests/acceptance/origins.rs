@@ -83,6 +83,55 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
 }
 
 #[test]
+fn the_host_of_the_pages_leads_to_the_applications_and_has_404_pages() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "service.base_url = 'https://auth.test'\nservice.public_api_urls = \
+             ['https://api.test', 'https://auth.test/v1']\noperations.unlisted = 'anonymous'",
+        )
+        .start();
+    let ask = |method: &str, target: &str| proxy.send(Call::new(method, target).host("auth.test"));
+    for target in ["/", "/?next=https://evil.test", "/?mode=login"] {
+        let answer = ask("GET", target);
+        let led = (answer.status, answer.header("location"));
+        assert_eq!(led, (303, Some("/service.oauth?mode=applications")));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    let post = ask("POST", "/");
+    assert_eq!(
+        (post.status, post.header("allow")),
+        (405, Some("GET, HEAD"))
+    );
+    for target in [
+        "/else",
+        "/service.oauth/",
+        "/v10",
+        "//",
+        "//evil.test",
+        "/favicon.ico",
+    ] {
+        for method in ["GET", "POST"] {
+            let answer = ask(method, target);
+            answer.has_status(404);
+            let kind = answer.header("content-type").unwrap();
+            assert!(kind.starts_with("text/html"), "{answer:?}");
+            assert!(!answer.text().contains("evil"), "{answer:?}");
+        }
+    }
+    api.saw_nothing();
+    // The API's own URLs have their own `/`, and another host is still none of ours.
+    for (host, target, status) in [
+        ("api.test", "/", 200),
+        ("auth.test", "/v1", 200),
+        ("else.test", "/", 421),
+    ] {
+        proxy.send(Call::get(target).host(host)).has_status(status);
+    }
+    assert_eq!(api.count(), 2);
+}
+
+#[test]
 fn the_host_that_the_api_sees() {
     let api = Upstream::start();
     for (mode, expected) in [

@@ -88,7 +88,7 @@ async fn denial_is_told_to_the_callback() {
 }
 
 #[tokio::test]
-async fn out_of_band_shows_the_verifier_once() {
+async fn out_of_band_shows_the_verifier_to_the_user_who_agreed_until_it_is_used() {
     let site = site();
     site.put_request_token("request-token-1", |token| token.callback = Callback::Oob);
     let mut browser = browser();
@@ -98,7 +98,9 @@ async fn out_of_band_shows_the_verifier_once() {
             .unwrap()
             .contains("; form-action 'self';")
     );
-    let page = browser.decide(&site, &consent, "allow").await;
+    let decided = browser.decide(&site, &consent, "allow").await;
+    assert_eq!((decided.status, location(&decided)), (303, AUTHORIZE));
+    let page = browser.get(&site, AUTHORIZE).await;
     let (verifier, _) = verifier_of(&site, "request-token-1");
     let shown = format!("{} {}", &verifier[..4], &verifier[4..]);
     assert_eq!((page.status, verifier.len()), (200, 8));
@@ -110,6 +112,16 @@ async fn out_of_band_shows_the_verifier_once() {
     assert!(page.body.contains("10 minutes"));
     let again = browser.decide(&site, &consent, "allow").await;
     assert!(again.status == 403 && !again.body.contains(&shown));
+    assert_eq!(browser.get(&site, AUTHORIZE).await.body, page.body);
+    // Nobody else sees it, and nobody once it is used.
+    let mut stranger = super::browser();
+    let hidden = stranger.get(&site, AUTHORIZE).await;
+    assert!(hidden.status == 401 && !hidden.body.contains(&shown));
+    site.put_request_token("request-token-1", |token| {
+        token.callback = Callback::Oob;
+        token.state = RequestTokenState::Exchanged;
+    });
+    assert_eq!(browser.get(&site, AUTHORIZE).await.status, 401);
 }
 
 #[tokio::test]
