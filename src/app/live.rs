@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{descriptors, services::Services};
 use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
-    endpoints::{Endpoints, Lifetimes},
+    endpoints::{Endpoints, Lifetimes, UserNames},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
@@ -48,6 +48,10 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         lifetimes: Lifetimes {
             request: config.tokens.request_ttl,
             access: config.tokens.access_ttl.duration(),
+        },
+        user_names: UserNames {
+            id: config.tokens.user_id_parameter.clone(),
+            screen_name: config.tokens.screen_name_parameter.clone(),
         },
         pages: Arc::new(Pages::new(
             page_params(config, &origins),

@@ -47,6 +47,7 @@ pub(super) fn check(config: &Config, reader: &mut Reader<'_>) {
     rules.store();
     rules.login();
     rules.identity_headers();
+    rules.token_response();
     rules.permissions();
     rules.operations();
     rules.limits();
@@ -167,6 +168,14 @@ impl<'r> Rules<'r, '_> {
         report! { self;
             ["service.path", "service.aliases"] if service.aliases && ALIASES.contains(&service.path.as_str()) =>
                 "this is one of the aliases already; write another path, or set service.aliases = false";
+        }
+    }
+
+    fn token_response(&mut self) {
+        let tokens = &self.config.tokens;
+        report! { self;
+            ["tokens.user_id_parameter", "tokens.screen_name_parameter"] if tokens.user_id_parameter == tokens.screen_name_parameter =>
+                "both are {}; give each a name of its own", tokens.user_id_parameter;
         }
     }
 

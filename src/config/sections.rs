@@ -22,7 +22,7 @@ use super::{
     pattern::PathPattern,
     section::section,
     store_url::StoreUrl,
-    text::{distinct, filled, list, optional, quotable, service_path, text},
+    text::{distinct, filled, list, optional, parameter, quotable, service_path, text},
     units::{ByteSize, DAY, KIB, LONGEST, Lifetime, MIB, count, duration, seconds, size},
 };
 use crate::{
@@ -226,6 +226,10 @@ section! {
         access_ttl: Lifetime = "never", reload;
         /// Of an access token, from its last use.
         access_idle: Lifetime = "never", reload;
+        /// What the access token response calls the user's id, for consumers that look for another name.
+        #[serde(deserialize_with = "parameter")] user_id_parameter: String = "user_id", reload;
+        /// What it calls the user's name.
+        #[serde(deserialize_with = "parameter")] screen_name_parameter: String = "screen_name", reload;
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) async fn respond(
                 &[
                     ("oauth_token", &access_token.token),
                     ("oauth_token_secret", &access_token.secret.expose_text()),
-                    ("user_id", access_token.user.as_str()),
-                    ("screen_name", &user_name),
+                    (&endpoints.user_names.id, access_token.user.as_str()),
+                    (&endpoints.user_names.screen_name, &user_name),
                 ],
                 Verdict::AccessTokenIssued,
             ));

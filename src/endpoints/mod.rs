@@ -38,6 +38,15 @@ pub struct Lifetimes {
     pub access: Option<Duration>,
 }
 
+/// What the access token response calls the user.
+#[derive(Debug, Clone)]
+pub struct UserNames {
+    /// The parameter with the id.
+    pub id: String,
+    /// The parameter with the name.
+    pub screen_name: String,
+}
+
 /// What the endpoints use.
 pub struct Endpoints {
     /// Verifies the token calls.
@@ -46,6 +55,8 @@ pub struct Endpoints {
     pub verify: verify::Params,
     /// How long tokens live.
     pub lifetimes: Lifetimes,
+    /// What a response calls the user.
+    pub user_names: UserNames,
     /// The pages.
     pub pages: Arc<Pages>,
     /// The public URL of the token endpoints.

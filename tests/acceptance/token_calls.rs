@@ -427,3 +427,43 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
         &proxy.send(exchanges(&consumer, &request_token, &verifier).rsa("RSA-SHA1", &private)),
     );
 }
+
+#[test]
+fn the_operator_names_what_the_access_token_response_says_about_the_user() {
+    let proxy = Proxy::in_front_of(&Upstream::start())
+        .config("tokens = { user_id_parameter = 'encoded_user_id', screen_name_parameter = 'user_nsid' }")
+        .start();
+    let (consumer, user) = (
+        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
+        proxy.user("alice"),
+    );
+    let request_token = proxy.request_token(&consumer, CALLBACK);
+    let verifier = proxy.verifier(&request_token, &user);
+    let answer = proxy.send(exchanges(&consumer, &request_token, &verifier));
+    answer.has_status(200);
+    assert_eq!(answer.form("encoded_user_id"), Some(user.id));
+    assert_eq!(answer.form("user_nsid"), Some(user.name));
+    for old in ["user_id", "screen_name"] {
+        assert_eq!(answer.form(old), None, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_name_in_the_access_token_response_hides_no_other() {
+    let api = Upstream::start();
+    for tokens in [
+        "user_id_parameter = 'oauth_token'",
+        "user_id_parameter = 'oauth_x'",
+        "user_id_parameter = ''",
+        "user_id_parameter = 'a&b'",
+        "user_id_parameter = 'a b'",
+        "user_id_parameter = 'screen_name'",
+        "screen_name_parameter = 'user_id'",
+    ] {
+        let ended = Proxy::in_front_of(&api)
+            .config(&format!("[tokens]\n{tokens}"))
+            .run(&["check"], "");
+        assert_eq!(ended.status.code(), Some(2), "{tokens}: {ended:?}");
+        assert!(ended.stderr.contains("tokens."), "{tokens}: {ended:?}");
+    }
+}
