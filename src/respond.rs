@@ -3,6 +3,7 @@
 //!
 //! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
 
+mod advice;
 pub mod html;
 
 use std::{borrow::Cow, time::Duration};
@@ -16,7 +17,7 @@ use crate::{
     fields::{all, list, trim},
     forward,
     issue::{self, random::NoRandomness},
-    oauth::{ParameterNames, ShapeError, percent},
+    oauth::{ParameterNames, ShapeError, SignatureMethod, percent},
     parse::{self, origin::OriginError},
     policy, route,
     server::{caller::UploadError, rejection::BodyRejection, response::ResponseBody},
@@ -327,7 +328,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// When to try again after a fault that passes by itself.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// The response to a failure.
+/// The response to a failure. Every rejection has advice; `request_id` may be empty.
 #[must_use]
 pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> OwnResponse {
     let format = match failure {
@@ -335,7 +336,10 @@ pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str)
         Failure::Route(route::Rejection::NotFound) if format == Format::Form => Format::Html,
         _ => format,
     };
-    render(problem(failure), realm, format, request_id)
+    let mut problem = problem(failure);
+    let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
+    problem.advice = problem.advice.take().or_else(usual);
+    render(problem, realm, format, request_id)
 }
 
 fn problem(failure: &Failure) -> Problem {
@@ -390,8 +394,12 @@ fn problem(failure: &Failure) -> Problem {
         Failure::Shape(ShapeError::Rejected { names, reason }) => {
             Problem::rejected(joined(names), reason.to_string())
         }
-        Failure::Shape(ShapeError::MethodRejected)
-        | Failure::Verify(Verify::SignatureMethodRejected) => {
+        Failure::Shape(ShapeError::MethodRejected { accepted }) => {
+            let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
+            let advice = format!("this service accepts {}", accepted.join(", "));
+            Problem::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+        }
+        Failure::Verify(Verify::SignatureMethodRejected) => {
             Problem::coded(400, Verdict::SignatureMethodRejected)
         }
         Failure::Shape(ShapeError::VersionRejected) => {
@@ -542,7 +550,7 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
             } else if let Some(advice) = &advice {
                 object.insert("detail".to_owned(), advice.as_ref().into());
             }
-            if status == 500 {
+            if !request_id.is_empty() {
                 object.insert("request_id".to_owned(), request_id.into());
             }
             (
@@ -579,6 +587,10 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
         ));
     }
     response.fields.extend(field);
+    if !request_id.is_empty() {
+        let id = ("X-Request-Id", request_id.to_owned());
+        response.fields.push(id);
+    }
     response
 }
 

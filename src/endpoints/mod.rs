@@ -26,6 +26,7 @@ use crate::{
         rejection::BodyRejection,
         request::RequestBody,
     },
+    telemetry::request_id::RequestId,
     verify::{self, Purpose, Verified, Verifier},
 };
 
@@ -75,6 +76,7 @@ impl Endpoints {
         named: Named,
         head: &Head<'_>,
         body: &mut RequestBody,
+        request_id: &RequestId,
     ) -> Result<OwnResponse, Failure> {
         let has_form = !body.is_end_stream() && is_form(&head.parts.headers)?;
         let form = match (has_form, named.is_page()) {
@@ -96,7 +98,7 @@ impl Endpoints {
                 if sent.len() > PAGE_BYTES {
                     return Err(BodyRejection::TooLarge.into());
                 }
-                page::respond(self, endpoint, head, &form.unwrap_or_default()).await
+                page::respond(self, endpoint, head, &form.unwrap_or_default(), request_id).await
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     parse::{Rejection, head::Head},
     respond::{Failure, OwnResponse},
     route::Endpoint,
-    telemetry::metrics::Verdict,
+    telemetry::{metrics::Verdict, request_id::RequestId},
 };
 
 /// The field in which a browser reports what caused a request (Fetch Metadata).
@@ -30,6 +30,7 @@ pub(super) async fn respond(
     endpoint: Endpoint,
     head: &Head<'_>,
     form: &[u8],
+    request_id: &RequestId,
 ) -> Result<OwnResponse, Failure> {
     let parts = head.parts;
     let single = |name| {
@@ -49,6 +50,7 @@ pub(super) async fn respond(
             .address
             .unwrap_or(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
         now: endpoints.clock.now(),
+        request_id,
     };
     let pages = &endpoints.pages;
     let page = match endpoint {

@@ -151,7 +151,7 @@ impl Parameters {
             None => None,
             Some(name) => match SignatureMethod::from_wire(name) {
                 Some(method) if methods.contains(method) => Some(method),
-                _ => return Err(ShapeError::MethodRejected),
+                _ => return Err(ShapeError::MethodRejected { accepted: methods }),
             },
         };
         let timestamp = match sent(ProtocolParameter::Timestamp) {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::name::ParameterNames;
+use super::{method::MethodSet, name::ParameterNames};
 
 /// Why the parameters of a request were not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -33,7 +33,10 @@ pub enum ShapeError {
     },
     /// `oauth_signature_method` names an unknown method or one that is not switched on.
     #[error("unsupported oauth_signature_method")]
-    MethodRejected,
+    MethodRejected {
+        /// The methods that are switched on.
+        accepted: MethodSet,
+    },
     /// `oauth_version` is neither `1.0` nor `1.0a`.
     #[error("unsupported oauth_version")]
     VersionRejected,

@@ -32,7 +32,7 @@ const BATCHES: usize = 10;
 impl Pages {
     /// Answers the page of a user's applications.
     pub async fn applications(&self, request: PageRequest<'_>) -> Page {
-        self.answer(self.try_applications(&request).await)
+        self.answer(&request, self.try_applications(&request).await)
     }
 
     /// Leads from `/` to the page of a user's applications.

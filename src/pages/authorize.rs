@@ -59,7 +59,7 @@ impl Pages {
     ///
     /// A decision is recorded whole or not at all; one that is recorded after the browser went away cannot be repeated.
     pub async fn authorize(&self, request: PageRequest<'_>) -> Page {
-        self.answer(self.try_authorize(&request).await)
+        self.answer(&request, self.try_authorize(&request).await)
     }
 
     async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::page::Page;
 use crate::{
-    issue::random::{self, NoRandomness},
+    issue::random::NoRandomness,
     respond::html::ErrorPage,
     store::{StoreError, port::is_of_logged_outage},
+    telemetry::request_id::RequestId,
 };
 
 /// How long a browser is told to wait while the store is unavailable.
@@ -61,8 +62,8 @@ impl From<NoRandomness> for PageError {
 
 impl PageError {
     /// The page that explains it. It hides the details of a fault, which are logged.
-    pub(super) fn page(self, realm: &str) -> Page {
-        let request_id = self.log();
+    pub(super) fn page(self, realm: &str, request_id: &RequestId) -> Page {
+        let request_id = self.log(request_id);
         let (status, title, text) = match &self {
             Self::Method(_) => (405, "Not like this", "This page cannot be called that way."),
             Self::Malformed(what) => (400, "This link is broken", *what),
@@ -140,7 +141,7 @@ impl PageError {
             text,
             members: &[],
             again,
-            request_id: request_id.as_deref(),
+            request_id,
         };
         let mut page = Page::html(status, &template).unwrap_or_else(|_| Page::empty(500));
         if let Some(problem) = self.problem() {
@@ -170,22 +171,22 @@ impl PageError {
     }
 
     /// Logs what an operator should know of; returns the id by which a fault is found in the log.
-    fn log(&self) -> Option<String> {
+    fn log<'r>(&self, request_id: &'r RequestId) -> Option<&'r str> {
         let error: &dyn std::error::Error = match self {
             Self::Store(error) => error,
             Self::NoRandomness(error) => error,
             Self::Template(error) => error,
             Self::ForgedForm => {
-                tracing::info!(reason = "forged_form", "page rejected");
+                tracing::info!(request_id = %request_id.as_str(), reason = "forged_form", "page rejected");
                 return None;
             }
             Self::SeveralSessionCookies => {
-                tracing::info!(reason = "several_session_cookies", "page rejected");
+                tracing::info!(request_id = %request_id.as_str(), reason = "several_session_cookies", "page rejected");
                 return None;
             }
             _ => return None,
         };
-        let request_id = random::identifier().unwrap_or_default();
+        let request_id = request_id.as_str();
         if is_of_logged_outage(error) {
             tracing::debug!(%request_id, error, "a page failed");
         } else {

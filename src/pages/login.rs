@@ -63,12 +63,12 @@ impl Pages {
     /// Answers `mode=login`: a direct login, after which `return_to`, a path of our own origin, is shown, else the user's
     /// applications.
     pub async fn login(&self, request: PageRequest<'_>) -> Page {
-        self.answer(self.try_login(&request).await)
+        self.answer(&request, self.try_login(&request).await)
     }
 
     /// Answers `mode=logout`, a POST of the form on the page of applications.
     pub async fn logout(&self, request: PageRequest<'_>) -> Page {
-        self.answer(self.try_logout(&request).await)
+        self.answer(&request, self.try_logout(&request).await)
     }
 
     async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {

@@ -21,6 +21,7 @@ use crate::{
         Store, StoreError,
         record::{Dialect, Session, User},
     },
+    telemetry::request_id::RequestId,
 };
 
 mod applications;
@@ -112,6 +113,8 @@ pub struct PageRequest<'a> {
     pub peer: IpAddr,
     /// The time now.
     pub now: UnixTime,
+    /// The id by which a fault is found in the log.
+    pub request_id: &'a RequestId,
 }
 
 /// The pages.
@@ -176,8 +179,8 @@ impl Pages {
         Ok(found.map(|(_, user)| LoggedIn { id, user }))
     }
 
-    fn answer(&self, outcome: Result<Page, PageError>) -> Page {
-        outcome.unwrap_or_else(|error| error.page(&self.params.realm))
+    fn answer(&self, request: &PageRequest<'_>, outcome: Result<Page, PageError>) -> Page {
+        outcome.unwrap_or_else(|error| error.page(&self.params.realm, request.request_id))
     }
 
     fn described(&self, permission: &Permission) -> PermissionText {

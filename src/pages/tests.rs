@@ -16,6 +16,7 @@ use crate::{
         double::{MemoryStore, user},
     },
     store::record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState},
+    telemetry::request_id::RequestIds,
 };
 
 mod applications;
@@ -285,6 +286,7 @@ impl Browser {
             sec_fetch_site: self.sec_fetch_site.as_deref().map(str::as_bytes),
             peer: self.peer,
             now: site.clock.now(),
+            request_id: &RequestId::new(&RequestIds::new("id-of-a-page-request"), None),
         };
         let pages = &site.pages;
         let page = match query {

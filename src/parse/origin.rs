@@ -313,7 +313,9 @@ impl Origins {
         self.is_trusted(address)
     }
 
-    fn is_trusted(&self, address: IpAddr) -> bool {
+    /// Whether the address is a trusted proxy's.
+    #[must_use]
+    pub fn is_trusted(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.trusted_proxies
             .iter()

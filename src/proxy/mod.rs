@@ -8,6 +8,7 @@ mod stopwatch;
 
 use std::{
     cell::RefCell,
+    net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -17,12 +18,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderValue, Method, Request, Response, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::Notify;
 
 use crate::{
     forward::{self, pool::Pool, request},
+    issue::random,
     parse::{
         head::{self, Head},
         signed::{Collected, is_form},
@@ -43,6 +45,7 @@ use crate::{
     telemetry::{
         lines::ACCESS,
         metrics::{Metrics, Verdict},
+        request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
     },
     verify::Verifier,
 };
@@ -79,6 +82,7 @@ pub struct Shared {
 pub struct Worker {
     shared: Arc<Shared>,
     index: usize,
+    request_ids: Rc<RequestIds>,
     current: RefCell<(u64, Rc<Current>)>,
 }
 
@@ -105,6 +109,8 @@ impl Worker {
         Self {
             shared,
             index,
+            // Without randomness nothing else starts; the ids of workers would only look alike.
+            request_ids: RequestIds::new(&random::identifier().unwrap_or_default()),
             current,
         }
     }
@@ -143,8 +149,14 @@ impl Worker {
         match route::route(&live.route, &live.origins, &head)? {
             Route::Endpoint(named) => {
                 // Boxed: the futures of calls to the API stay small.
-                let own = Box::pin(live.endpoints.respond(named, &head, &mut body)).await?;
+                let request_id = &record.request_id;
+                let own = live.endpoints.respond(named, &head, &mut body, request_id);
+                let mut own = Box::pin(own).await?;
                 (record.verdict, record.status) = (own.verdict, own.status);
+                if own.status >= 400 {
+                    let id = request_id.as_str().to_owned();
+                    own.fields.push((X_REQUEST_ID.as_str(), id));
+                }
                 let mut response = own.into_response(&parts.method);
                 if record.verdict == Verdict::Page && parts.method == Method::POST {
                     // hyper's buffer may have held a password; closing the connection frees it.
@@ -178,6 +190,13 @@ impl Worker {
                     .await
             }
         }
+    }
+
+    /// The id of a request from `peer`.
+    fn request_id(&self, live: &Live, headers: &HeaderMap, peer: Option<IpAddr>) -> RequestId {
+        let trusted = peer.is_some_and(|peer| live.origins.is_trusted(peer));
+        let kept = trusted.then(|| request_id::acceptable(headers)).flatten();
+        RequestId::new(&self.request_ids, kept)
     }
 
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
@@ -236,7 +255,8 @@ impl Handler for Worker {
         let (parts, body) = request.into_parts();
         let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
-        let mut record = Record::begin(&self, &current, &parts, peer, in_flight);
+        let request_id = self.request_id(&current.live, &parts.headers, peer);
+        let mut record = Record::begin(&self, &current, &parts, peer, request_id, in_flight);
         let format = Format::preferred_by(&parts.headers);
         let method = parts.method.clone();
         let outcome = if count > current.live.concurrent_requests {
@@ -248,8 +268,9 @@ impl Handler for Worker {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => {
-                let request_id = log_failure(&failure);
-                let own = respond::failure(&failure, &current.live.realm, format, &request_id);
+                let request_id = record.request_id.as_str();
+                log_failure(&failure, request_id);
+                let own = respond::failure(&failure, &current.live.realm, format, request_id);
                 (record.verdict, record.status) = (own.verdict, own.status);
                 own.into_response(&method)
             }
@@ -273,17 +294,15 @@ impl Handler for Worker {
     }
 }
 
-/// Logs a fault with its causes; returns the id by which an operator finds it, or nothing for a rejection.
-fn log_failure(failure: &Failure) -> String {
+/// Logs a fault with its causes.
+fn log_failure(failure: &Failure, request_id: &str) {
     if !failure.is_fault() {
-        return String::new();
+        return;
     }
-    let id = crate::issue::random::identifier().unwrap_or_default();
     let error: &(dyn std::error::Error + 'static) = failure;
     if is_of_logged_outage(error) {
-        tracing::debug!(request_id = %id, error, "request failed");
+        tracing::debug!(%request_id, error, "request failed");
     } else {
-        tracing::error!(request_id = %id, error, "request failed");
+        tracing::error!(%request_id, error, "request failed");
     }
-    id
 }

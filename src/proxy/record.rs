@@ -8,7 +8,7 @@ use super::{Current, Shared, Worker, nanoseconds, stopwatch::Stopwatch};
 use crate::{
     policy::permit::Permit,
     server::response::Ended,
-    telemetry::{lines::ACCESS, metrics::Verdict},
+    telemetry::{lines::ACCESS, metrics::Verdict, request_id::RequestId},
 };
 
 /// A request that is being served, among all workers'.
@@ -35,6 +35,8 @@ pub(super) struct Record {
     method: Method,
     target: Option<Uri>,
     peer: Option<IpAddr>,
+    /// Its id.
+    pub(super) request_id: RequestId,
     /// How long its parts took.
     pub(super) stopwatch: Stopwatch,
     /// The outcome; until there is a response, that the caller has gone.
@@ -55,6 +57,7 @@ impl Record {
         current: &Rc<Current>,
         parts: &http::request::Parts,
         peer: Option<IpAddr>,
+        request_id: RequestId,
         in_flight: InFlight,
     ) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl Record {
             method: parts.method.clone(),
             target: current.live.access_log.then(|| parts.uri.clone()),
             peer,
+            request_id,
             stopwatch: Stopwatch::start(),
             verdict: Verdict::Aborted,
             status: 0,
@@ -104,6 +108,7 @@ impl Drop for Record {
             consumer = permit.and_then(Permit::consumer).map(tracing::field::display),
             user = permit.and_then(Permit::user).map(tracing::field::display),
             peer = self.peer.map(tracing::field::display),
+            request_id = self.request_id.known().map(tracing::field::display),
             ms = milliseconds(took),
             upstream_ms = self.upstream.map(milliseconds),
         );

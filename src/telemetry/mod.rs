@@ -1,4 +1,4 @@
-//! The log, the metrics, and what neither may hold.
+//! The log, the metrics, the ids of requests, and what neither log nor metrics may hold.
 
 #[cfg(test)]
 mod kept;
@@ -6,3 +6,4 @@ pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod redact;
+pub mod request_id;

@@ -31,6 +31,7 @@ mod forwarding;
 mod harness;
 mod identity;
 mod limits;
+mod logs;
 mod negative_vectors;
 mod operating;
 mod origins;

@@ -146,7 +146,9 @@ fn only_methods_of_the_set_are_taken() {
     ] {
         assert_eq!(
             shape(&COMPLETE.replace("hmac_sha1", name)),
-            Err(ShapeError::MethodRejected),
+            Err(ShapeError::MethodRejected {
+                accepted: ALL_BUT_PLAINTEXT.into_iter().collect()
+            }),
             "{name}"
         );
     }

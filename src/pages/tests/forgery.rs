@@ -311,7 +311,9 @@ async fn two_session_cookies_are_refused() {
     let id = browser.session().unwrap();
     let one = format!("__Host-countersign={id}");
     let two = format!("{one}; {one}");
+    let request_id = RequestId::new(&RequestIds::new("id-of-a-page-request"), None);
     let request = |cookies| PageRequest {
+        request_id: &request_id,
         method: "GET",
         path: PATH,
         query: b"mode=auth_req_token&oauth_token=request-token-1",

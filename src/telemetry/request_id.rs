@@ -1,0 +1,129 @@
+//! The ids of requests: one id joins a response, its log lines and the log of a trusted proxy in front.
+
+use std::{
+    cell::{Cell, OnceCell},
+    rc::Rc,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The field that has the id of a request, from a trusted proxy and in responses of this program.
+pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id that is kept from a trusted proxy, in bytes.
+const MAX_LENGTH: usize = 64;
+
+/// How many random characters an id has: 95 bits.
+const PREFIX_LENGTH: usize = 16;
+
+/// Makes the ids of one worker.
+#[derive(Debug)]
+pub struct RequestIds {
+    prefix: String,
+    made: Cell<u64>,
+}
+
+impl RequestIds {
+    /// Ids that begin with the first characters of `random`, which consists of letters and digits.
+    #[must_use]
+    pub fn new(random: &str) -> Rc<Self> {
+        Rc::new(Self {
+            prefix: random.chars().take(PREFIX_LENGTH).collect(),
+            made: Cell::new(0),
+        })
+    }
+
+    fn next(&self) -> HeaderValue {
+        let number = self.made.get() + 1;
+        self.made.set(number);
+        let id = format!("{}-{number}", self.prefix);
+        HeaderValue::try_from(id).unwrap_or_else(|_| number.into())
+    }
+}
+
+/// The id of a request: the one that a trusted proxy sent, or one that is made when it is first read. A request whose id
+/// nobody reads costs no id.
+#[derive(Debug)]
+pub struct RequestId {
+    ids: Rc<RequestIds>,
+    value: OnceCell<HeaderValue>,
+}
+
+impl RequestId {
+    /// The id of a request; `kept` is the id that a trusted proxy sent.
+    #[must_use]
+    pub fn new(ids: &Rc<RequestIds>, kept: Option<HeaderValue>) -> Self {
+        Self {
+            ids: Rc::clone(ids),
+            value: kept.map_or_else(OnceCell::new, OnceCell::from),
+        }
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        text(self.value.get_or_init(|| self.ids.next()))
+    }
+
+    /// The id, if it has been read or a trusted proxy sent it.
+    #[must_use]
+    pub fn known(&self) -> Option<&str> {
+        self.value.get().map(text)
+    }
+}
+
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or_default()
+}
+
+/// The id that a trusted proxy sent, if it is a single one of 1 to 64 letters, digits, `-`, `_` and `.`: any other could
+/// change the meaning of a log line.
+#[must_use]
+pub fn acceptable(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut sent = headers.get_all(&X_REQUEST_ID).iter();
+    let (Some(id), None) = (sent.next(), sent.next()) else {
+        return None;
+    };
+    let is_safe = |&byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let short = (1..=MAX_LENGTH).contains(&id.len());
+    (short && id.as_bytes().iter().all(is_safe)).then(|| id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makes_an_id_only_when_it_is_read_and_each_one_once() {
+        let ids = RequestIds::new("abcdefghijklmnopq");
+        let [first, unread, second] = [(); 3].map(|()| RequestId::new(&ids, None));
+        assert_eq!(first.as_str(), "abcdefghijklmnop-1");
+        assert_eq!(second.as_str(), "abcdefghijklmnop-2");
+        assert_eq!(first.as_str(), "abcdefghijklmnop-1");
+        assert_eq!(second.known(), Some("abcdefghijklmnop-2"));
+        assert_eq!(unread.known(), None);
+    }
+
+    #[test]
+    fn keeps_a_single_short_id_of_safe_characters() {
+        let headers = |ids: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for id in ids {
+                headers.append(&X_REQUEST_ID, HeaderValue::from_str(id).unwrap());
+            }
+            headers
+        };
+        let longest = "a".repeat(MAX_LENGTH);
+        for id in ["x", "4bf9-2f35_77B3.4d", &longest] {
+            assert_eq!(acceptable(&headers(&[id])).unwrap(), id);
+        }
+        let too_long = "a".repeat(MAX_LENGTH + 1);
+        for id in [
+            "", "a b", "a=b", "a\"", "a\\n", "a\tb", "é", "a,b", &too_long,
+        ] {
+            assert_eq!(acceptable(&headers(&[id])), None, "{id:?}");
+        }
+        assert_eq!(acceptable(&headers(&["a", "a"])), None);
+        assert_eq!(acceptable(&HeaderMap::new()), None);
+    }
+}

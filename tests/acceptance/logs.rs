@@ -1,0 +1,221 @@
+//! What the ids, log lines and metrics of rejected and failed requests tell an operator.
+
+use std::collections::BTreeSet;
+
+use crate::support::{
+    Answer, Call, Connection, Proxy, Reply, Token, Upstream, legs::asks, now, proxy::Consumer,
+    upstream::nobody,
+};
+
+/// The line of the access log that has this id.
+#[track_caller]
+fn line_of(proxy: &Proxy, id: &str) -> String {
+    let field = format!("request_id={id}");
+    proxy.log().wait_for(&field, |line| {
+        let has_id = line.split(' ').any(|word| word == field);
+        (has_id && line.contains(" access: ")).then(|| line.to_owned())
+    })
+}
+
+#[track_caller]
+fn id_of(answer: &Answer) -> String {
+    let ids = answer.fields.all("x-request-id");
+    assert_eq!(ids.len(), 1, "one id: {answer:?}");
+    ids[0].to_owned()
+}
+
+#[test]
+fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "operation = [{ path = '/x', methods = ['GET'] }, { path = '/paid', permission = 'pay' }]\n\
+             permission = [{ name = 'pay', title = 'Pay' }]\nlimits.form_bytes = '1KiB'",
+        )
+        .start();
+    let (consumer, user, token) = proxy.somebody();
+    let disabled = proxy.consumer("Disabled");
+    let disabled_token = proxy.token(&disabled, &user);
+    proxy.command(&["consumer", "disable", &disabled.key]);
+    let revoked = proxy.token(&consumer, &user);
+    proxy.command(&["token", "revoke", &revoked.token]);
+    let call = || Call::get("/x").by(&consumer).with(&token);
+    let nobody = Consumer {
+        key: "nobody".into(),
+        secret: "nothing".into(),
+    };
+    let unknown = Token {
+        token: "unknown".into(),
+        secret: "nothing".into(),
+    };
+    let at = now().to_string();
+    let once = || {
+        call()
+            .parameter("oauth_nonce", "once")
+            .parameter("oauth_timestamp", &at)
+    };
+    proxy.send(once()).has_status(200);
+    let calls = [
+        (Call::get("/x"), 401, "parameter_absent"),
+        (call().without("oauth_nonce"), 400, "parameter_absent"),
+        (
+            call().parameter("oauth_nonce", "a b"),
+            400,
+            "parameter_rejected",
+        ),
+        (
+            call().parameter("oauth_version", "2.0"),
+            400,
+            "version_rejected",
+        ),
+        (call().method("PLAINTEXT"), 400, "signature_method_rejected"),
+        (
+            call().parameter("oauth_timestamp", "1"),
+            401,
+            "timestamp_refused",
+        ),
+        (Call::get("/x").by(&nobody), 401, "consumer_key_unknown"),
+        (
+            Call::get("/x").by(&disabled).with(&disabled_token),
+            401,
+            "consumer_key_refused",
+        ),
+        (
+            Call::get("/x").by(&consumer).with(&unknown),
+            401,
+            "token_rejected",
+        ),
+        (
+            Call::get("/x").by(&consumer).with(&revoked),
+            401,
+            "token_revoked",
+        ),
+        (call().key("x"), 401, "signature_invalid"),
+        (once(), 401, "nonce_used"),
+        (
+            Call::get("/paid").by(&consumer).with(&token),
+            404,
+            "permission_denied",
+        ),
+        (
+            Call::get("/none").by(&consumer).with(&token),
+            404,
+            "permission_denied",
+        ),
+        (asks(&consumer, "nonsense"), 400, "parameter_rejected"),
+        (asks(&consumer, "oob").key("x"), 401, "signature_invalid"),
+    ];
+    let mut ids = BTreeSet::new();
+    for accept in ["*/*", "application/json"] {
+        for (call, status, problem) in &calls {
+            let answer = proxy.send(call.clone().header("Accept", accept));
+            answer.is(*status, problem);
+            let advice = answer.told("oauth_problem_advice").unwrap_or_default();
+            assert!(advice.len() > 10, "advice: {answer:?}");
+            let id = id_of(&answer);
+            if accept == "application/json" {
+                assert_eq!(answer.told("request_id"), Some(id.clone()));
+            }
+            let line = line_of(&proxy, &id);
+            assert!(line.contains(&format!("verdict=\"{problem}\"")), "{line}");
+            assert!(ids.insert(id), "each request has its own id");
+        }
+    }
+    let method = proxy.send(call().parameter("oauth_signature_method", "HMAC-SHA3-256"));
+    let advice = method.told("oauth_problem_advice").unwrap();
+    for accepted in ["HMAC-SHA1", "HMAC-SHA256", "RSA-SHA512"] {
+        assert!(advice.contains(accepted), "{advice}");
+    }
+    assert!(!advice.contains("PLAINTEXT"), "it is off: {advice}");
+    // Rejections without a code have the advice as their text.
+    let other = proxy.send(Call::post("/x").by(&consumer).with(&token).form("a=b"));
+    other.has_status(405);
+    assert!(other.text().contains("Allow"), "{other:?}");
+    line_of(&proxy, &id_of(&other));
+    let large = Call::post("/x")
+        .by(&consumer)
+        .with(&token)
+        .form(&"a".repeat(2000));
+    let large = proxy.send(large);
+    large.has_status(413);
+    line_of(&proxy, &id_of(&large));
+    // The pages are rejected as HTML, with an id too.
+    let page = proxy.send(Call::get(
+        "/service.oauth?mode=auth_req_token&oauth_token=none",
+    ));
+    page.has_status(401);
+    line_of(&proxy, &id_of(&page));
+}
+
+#[test]
+fn a_fault_has_the_same_id_in_the_response_the_access_log_and_the_error_log() {
+    let proxy = Proxy::in_front_of(&Upstream::start())
+        .config(&format!("upstream.api_url = 'http://{}'", nobody()))
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+    answer.has_status(502);
+    let id = id_of(&answer);
+    line_of(&proxy, &id);
+    proxy.log().wait_for("the error", |line| {
+        (line.contains("ERROR") && line.contains(&id)).then_some(())
+    });
+}
+
+#[test]
+fn only_the_safe_id_of_a_trusted_proxy_is_kept() {
+    let api = Upstream::replying(|_| Reply::ok("").header("X-Request-Id", "of-the-api"));
+    let proxy = Proxy::in_front_of(&api)
+        .config("listen.trusted_proxies = ['127.0.0.1/32']")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let id = "4bf9-2f35_77B3.4d";
+    let answer = proxy.send(Call::get("/rejected").header("X-Request-Id", id));
+    answer.has_status(401);
+    assert_eq!(id_of(&answer), id);
+    line_of(&proxy, id);
+    // A request that is forwarded keeps it in its log line; the response of the API is passed on unchanged.
+    let forwarded = Call::get("/forwarded").by(&consumer).with(&token);
+    let answer = proxy.send(forwarded.header("X-Request-Id", "forwarded-1"));
+    answer.has_status(200);
+    assert_eq!(id_of(&answer), "of-the-api");
+    assert!(line_of(&proxy, "forwarded-1").contains("verdict=\"forwarded\""));
+    assert_eq!(
+        api.last_request().header("x-request-id"),
+        Some("forwarded-1")
+    );
+    for unsafe_id in [
+        "x verdict=forwarded",
+        "x\tconsumer=admin",
+        "x=y",
+        "x\"y",
+        "x\u{1b}[31m",
+        "\u{e9}",
+        &"x".repeat(65),
+        "",
+    ] {
+        let call = Call::get("/unsafe").header("X-Request-Id", unsafe_id);
+        let mut connection: Connection = proxy.connect();
+        connection.send(&proxy.wire(&call));
+        let answer = connection.answer("GET");
+        // A control character in a field is malformed HTTP, which may be rejected before anything is read of it.
+        if answer.status != 400 {
+            let id = id_of(&answer);
+            assert_ne!(id, unsafe_id);
+            assert!(
+                id.bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            );
+        }
+        let forged = |line: &String| line.contains("x verdict=") || line.contains("consumer=admin");
+        assert!(!proxy.log().lines().iter().any(forged));
+    }
+    let twice = Call::get("/twice")
+        .header("X-Request-Id", "a")
+        .header("X-Request-Id", "b");
+    assert!(!["a", "b"].contains(&id_of(&proxy.send(twice)).as_str()));
+
+    let untrusting = Proxy::in_front_of(&api).start();
+    let answer = untrusting.send(Call::get("/rejected").header("X-Request-Id", id));
+    assert_ne!(id_of(&answer), id);
+}
