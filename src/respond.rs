@@ -471,7 +471,8 @@ fn problem(failure: &Failure) -> Problem {
         Failure::Issue(Issue::TokenUndecided) => {
             Problem::coded(401, Verdict::PermissionUnknown).advise("the user has not decided yet")
         }
-        Failure::Issue(Issue::TokenDenied) => Problem::coded(401, Verdict::PermissionDenied),
+        Failure::Issue(Issue::TokenDenied) => Problem::coded(401, Verdict::PermissionDenied)
+            .advise("the user has denied the request"),
         Failure::Issue(Issue::VerifierWrong) => Problem::coded(401, Verdict::VerifierInvalid),
 
         Failure::Forward(error @ forward::Rejection::Handshake(_)) => Problem::malformed(error),

@@ -278,7 +278,10 @@ fn requests_oauthlib_learns_of_a_denial() {
     assert_eq!(report["back"]["oauth_problem"], "permission_denied");
     assert_eq!(
         report["denied"],
-        json!([401, { "oauth_problem": "permission_denied" }])
+        json!([401, {
+            "oauth_problem": "permission_denied",
+            "oauth_problem_advice": "the user has denied the request",
+        }])
     );
     stage.api.saw_nothing();
 }
