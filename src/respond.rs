@@ -430,7 +430,7 @@ fn problem(failure: &Failure) -> Problem {
             Problem::coded(401, Verdict::TokenExpired)
         }
         Failure::Verify(Verify::TokenRevoked) => Problem::coded(401, Verdict::TokenRevoked),
-        Failure::Verify(Verify::SignatureWrong { advice }) => {
+        Failure::Verify(Verify::SignatureWrong { advice, .. }) => {
             let mut problem = Problem::coded(401, Verdict::SignatureInvalid);
             problem.advice = advice.clone().map(Cow::Owned);
             problem
@@ -448,10 +448,10 @@ fn problem(failure: &Failure) -> Problem {
             problem.field = Some(("Location", location.clone()));
             problem
         }
-        Failure::Policy(Policy::NotPermitted { hide: true }) => {
+        Failure::Policy(Policy::NotPermitted { hide: true, .. }) => {
             Problem::coded(404, Verdict::PermissionDenied)
         }
-        Failure::Policy(Policy::NotPermitted { hide: false } | Policy::CrossSite) => {
+        Failure::Policy(Policy::NotPermitted { hide: false, .. } | Policy::CrossSite) => {
             Problem::coded(403, Verdict::PermissionDenied)
         }
         Failure::Policy(Policy::MethodNotAllowed { allow }) => Problem::method_not_allowed(allow),
@@ -471,8 +471,9 @@ fn problem(failure: &Failure) -> Problem {
         Failure::Issue(Issue::TokenUndecided) => {
             Problem::coded(401, Verdict::PermissionUnknown).advise("the user has not decided yet")
         }
-        Failure::Issue(Issue::TokenDenied) => Problem::coded(401, Verdict::PermissionDenied)
-            .advise("the user has denied the request"),
+        Failure::Issue(Issue::TokenDenied) => {
+            Problem::coded(401, Verdict::PermissionDenied).advise("the user has denied the request")
+        }
         Failure::Issue(Issue::VerifierWrong) => Problem::coded(401, Verdict::VerifierInvalid),
 
         Failure::Forward(error @ forward::Rejection::Handshake(_)) => Problem::malformed(error),

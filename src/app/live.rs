@@ -197,6 +197,7 @@ pub fn operations(config: &Config) -> Result<Operations, OperationError> {
             .enforcement
             .map(|enforcement| enforcement == Enforcement::Enforce),
         websocket: !entry.upgrade.is_empty(),
+        index: 0,
     };
     let unlisted = config
         .unlisted()

@@ -4,10 +4,9 @@ use super::Endpoints;
 use crate::{
     issue::{Rejection, random},
     oauth::ProtocolParameter,
-    parse::head::Head,
+    parse::{head::Head, signed::Collected},
     respond::{Failure, OwnResponse},
     secret::Secret,
-    server::{held::HeldBody, request::RequestBody},
     store::{
         port::{Exchange, Exchanged},
         record::Callback,
@@ -23,12 +22,10 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
-    form: Option<HeldBody>,
-    body: &mut RequestBody,
+    collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, form, body).await?;
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
-    let request = endpoints.signed(head, &collected, &needed)?;
+    let request = endpoints.signed(head, collected, &needed)?;
     let verified = endpoints.verify(Purpose::AccessToken, &request).await?;
     let Credential::RequestToken(signer) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());

@@ -14,6 +14,7 @@ use crate::{
     oauth::ProtocolParameter,
     pages::Pages,
     parse::{
+        claimed::Claimed,
         head::Head,
         origin::PublicUrl,
         signed::{Collected, SignedRequest, is_form},
@@ -69,6 +70,8 @@ pub struct Endpoints {
 impl Endpoints {
     /// Responds to a call.
     ///
+    /// `called` is set to the endpoint once it is known, `claimed` to what a token call claims.
+    ///
     /// # Errors
     /// Every [`Failure`] of a token call; the rejections of pages are pages.
     pub async fn respond(
@@ -77,6 +80,8 @@ impl Endpoints {
         head: &Head<'_>,
         body: &mut RequestBody,
         request_id: &RequestId,
+        called: &mut Option<Endpoint>,
+        claimed: &mut Option<Box<Claimed>>,
     ) -> Result<OwnResponse, Failure> {
         let has_form = !body.is_end_stream() && is_form(&head.parts.headers)?;
         let form = match (has_form, named.is_page()) {
@@ -86,36 +91,37 @@ impl Endpoints {
         };
         let sent = form.as_deref().unwrap_or_default();
         let endpoint = named.endpoint(sent, &head.parts.method)?;
-        match endpoint {
-            Endpoint::RequestToken => request_token::respond(self, head, form, body).await,
-            Endpoint::AccessToken => access_token::respond(self, head, form, body).await,
-            Endpoint::RevokeToken => revoke_token::respond(self, head, form, body).await,
-            Endpoint::Authorize
-            | Endpoint::Home
-            | Endpoint::Login
-            | Endpoint::Logout
-            | Endpoint::Applications => {
-                if sent.len() > PAGE_BYTES {
-                    return Err(BodyRejection::TooLarge.into());
-                }
-                page::respond(self, endpoint, head, &form.unwrap_or_default(), request_id).await
+        *called = Some(endpoint);
+        if endpoint.is_page() {
+            if sent.len() > PAGE_BYTES {
+                return Err(BodyRejection::TooLarge.into());
             }
+            let form = form.unwrap_or_default();
+            return page::respond(self, endpoint, head, &form, request_id).await;
         }
-    }
-
-    /// Collects the parameters of a token call from header, query and form.
-    async fn collect(
-        &self,
-        head: &Head<'_>,
-        form: Option<HeldBody>,
-        body: &mut RequestBody,
-    ) -> Result<Collected, Failure> {
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
         let headers = &head.parts.headers;
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
+        let complete = self.complete(&mut collected, form, body).await;
+        *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+        complete?;
+        match endpoint {
+            Endpoint::RequestToken => request_token::respond(self, head, &collected).await,
+            Endpoint::AccessToken => access_token::respond(self, head, &collected).await,
+            _ => revoke_token::respond(self, head, &collected).await,
+        }
+    }
+
+    /// Collects the parameters of a form too, and a body that has a hash.
+    async fn complete(
+        &self,
+        collected: &mut Collected,
+        form: Option<HeldBody>,
+        body: &mut RequestBody,
+    ) -> Result<(), Failure> {
         if let Some(form) = form {
-            collected.hold_form(form, &limits)?;
+            collected.hold_form(form, &body.caller().limits())?;
         }
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());
@@ -123,7 +129,7 @@ impl Endpoints {
         if collected.needs_body(self.verify.methods)? {
             collected.held = Some(body.read_whole().await?);
         }
-        Ok(collected)
+        Ok(())
     }
 
     /// The token call as a request to verify, with the protocol parameters that it needs besides the usual ones.

@@ -8,9 +8,8 @@ use crate::{
         random,
     },
     oauth::ProtocolParameter,
-    parse::head::Head,
+    parse::{head::Head, signed::Collected},
     respond::{Failure, OwnResponse},
-    server::{held::HeldBody, request::RequestBody},
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::Purpose,
@@ -23,11 +22,9 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
-    form: Option<HeldBody>,
-    body: &mut RequestBody,
+    collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, form, body).await?;
-    let request = endpoints.signed(head, &collected, &[ProtocolParameter::Callback])?;
+    let request = endpoints.signed(head, collected, &[ProtocolParameter::Callback])?;
     let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
     let consumer = &verified.credential().consumer().consumer;
 

@@ -3,9 +3,8 @@
 use super::Endpoints;
 use crate::{
     oauth::ProtocolParameter,
-    parse::head::Head,
+    parse::{head::Head, signed::Collected},
     respond::{Failure, OwnResponse},
-    server::{held::HeldBody, request::RequestBody},
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::{Credential, Purpose, Rejection},
 };
@@ -17,11 +16,9 @@ use crate::{
 pub(super) async fn respond(
     endpoints: &Endpoints,
     head: &Head<'_>,
-    form: Option<HeldBody>,
-    body: &mut RequestBody,
+    collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
-    let collected = endpoints.collect(head, form, body).await?;
-    let request = endpoints.signed(head, &collected, &[ProtocolParameter::Token])?;
+    let request = endpoints.signed(head, collected, &[ProtocolParameter::Token])?;
     let verified = endpoints.verify(Purpose::Revocation, &request).await?;
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    io,
+    fmt, io,
     path::PathBuf,
     pin::Pin,
     rc::Rc,
@@ -46,6 +46,17 @@ pub enum Address {
     /// The memory of a fuzz target, which gets the other end of each connection.
     #[cfg(fuzzing)]
     Memory(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            #[cfg(fuzzing)]
+            Self::Memory(_) => f.write_str("memory"),
+        }
+    }
 }
 
 /// How to connect to the API.
@@ -382,8 +393,8 @@ impl Pool {
     }
 }
 
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
             .field("address", &self.params.address)
             .finish_non_exhaustive()

@@ -87,9 +87,19 @@ pub struct Operation {
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
     pub websocket: bool,
+    /// Its place among all operations; [`Operations::new`] sets it.
+    pub index: usize,
 }
 
 impl Operation {
+    /// Its path, with the methods in front where it lists any.
+    fn label(&self) -> String {
+        match self.methods.as_slice() {
+            [] => self.path.clone(),
+            methods => format!("{} {}", methods.join(","), self.path),
+        }
+    }
+
     fn has_method(&self, method: &[u8]) -> bool {
         let same = |known: &String| known.as_bytes() == method;
         self.methods.is_empty() || self.methods.iter().any(same)
@@ -109,6 +119,7 @@ pub struct OperationError {
 #[derive(Debug)]
 pub struct Operations {
     root: Node,
+    labels: Vec<String>,
     any: bool,
     unlisted: Access,
     hide: bool,
@@ -214,22 +225,34 @@ impl Operations {
         hide: bool,
     ) -> Result<Self, OperationError> {
         let any = !operations.is_empty();
+        let labels = operations.iter().map(Operation::label).collect();
         let mut root = Node::default();
-        for operation in operations {
+        for (index, mut operation) in operations.into_iter().enumerate() {
+            operation.index = index;
             root.insert(operation)?;
         }
         Ok(Self {
             root,
+            labels,
             any,
             unlisted,
             hide,
         })
     }
 
-    /// The rejection of an operation that is not permitted.
+    /// What logs and metrics call each operation: its path, with the methods in front where it lists any.
     #[must_use]
-    pub const fn forbidden(&self) -> Rejection {
-        Rejection::NotPermitted { hide: self.hide }
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The rejection of an operation that is not permitted, because of the `missing` permission if one is.
+    #[must_use]
+    pub fn forbidden(&self, missing: Option<&Permission>) -> Rejection {
+        Rejection::NotPermitted {
+            hide: self.hide,
+            missing: missing.cloned(),
+        }
     }
 
     /// Finds the operation that a request matches. Patterns and paths are compared with every escape decoded, since an API
@@ -346,6 +369,7 @@ mod tests {
             access: Access::of(&[Kind::Consumer]),
             enforce: None,
             websocket: false,
+            index: 0,
         }
     }
 

@@ -54,12 +54,12 @@ impl Permit {
                     allow: allow.clone(),
                 });
             }
-            _ if !found.access().admits(kind) => return Err(operations.forbidden()),
+            _ if !found.access().admits(kind) => return Err(operations.forbidden(None)),
             Found::Operation(operation) => {
                 if let Some(permission) = &operation.permission
                     && !bearer.permissions().any(|granted| granted == permission)
                 {
-                    return Err(operations.forbidden());
+                    return Err(operations.forbidden(Some(permission)));
                 }
             }
             Found::Unlisted(_) => {}
@@ -81,7 +81,7 @@ impl Permit {
                 allow: allow.clone(),
             }),
             _ if found.access().admits(Kind::User) => Ok(Self(Bearer::User(user))),
-            Found::Operation(_) | Found::Unlisted(_) => Err(operations.forbidden()),
+            Found::Operation(_) | Found::Unlisted(_) => Err(operations.forbidden(None)),
         }
     }
 
@@ -134,6 +134,15 @@ impl Permit {
             Bearer::Consumer(access) => Some(&access.consumer.consumer.key),
             Bearer::Application(consumer) => Some(&consumer.consumer.key),
             Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The access token that signed.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        match &self.0 {
+            Bearer::Consumer(access) => Some(&access.token.token),
+            Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::names::Permission;
+
 /// What the caller may not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
@@ -30,6 +32,8 @@ pub enum Rejection {
     NotPermitted {
         /// `operations.forbidden_status` hides that it exists: 404 rather than 403.
         hide: bool,
+        /// The permission that the token or the consumer does not have, for the log alone.
+        missing: Option<Permission>,
     },
     /// A session's request does not come from the service's own pages.
     #[error("cross-site request of a session")]

@@ -26,6 +26,7 @@ use crate::{
     forward::{self, pool::Pool, request},
     issue::random,
     parse::{
+        claimed::Claimed,
         head::{self, Head},
         signed::{Collected, is_form},
         target,
@@ -53,7 +54,7 @@ use crate::{
 pub use self::live::{Conventions, Live};
 use self::{
     permission::PendingCall,
-    record::{InFlight, Record},
+    record::{InFlight, Record, Served},
 };
 
 /// The state that all workers share.
@@ -150,8 +151,13 @@ impl Worker {
             Route::Endpoint(named) => {
                 // Boxed: the futures of calls to the API stay small.
                 let request_id = &record.request_id;
-                let own = live.endpoints.respond(named, &head, &mut body, request_id);
-                let mut own = Box::pin(own).await?;
+                let (mut called, claimed) = (None, &mut record.claimed);
+                let endpoints = &live.endpoints;
+                let own =
+                    endpoints.respond(named, &head, &mut body, request_id, &mut called, claimed);
+                let own = Box::pin(own).await;
+                record.operation = called.map_or(Served::Unknown, Served::Endpoint);
+                let mut own = own?;
                 (record.verdict, record.status) = (own.verdict, own.status);
                 if own.status >= 400 {
                     let id = request_id.as_str().to_owned();
@@ -171,11 +177,10 @@ impl Worker {
                 check_conventions(live, call.path)?;
                 let method = parts.method.as_str().as_bytes();
                 let found = live.operations.find(call.path, method)?;
+                record.operation = Served::by(&found);
                 let memory = caller.reserve(&API_FORMS);
                 let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
-                if !body.is_end_stream() && is_form(&parts.headers)? {
-                    collected.hold_form(body.read_whole().await?, &limits)?;
-                }
+                let read = read_form(&parts.headers, &mut collected, &mut body, &limits).await;
                 let pending = PendingCall {
                     live,
                     head: &head,
@@ -184,8 +189,21 @@ impl Worker {
                     stopwatch: &record.stopwatch,
                     caller: &caller,
                 };
-                let permit = self.permit(&pending, &mut collected, &mut body).await?;
-                let outgoing = pending.outgoing(named, permit, collected, body)?;
+                let permitted = match read {
+                    Ok(()) => self.permit(&pending, &mut collected, &mut body).await,
+                    Err(failure) => Err(failure),
+                };
+                let is_forwarded = matches!(&permitted, Ok((permit, _)) if permit.kind().is_some());
+                if collected.signed && !is_forwarded {
+                    record.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+                }
+                let (permit, observed) = permitted?;
+                let is_observed = permit.kind().is_none();
+                let outgoing = pending.outgoing(named, permit, collected, body);
+                if is_observed {
+                    record.observe(observed.as_ref());
+                }
+                let outgoing = outgoing?;
                 self.forward(current, &caller, parts, outgoing, record)
                     .await
             }
@@ -202,6 +220,19 @@ impl Worker {
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
         self.shared.metrics.worker(self.index)
     }
+}
+
+/// Collects the parameters of the body, if that is a form.
+async fn read_form(
+    headers: &HeaderMap,
+    collected: &mut Collected,
+    body: &mut RequestBody,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    if !body.is_end_stream() && is_form(headers)? {
+        collected.hold_form(body.read_whole().await?, limits)?;
+    }
+    Ok(())
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -268,6 +299,7 @@ impl Handler for Worker {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => {
+                record.fail(&failure);
                 let request_id = record.request_id.as_str();
                 log_failure(&failure, request_id);
                 let own = respond::failure(&failure, &current.live.realm, format, request_id);

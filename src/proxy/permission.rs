@@ -25,7 +25,7 @@ use crate::{
         operations::{Found, Kind},
         permit::Permit,
     },
-    respond::{self, Failure, Format},
+    respond::{Failure, Format},
     route::ApiCall,
     server::{caller::Caller, request::RequestBody},
     verify::{Purpose, UnreadBody},
@@ -176,20 +176,21 @@ impl<'o> PendingCall<'o, '_> {
 }
 
 impl Worker {
-    /// Permits the call, or returns why not; in observe mode nearly every call is permitted.
+    /// Permits the call, or returns why not; in observe mode nearly every call is permitted, and what would have rejected
+    /// it is returned too.
     pub(super) async fn permit(
         &self,
         pending: &PendingCall<'_, '_>,
         collected: &mut Collected,
         body: &mut RequestBody,
-    ) -> Result<Permit, Failure> {
+    ) -> Result<(Permit, Option<Failure>), Failure> {
         let enforced = match pending.found {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod { .. } | Found::Unlisted(_) => None,
         };
         let outcome = self.permit_enforced(pending, collected, body).await;
         if enforced.unwrap_or(pending.live.enforce) {
-            return outcome;
+            return outcome.map(|permit| (permit, None));
         }
         match outcome {
             // The rules of HTTP and the limits hold whether or not signatures are enforced.
@@ -199,14 +200,7 @@ impl Worker {
                 | Failure::Policy(Rejection::TooManyRequests { .. })),
             ) => Err(failure),
             Err(failure) if self.is_always_enforced(collected).await => Err(failure),
-            outcome => {
-                if let Err(failure) = outcome {
-                    let own = respond::failure(&failure, "", Format::Form, "");
-                    tracing::info!(reason = own.verdict.as_str(), %failure, "observed");
-                    self.metrics().observed(own.verdict);
-                }
-                Ok(Permit::danger_for_observed_call())
-            }
+            outcome => Ok((Permit::danger_for_observed_call(), outcome.err())),
         }
     }
 

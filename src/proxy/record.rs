@@ -1,15 +1,151 @@
 //! Counts and logs a request once it is over, however it ends.
 
-use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{error::Error, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use http::{Method, Uri};
 
 use super::{Current, Shared, Worker, nanoseconds, stopwatch::Stopwatch};
 use crate::{
-    policy::permit::Permit,
+    forward,
+    names::{ConsumerKey, Permission},
+    oauth::diagnosis::Mistake,
+    parse::claimed::Claimed,
+    policy::{self, operations::Found, permit::Permit},
+    respond::{self, Failure, Format},
+    route::Endpoint,
     server::response::Ended,
-    telemetry::{lines::ACCESS, metrics::Verdict, request_id::RequestId},
+    telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
+    verify,
 };
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Served {
+    /// It is rejected before that is known.
+    Unknown,
+    /// An endpoint of the service itself.
+    Endpoint(Endpoint),
+    /// A path of the API that no operation lists.
+    Unlisted,
+    /// A listed path with another method.
+    OtherMethod,
+    /// The operation with this index.
+    Operation(usize),
+}
+
+impl Served {
+    pub(super) const fn by(found: &Found<'_>) -> Self {
+        match found {
+            Found::Operation(operation) => Self::Operation(operation.index),
+            Found::OtherMethod { .. } => Self::OtherMethod,
+            Found::Unlisted(_) => Self::Unlisted,
+        }
+    }
+
+    /// Its name in the log.
+    fn label(self, operations: &[String]) -> Option<&str> {
+        match self {
+            Self::Unknown => None,
+            Self::Endpoint(endpoint) => Some(match endpoint {
+                Endpoint::RequestToken => "request_token",
+                Endpoint::AccessToken => "access_token",
+                Endpoint::RevokeToken => "revoke_token",
+                Endpoint::Authorize
+                | Endpoint::Home
+                | Endpoint::Login
+                | Endpoint::Logout
+                | Endpoint::Applications => "page",
+            }),
+            Self::Unlisted => Some("unlisted"),
+            Self::OtherMethod => Some("other_method"),
+            Self::Operation(index) => operations.get(index).map(String::as_str),
+        }
+    }
+}
+
+/// What the line of a rejected, failed or observed call says besides.
+#[derive(Debug, Default)]
+struct Details {
+    /// The signature holds, so the consumer and the token are not only claimed.
+    verified: bool,
+    /// What would have rejected a call that is observed.
+    reason: Option<&'static str>,
+    missing_permission: Option<Permission>,
+    diagnosis: Option<&'static str>,
+    /// The address of the API, where that is at fault.
+    upstream: Option<String>,
+    /// Why a fault happened.
+    cause: Option<String>,
+}
+
+impl Details {
+    fn of(failure: &Failure) -> Self {
+        let missing_permission = match failure {
+            Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.clone(),
+            _ => None,
+        };
+        Self {
+            verified: has_valid_signature(failure),
+            reason: None,
+            missing_permission,
+            diagnosis: mistake(failure).map(Mistake::word),
+            upstream: None,
+            cause: failure.is_fault().then(|| chain(failure)),
+        }
+    }
+}
+
+/// Whether a signed call that fails like this has passed the check of its signature.
+fn has_valid_signature(failure: &Failure) -> bool {
+    use verify::Rejection as Verify;
+    match failure {
+        Failure::Verify(rejection) => matches!(
+            rejection,
+            Verify::BodyHashWrong
+                | Verify::NonceUsed
+                | Verify::ConsumerDisabled
+                | Verify::TokenExpired
+                | Verify::TokenRevoked
+        ),
+        Failure::Policy(rejection) => matches!(
+            rejection,
+            policy::Rejection::TokenMissing
+                | policy::Rejection::NotPermitted { .. }
+                | policy::Rejection::MethodNotAllowed { .. }
+                | policy::Rejection::TooManyRequests { .. }
+        ),
+        Failure::Unverifiable(fault) => !matches!(fault, verify::Fault::Store(_)),
+        Failure::Issue(_) | Failure::Upstream(_) | Failure::NoRandomness(_) => true,
+        Failure::Parse(_)
+        | Failure::Body(_)
+        | Failure::Route(_)
+        | Failure::Shape(_)
+        | Failure::Forward(_)
+        | Failure::Busy
+        | Failure::Store(_) => false,
+    }
+}
+
+fn mistake(failure: &Failure) -> Option<Mistake> {
+    match failure {
+        Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => *mistake,
+        _ => None,
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    for cause in causes.map(ToString::to_string) {
+        // A transparent error repeats the text of its source.
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
 
 /// A request that is being served, among all workers'.
 pub(super) struct InFlight(Arc<Shared>);
@@ -45,6 +181,11 @@ pub(super) struct Record {
     pub(super) status: u16,
     /// The permit, if it went to the API.
     pub(super) permit: Option<Permit>,
+    /// What it is for.
+    pub(super) operation: Served,
+    /// Whom it names, if it does not go to the API with an identity.
+    pub(super) claimed: Option<Box<Claimed>>,
+    details: Option<Box<Details>>,
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
     /// Handed to a tunnel, which outlives the response.
@@ -71,16 +212,57 @@ impl Record {
             verdict: Verdict::Aborted,
             status: 0,
             permit: None,
+            operation: Served::Unknown,
+            claimed: None,
+            details: None,
             upstream: None,
             in_flight: Some(in_flight),
         }
+    }
+
+    /// Notes why it fails.
+    pub(super) fn fail(&mut self, failure: &Failure) {
+        let mut details = match self.details.take() {
+            // An observed call goes to the API whatever its signature is, so a later fault proves nothing.
+            Some(observed) => Details {
+                cause: failure.is_fault().then(|| chain(failure)),
+                ..*observed
+            },
+            None => Details::of(failure),
+        };
+        if let Failure::Upstream(fault) = failure
+            && !matches!(fault, forward::Fault::Internal(_))
+        {
+            details.upstream = Some(self.current.live.upstream.address.to_string());
+        }
+        self.details = Some(Box::new(details));
+    }
+
+    /// Notes that it is observed, and why it would have been rejected, if it would have been.
+    pub(super) fn observe(&mut self, failure: Option<&Failure>) {
+        let mut details = Details {
+            verified: true,
+            ..Details::default()
+        };
+        if let Some(failure) = failure {
+            let verdict = respond::failure(failure, "", Format::Form, "").verdict;
+            self.worker.metrics().observed(verdict);
+            details = Details::of(failure);
+            details.reason = Some(verdict.as_str());
+        }
+        self.details = Some(Box::new(details));
     }
 
     /// Notes how the response's body ended.
     pub(super) fn end(mut self, how: Ended) {
         match how {
             Ended::Whole => {}
-            Ended::Cut => self.verdict = Verdict::BadGateway,
+            Ended::Cut => {
+                self.verdict = Verdict::BadGateway;
+                let details = self.details.get_or_insert_default();
+                details.upstream = Some(self.current.live.upstream.address.to_string());
+                details.cause = Some("the response of the API broke off".to_owned());
+            }
             Ended::CallerGone => self.verdict = Verdict::Aborted,
         }
     }
@@ -93,10 +275,20 @@ impl Drop for Record {
         let metrics = self.worker.metrics();
         metrics.request(self.verdict);
         metrics.request_nanoseconds(nanoseconds(took));
-        if !self.current.live.access_log {
+        // What observe finds is logged even where other requests are not.
+        let finds = |details: &Details| details.reason.is_some();
+        if !self.current.live.access_log && !self.details.as_deref().is_some_and(finds) {
             return;
         }
         let permit = self.permit.as_ref();
+        let details = self.details.as_deref();
+        let claimed = self.claimed.as_deref();
+        let verified = claimed.filter(|_| details.is_some_and(|details| details.verified));
+        let unverified = claimed.filter(|_| details.is_some_and(|details| !details.verified));
+        let consumer = permit.and_then(Permit::consumer).map(ConsumerKey::as_str);
+        let token = permit.and_then(Permit::token).filter(|_| details.is_some());
+        let token = token.map(|token| RedactedToken(token).to_string());
+        let operation = self.operation.label(self.current.live.operations.labels());
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,
@@ -105,10 +297,21 @@ impl Drop for Record {
             path = self.target.as_ref().map(Uri::path),
             status = self.status,
             verdict = self.verdict.as_str(),
-            consumer = permit.and_then(Permit::consumer).map(tracing::field::display),
-            user = permit.and_then(Permit::user).map(tracing::field::display),
-            peer = self.peer.map(tracing::field::display),
-            request_id = self.request_id.known().map(tracing::field::display),
+            consumer = consumer.or(verified.and_then(|by| by.consumer.as_deref())).map(display),
+            token = token.as_deref().or(verified.and_then(|by| by.token.as_deref())).map(display),
+            unverified_consumer = unverified.and_then(|by| by.consumer.as_deref()).map(display),
+            unverified_token = unverified.and_then(|by| by.token.as_deref()).map(display),
+            user = permit.and_then(Permit::user).map(display),
+            peer = self.peer.map(display),
+            request_id = self.request_id.known().map(display),
+            operation = operation.filter(|_| details.is_some()),
+            reason = details.and_then(|details| details.reason),
+            missing_permission = details
+                .and_then(|details| details.missing_permission.as_ref())
+                .map(display),
+            diagnosis = details.and_then(|details| details.diagnosis),
+            upstream = details.and_then(|details| details.upstream.as_deref()),
+            cause = details.and_then(|details| details.cause.as_deref()),
             ms = milliseconds(took),
             upstream_ms = self.upstream.map(milliseconds),
         );

@@ -17,8 +17,8 @@ impl fmt::Display for RedactedToken<'_> {
         let length = self.0.chars().count();
         let shown = SHOWN_TOKEN_CHARS.min(length / 2);
         for character in self.0.chars().take(shown) {
-            // A token comes from the peer: nothing in it may end the line or steer a terminal.
-            if character.is_ascii_graphic() {
+            // A token comes from the peer: nothing in it may end the line or a field, or steer a terminal.
+            if character.is_ascii_graphic() && !"\"'=,\\".contains(character) {
                 f.write_char(character)?;
             } else {
                 f.write_char('?')?;
@@ -46,6 +46,7 @@ mod tests {
             ("abcd", "ab…"),
             ("0123456789abcdef", "01234567…"),
             ("0123456789abcdef0123456789abcdef", "01234567…"),
+            ("a=\"b,'\\cdefghijk", "a??b???c…"),
             ("éé\n\u{1b}aaaaaaaaaaaaaaaaaa", "????aaaa…"),
         ] {
             assert_eq!(RedactedToken(token).to_string(), shown, "{token:?}");

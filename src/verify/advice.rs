@@ -14,7 +14,7 @@ use crate::{
     clock::UnixTime,
     oauth::{
         Scheme, Selection,
-        diagnosis::{Attempt, diagnose},
+        diagnosis::{Attempt, Mistake, diagnose},
     },
     parse::signed::SignedRequest,
     secret::Secret,
@@ -74,7 +74,8 @@ pub(super) struct Adviser {
 }
 
 impl Adviser {
-    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it.
+    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it, and the mistake
+    /// that it names.
     #[cold]
     pub(super) async fn advise(
         &self,
@@ -83,9 +84,9 @@ impl Adviser {
         unread: Option<&mut UnreadBody<'_>>,
         credential: &Credential,
         now: UnixTime,
-    ) -> Option<String> {
+    ) -> (Option<String>, Option<Mistake>) {
         if params.advice == Advice::Off {
-            return None;
+            return (None, None);
         }
         let bytes = bytes_if_small(request);
         let small = bytes.is_some();
@@ -105,15 +106,16 @@ impl Adviser {
                 ),
             },
         };
-        let advice = mistake.unwrap_or(GENERAL);
+        let advice = mistake.map_or(GENERAL, Mistake::advice);
         if params.advice == Advice::Hint || !small {
-            return Some(advice.to_owned());
+            return (Some(advice.to_owned()), mistake);
         }
         let base = base_string(request, Selection::Rfc5849).to_vec();
-        Some(format!(
+        let advice = format!(
             "{advice}; the base string here is {}",
             String::from_utf8_lossy(&base)
-        ))
+        );
+        (Some(advice), mistake)
     }
 
     /// Counts one more in this second, if there is room for it.
@@ -155,7 +157,7 @@ fn diagnosed(
     body: &[u8],
     credential: &Credential,
     now: UnixTime,
-) -> Option<&'static str> {
+) -> Option<Mistake> {
     let none = Secret::from("");
     let consumer = credential.consumer();
     let previous = consumer.consumer.previous_secret.as_ref();
@@ -182,7 +184,7 @@ fn diagnosed(
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature,
     })?;
-    diagnosis.mistakes.first().map(|mistake| mistake.advice())
+    diagnosis.mistakes.first().copied()
 }
 
 #[cfg(test)]

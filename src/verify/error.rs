@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::nonces::NotRecorded;
-use crate::{nonce, store::StoreError};
+use crate::{nonce, oauth::diagnosis::Mistake, store::StoreError};
 
 /// What the caller did wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,6 +43,8 @@ pub enum Rejection {
     SignatureWrong {
         /// Advice for the caller, as far as `signature.advice` allows it.
         advice: Option<String>,
+        /// The known mistake that makes the signature.
+        mistake: Option<Mistake>,
     },
     /// `oauth_body_hash` is another body's.
     #[error("wrong body hash")]

@@ -159,8 +159,8 @@ impl Verifier {
             let advice = self
                 .adviser
                 .advise(params, request, unread, &credential, now);
-            let advice = Box::pin(advice).await;
-            return Err(Rejection::SignatureWrong { advice }.into());
+            let (advice, mistake) = Box::pin(advice).await;
+            return Err(Rejection::SignatureWrong { advice, mistake }.into());
         };
         check_body_hash(request)?;
         self.record_nonce(request, now).await?;

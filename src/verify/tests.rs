@@ -178,7 +178,10 @@ fn rejection(outcome: Result<Verified, Error>) -> Option<Rejection> {
     }
 }
 
-const WRONG: Rejection = Rejection::SignatureWrong { advice: None };
+const WRONG: Rejection = Rejection::SignatureWrong {
+    advice: None,
+    mistake: None,
+};
 
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {

@@ -219,3 +219,225 @@ fn only_the_safe_id_of_a_trusted_proxy_is_kept() {
     let answer = untrusting.send(Call::get("/rejected").header("X-Request-Id", id));
     assert_ne!(id_of(&answer), id);
 }
+
+/// The line of the access log for this path.
+#[track_caller]
+fn line_for(proxy: &Proxy, path: &str) -> String {
+    let field = format!("path={path} ");
+    proxy.log().wait_for(&field, |line| {
+        (line.contains(&field) && line.contains(" access: ")).then(|| line.to_owned())
+    })
+}
+
+#[track_caller]
+fn has(line: &str, fields: &[&str]) {
+    for field in fields {
+        assert!(line.contains(&format!(" {field}")), "{field} in {line}");
+    }
+}
+
+#[track_caller]
+fn lacks(line: &str, fields: &[&str]) {
+    for field in fields {
+        assert!(
+            !line.contains(&format!(" {field}=")),
+            "no {field} in {line}"
+        );
+    }
+}
+
+#[test]
+fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(
+            "operation = [{ path = '/paid/{id}', methods = ['GET', 'POST'], permission = 'pay' }, { path = '/{*rest}' }]\n\
+             permission = [{ name = 'pay', title = 'Pay' }]",
+        )
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
+    let key = &consumer.key;
+    let prefix = format!("{}…", &token.token[..8]);
+    let send = |call: Call, status: u16| {
+        let answer = proxy.send(call);
+        answer.has_status(status);
+        line_of(&proxy, &id_of(&answer))
+    };
+
+    // The other secret of a known mistake: nothing of the claim is proved.
+    let line = send(call("/wrong").signs_method("POST"), 401);
+    has(
+        &line,
+        &[
+            &format!("unverified_consumer={key} "),
+            &format!("unverified_token={prefix} "),
+            "operation=\"/{*rest}\"",
+            "diagnosis=\"",
+        ],
+    );
+    lacks(&line, &["consumer", "token", "missing_permission"]);
+    // A used nonce is rejected after the signature has been checked.
+    let at = now().to_string();
+    let once = || {
+        call("/nonce")
+            .parameter("oauth_nonce", "once")
+            .parameter("oauth_timestamp", &at)
+    };
+    proxy.send(once()).has_status(200);
+    let line = send(once(), 401);
+    has(
+        &line,
+        &[&format!("consumer={key} "), &format!("token={prefix} ")],
+    );
+    lacks(
+        &line,
+        &["unverified_consumer", "unverified_token", "diagnosis"],
+    );
+    let line = send(call("/paid/7"), 404);
+    has(
+        &line,
+        &[
+            &format!("consumer={key} "),
+            "operation=\"GET,POST /paid/{id}\"",
+            "missing_permission=pay",
+        ],
+    );
+    let line = send(
+        Call::post("/paid/8").form("oauth_consumer_key=in-a-form"),
+        400,
+    );
+    has(
+        &line,
+        &[
+            "unverified_consumer=in-a-form ",
+            "operation=\"GET,POST /paid/{id}\"",
+        ],
+    );
+    let line = send(asks(&consumer, "nonsense"), 400);
+    has(
+        &line,
+        &[&format!("consumer={key} "), "operation=\"request_token\""],
+    );
+    let line = send(asks(&consumer, "oob").key("x"), 401);
+    has(
+        &line,
+        &[
+            &format!("unverified_consumer={key} "),
+            "operation=\"request_token\"",
+        ],
+    );
+    // The line of a request that is served stays short.
+    proxy.send(call("/served")).has_status(200);
+    let line = line_for(&proxy, "\"/served\"");
+    has(&line, &[&format!("consumer={key} ")]);
+    lacks(
+        &line,
+        &["token", "operation", "request_id", "unverified_consumer"],
+    );
+
+    let forged = Consumer {
+        key: "admin verdict=forwarded\n\u{1b}[31m\" consumer=root".into(),
+        secret: "x".into(),
+    };
+    let line = send(Call::get("/forged").by(&forged), 401);
+    has(
+        &line,
+        &["unverified_consumer=admin?verdict?forwarded???31m??consumer?root "],
+    );
+    let secret = Token {
+        token: "short".into(),
+        secret: "x".into(),
+    };
+    let line = send(Call::get("/short").by(&consumer).with(&secret), 401);
+    has(&line, &["unverified_token=sh… "]);
+    let text = proxy.log().to_string();
+    for secret in [&consumer.secret, &token.secret, &token.token[..9]] {
+        assert!(!text.contains(secret), "{secret} in the log");
+    }
+}
+
+#[test]
+fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
+    let api = Upstream::replying(|_| Reply::ok("").header("Content-Length", "nonsense"));
+    let slow = Upstream::replying(|_| {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        Reply::ok("late")
+    });
+    let gone = nobody().to_string();
+    for (address, status, cause) in [
+        (gone.as_str(), 502, "cause=\"API unreachable: "),
+        (api.authority(), 502, "cause=\"broken response of the API"),
+        (slow.authority(), 504, "cause=\"API too slow\""),
+    ] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "upstream = {{ api_url = 'http://{address}', response_timeout = '500ms' }}"
+            ))
+            .start();
+        let (consumer, _, token) = proxy.somebody();
+        let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+        answer.has_status(status);
+        let line = line_of(&proxy, &id_of(&answer));
+        has(
+            &line,
+            &[
+                &format!("upstream=\"{address}\""),
+                cause,
+                &format!("consumer={} ", consumer.key),
+                &format!("token={}… ", &token.token[..8]),
+            ],
+        );
+        assert!(
+            !answer.text().contains(address),
+            "only the log has it: {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("signature.enforcement = 'observe'\noperation = [{ path = '/paid', permission = 'pay' }, { path = '/{*rest}' }]\npermission = [{ name = 'pay', title = 'Pay' }]")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let key = &consumer.key;
+    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
+    for call in [
+        call("/good"),
+        call("/paid"),
+        call("/wrong").signs_method("POST"),
+        Call::get("/unsigned"),
+    ] {
+        proxy.send(call).has_status(200);
+    }
+    let line = line_for(&proxy, "\"/good\"");
+    has(
+        &line,
+        &["verdict=\"observed\"", &format!("consumer={key} ")],
+    );
+    lacks(&line, &["reason", "unverified_consumer"]);
+    let line = line_for(&proxy, "\"/paid\"");
+    has(
+        &line,
+        &[
+            &format!("consumer={key} "),
+            "reason=\"permission_denied\"",
+            "missing_permission=pay",
+            "operation=\"/paid\"",
+        ],
+    );
+    let line = line_for(&proxy, "\"/wrong\"");
+    has(
+        &line,
+        &[
+            &format!("unverified_consumer={key} "),
+            "reason=\"signature_invalid\"",
+            "diagnosis=\"",
+        ],
+    );
+    let line = line_for(&proxy, "\"/unsigned\"");
+    has(&line, &["reason=\"parameter_absent\""]);
+    lacks(&line, &["consumer", "unverified_consumer"]);
+}

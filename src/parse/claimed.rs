@@ -1,0 +1,76 @@
+//! Whom a call names, for the log: nothing of it is proved.
+
+use std::fmt;
+
+use crate::{
+    oauth::{Parameters, ProtocolParameter},
+    telemetry::redact::RedactedToken,
+};
+
+/// The longest consumer key, in characters; a longer one is no consumer's.
+const MAX_KEY_CHARS: usize = 255;
+
+/// The consumer and the token that a call names, as a log line shows them.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The consumer key; characters that no key has are `?`.
+    pub consumer: Option<String>,
+    /// The beginning of the token.
+    pub token: Option<String>,
+}
+
+impl Claimed {
+    /// Reads the names from the parameters of a call.
+    #[must_use]
+    pub fn by(parameters: &Parameters) -> Self {
+        let first = |name: ProtocolParameter| {
+            let sent = parameters.find(name.as_str()).next()?;
+            (!sent.value.is_empty()).then(|| String::from_utf8_lossy(&sent.value).into_owned())
+        };
+        Self {
+            consumer: first(ProtocolParameter::ConsumerKey).map(|key| ShownKey(&key).to_string()),
+            token: first(ProtocolParameter::Token).map(|token| RedactedToken(&token).to_string()),
+        }
+    }
+}
+
+/// A consumer key of a caller: it can neither end a field of a log line nor begin another.
+struct ShownKey<'k>(&'k str);
+
+impl fmt::Display for ShownKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+
+        for character in self.0.chars().take(MAX_KEY_CHARS) {
+            let is_of_a_name = character.is_ascii_alphanumeric() || "._~@+:-".contains(character);
+            f.write_char(if is_of_a_name { character } else { '?' })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claimed(query: &str) -> Claimed {
+        let mut parameters = Parameters::default();
+        parameters.read_query(query.as_bytes()).unwrap();
+        Claimed::by(&parameters)
+    }
+
+    #[test]
+    fn shows_a_key_without_what_could_forge_a_field_and_only_the_beginning_of_a_token() {
+        let shown = claimed(
+            "oauth_consumer_key=a%20verdict%3Dforwarded%0A%1b%22%C3%A9&oauth_token=0123456789abcdef0123",
+        );
+        assert_eq!(shown.consumer.unwrap(), "a?verdict?forwarded????");
+        assert_eq!(shown.token.unwrap(), "01234567…");
+        let shown = claimed("oauth_consumer_key=a@b.c_d~e%2Bf:g-H9&oauth_token=");
+        assert_eq!(shown.consumer.unwrap(), "a@b.c_d~e+f:g-H9");
+        assert_eq!(shown.token, None);
+        let long = claimed(&format!("oauth_consumer_key={}", "k".repeat(5_000)));
+        assert_eq!(long.consumer.unwrap().len(), MAX_KEY_CHARS);
+        assert_eq!(claimed("a=b").consumer, None);
+    }
+}
