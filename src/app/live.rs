@@ -18,7 +18,7 @@ use crate::{
         operations::{Access, Operation, OperationError, Operations},
         rate::ConsumerRate,
     },
-    proxy::Live,
+    proxy::{Live, Served},
     route,
     server::{caller::Limits, tls::TlsError},
     verify,
@@ -60,6 +60,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         base: origins.base.clone(),
         clock: services.clock.clone(),
     };
+    let operations = operations(config)?;
     Ok(Live {
         limits: limits(config),
         route: route::Params {
@@ -67,7 +68,8 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
             aliases: config.service.aliases,
         },
         endpoints,
-        operations: operations(config)?,
+        operation_metrics: services.metrics.operations(Served::labels(&operations)),
+        operations,
         enforce: config.signature.enforcement == Enforcement::Enforce,
         conventions: config.paths.policy,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),

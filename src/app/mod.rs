@@ -200,6 +200,7 @@ impl App {
         }
         let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
         let live = live::live(&config, first, &services)?;
+        services.metrics.show_operations(&live.operation_metrics);
         inspect::log(&config, first, surroundings.clock.now());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
@@ -415,6 +416,7 @@ impl App {
 
     fn swap_live(&self, live: Live) {
         let shared = &self.common.shared;
+        shared.metrics.show_operations(&live.operation_metrics);
         shared.live.store(Arc::new(live));
         shared.generation.fetch_add(1, Ordering::Release);
     }

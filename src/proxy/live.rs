@@ -7,6 +7,7 @@ use crate::{
     policy::{operations::Operations, rate::ConsumerRate},
     route::{self},
     server::caller::Limits,
+    telemetry::metrics::AllOperations,
 };
 
 /// The configuration of requests, which a reload replaces as a whole.
@@ -21,6 +22,8 @@ pub struct Live {
     pub endpoints: Endpoints,
     /// The protected operations.
     pub operations: Operations,
+    /// Counts the responses of each [`Served`](super::Served).
+    pub operation_metrics: AllOperations,
     /// Protected calls are enforced, where no operation says otherwise.
     pub enforce: bool,
     /// The service's path conventions.

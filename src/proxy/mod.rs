@@ -51,10 +51,13 @@ use crate::{
     verify::Verifier,
 };
 
-pub use self::live::{Conventions, Live};
+pub use self::{
+    live::{Conventions, Live},
+    record::Served,
+};
 use self::{
     permission::PendingCall,
-    record::{InFlight, Record, Served},
+    record::{InFlight, Record},
 };
 
 /// The state that all workers share.
@@ -210,6 +213,13 @@ impl Worker {
         }
     }
 
+    /// Counts the response to a request.
+    fn count(&self, live: &Live, served: Served, status: u16) {
+        if let Some(metrics) = live.operation_metrics.get(served.index()) {
+            metrics.count(self.index, status);
+        }
+    }
+
     /// The id of a request from `peer`.
     fn request_id(&self, live: &Live, headers: &HeaderMap, peer: Option<IpAddr>) -> RequestId {
         let trusted = peer.is_some_and(|peer| live.origins.is_trusted(peer));
@@ -317,7 +327,9 @@ impl Handler for Worker {
             _ => Verdict::BadRequest,
         };
         self.metrics().request(verdict);
-        if self.current().live.access_log {
+        let current = self.current();
+        self.count(&current.live, Served::Unknown, status);
+        if current.live.access_log {
             tracing::info!(
                 target: ACCESS, status, verdict = verdict.as_str(),
                 peer = peer.address.map(tracing::field::display), reason,

@@ -10,7 +10,11 @@ use crate::{
     names::{ConsumerKey, Permission},
     oauth::diagnosis::Mistake,
     parse::claimed::Claimed,
-    policy::{self, operations::Found, permit::Permit},
+    policy::{
+        self,
+        operations::{Found, Operations},
+        permit::Permit,
+    },
     respond::{self, Failure, Format},
     route::Endpoint,
     server::response::Ended,
@@ -20,7 +24,7 @@ use crate::{
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Served {
+pub enum Served {
     /// It is rejected before that is known.
     Unknown,
     /// An endpoint of the service itself.
@@ -42,24 +46,45 @@ impl Served {
         }
     }
 
-    /// Its name in the log.
-    fn label(self, operations: &[String]) -> Option<&str> {
+    /// What logs and metrics call all but the operations.
+    const WORDS: [&str; 7] = [
+        "none",
+        "unlisted",
+        "other_method",
+        "request_token",
+        "access_token",
+        "revoke_token",
+        "page",
+    ];
+
+    /// What logs and metrics call all that is served, in the order of [`Served::index`].
+    pub fn labels(operations: &Operations) -> impl Iterator<Item = &str> {
+        let operations = operations.labels().iter().map(String::as_str);
+        Self::WORDS.into_iter().chain(operations)
+    }
+
+    /// Its place in [`Served::labels`].
+    pub(super) const fn index(self) -> usize {
         match self {
-            Self::Unknown => None,
-            Self::Endpoint(endpoint) => Some(match endpoint {
-                Endpoint::RequestToken => "request_token",
-                Endpoint::AccessToken => "access_token",
-                Endpoint::RevokeToken => "revoke_token",
+            Self::Unknown => 0,
+            Self::Unlisted => 1,
+            Self::OtherMethod => 2,
+            Self::Endpoint(Endpoint::RequestToken) => 3,
+            Self::Endpoint(Endpoint::AccessToken) => 4,
+            Self::Endpoint(Endpoint::RevokeToken) => 5,
+            Self::Endpoint(
                 Endpoint::Authorize
                 | Endpoint::Home
                 | Endpoint::Login
                 | Endpoint::Logout
-                | Endpoint::Applications => "page",
-            }),
-            Self::Unlisted => Some("unlisted"),
-            Self::OtherMethod => Some("other_method"),
-            Self::Operation(index) => operations.get(index).map(String::as_str),
+                | Endpoint::Applications,
+            ) => 6,
+            Self::Operation(index) => Self::WORDS.len() + index,
         }
+    }
+
+    fn label(self, operations: &Operations) -> Option<&str> {
+        Self::labels(operations).nth(self.index())
     }
 }
 
@@ -235,7 +260,14 @@ impl Record {
         {
             details.upstream = Some(self.current.live.upstream.address.to_string());
         }
+        self.count_mistake(failure);
         self.details = Some(Box::new(details));
+    }
+
+    fn count_mistake(&self, failure: &Failure) {
+        if let Some(mistake) = mistake(failure) {
+            self.worker.metrics().diagnosed(mistake);
+        }
     }
 
     /// Notes that it is observed, and why it would have been rejected, if it would have been.
@@ -247,6 +279,7 @@ impl Record {
         if let Some(failure) = failure {
             let verdict = respond::failure(failure, "", Format::Form, "").verdict;
             self.worker.metrics().observed(verdict);
+            self.count_mistake(failure);
             details = Details::of(failure);
             details.reason = Some(verdict.as_str());
         }
@@ -275,9 +308,11 @@ impl Drop for Record {
         let metrics = self.worker.metrics();
         metrics.request(self.verdict);
         metrics.request_nanoseconds(nanoseconds(took));
+        let live = &self.current.live;
+        self.worker.count(live, self.operation, self.status);
         // What observe finds is logged even where other requests are not.
         let finds = |details: &Details| details.reason.is_some();
-        if !self.current.live.access_log && !self.details.as_deref().is_some_and(finds) {
+        if !live.access_log && !self.details.as_deref().is_some_and(finds) {
             return;
         }
         let permit = self.permit.as_ref();
@@ -288,7 +323,7 @@ impl Drop for Record {
         let consumer = permit.and_then(Permit::consumer).map(ConsumerKey::as_str);
         let token = permit.and_then(Permit::token).filter(|_| details.is_some());
         let token = token.map(|token| RedactedToken(token).to_string());
-        let operation = self.operation.label(self.current.live.operations.labels());
+        let operation = details.and_then(|_| self.operation.label(&live.operations));
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,
@@ -304,7 +339,7 @@ impl Drop for Record {
             user = permit.and_then(Permit::user).map(display),
             peer = self.peer.map(display),
             request_id = self.request_id.known().map(display),
-            operation = operation.filter(|_| details.is_some()),
+            operation,
             reason = details.and_then(|details| details.reason),
             missing_permission = details
                 .and_then(|details| details.missing_permission.as_ref())

@@ -1,10 +1,15 @@
 //! What the ids, log lines and metrics of rejected and failed requests tell an operator.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_json::Value;
 
 use crate::support::{
     Answer, Call, Connection, Proxy, Reply, Token, Upstream, legs::asks, now, proxy::Consumer,
-    upstream::nobody,
+    upstream::nobody, within,
 };
 
 /// The line of the access log that has this id.
@@ -361,7 +366,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
 fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
     let api = Upstream::replying(|_| Reply::ok("").header("Content-Length", "nonsense"));
     let slow = Upstream::replying(|_| {
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(2));
         Reply::ok("late")
     });
     let gone = nobody().to_string();
@@ -440,4 +445,112 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
     let line = line_for(&proxy, "\"/unsigned\"");
     has(&line, &["reason=\"parameter_absent\""]);
     lacks(&line, &["consumer", "unverified_consumer"]);
+}
+
+#[test]
+fn metrics_count_by_operation_status_and_diagnosis_and_no_caller_adds_a_label() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("operation = [{ path = '/paid/{id}', methods = ['GET'], permission = 'pay' }, { path = '/open', access = ['anonymous', 'consumer'] }]\npermission = [{ name = 'pay', title = 'Pay' }]")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
+    for (call, status) in [
+        (Call::get("/open"), 200),
+        (call("/open"), 200),
+        (call("/open").signs_method("POST"), 401),
+        (call("/paid/1"), 404),
+        (call("/paid/2"), 404),
+        (Call::post("/paid/2").by(&consumer).with(&token), 405),
+        (call("/made-up-1"), 404),
+        (call("/made-up-2"), 404),
+        (asks(&consumer, "oob"), 200),
+        (Call::get("/service.oauth?mode=login"), 200),
+        (Call::get("/x").host("elsewhere.test"), 421),
+    ] {
+        proxy.send(call).has_status(status);
+    }
+    let count = |operation: &str, status: &str| {
+        proxy.metric(&format!(
+            "countersign_operation_requests_total{{operation=\"{operation}\",status=\"{status}\"}}"
+        ))
+    };
+    within(Duration::from_secs(5), "the counts are there", || {
+        (count("/open", "2xx") == 2.0 && count("none", "4xx") == 1.0).then_some(())
+    });
+    assert_eq!(count("/open", "4xx"), 1.0);
+    assert_eq!(count("GET /paid/{id}", "4xx"), 2.0);
+    assert_eq!(count("other_method", "4xx"), 1.0);
+    assert_eq!(count("unlisted", "4xx"), 2.0);
+    assert_eq!(count("request_token", "2xx"), 1.0);
+    assert_eq!(count("page", "2xx"), 1.0);
+    let text = proxy.ask_admin("/metrics").text();
+    let samples = || text.lines().filter(|line| !line.starts_with('#'));
+    let diagnosed = "countersign_signature_diagnoses_total{diagnosis=\"other_method\"} 1";
+    assert!(samples().any(|line| line == diagnosed), "{text}");
+    for name in ["made-up", "elsewhere", &consumer.key, &token.token[..8]] {
+        assert!(!text.contains(name), "{name} is no label");
+    }
+    // More callers, keys and paths add no series.
+    let before = samples().count();
+    for number in 0..20 {
+        let stranger = Consumer {
+            key: format!("stranger-{number}"),
+            secret: "x".into(),
+        };
+        proxy
+            .send(
+                Call::get(&format!("/made-up-{number}"))
+                    .by(&stranger)
+                    .header("X-Request-Id", &number.to_string()),
+            )
+            .has_status(401);
+    }
+    let after = proxy.ask_admin("/metrics").text();
+    let after = after.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(after.count(), before);
+}
+
+/// The recipe of docs/operating.md, without jq.
+#[test]
+fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("signature.enforcement = 'observe'\nlog = { format = 'json', access = false }")
+        .start();
+    let (good, user, token) = proxy.somebody();
+    let bad = proxy.consumer("Bad");
+    let bad_token = proxy.token(&bad, &user);
+    for _ in 0..2 {
+        proxy
+            .send(Call::get("/x").by(&good).with(&token))
+            .has_status(200);
+        let wrong = Call::get("/x").by(&bad).with(&bad_token);
+        proxy.send(wrong.signs_method("POST")).has_status(200);
+    }
+    let mut found = BTreeMap::new();
+    within(Duration::from_secs(5), "both lines are there", || {
+        found.clear();
+        let mut lines = 0;
+        for line in proxy.log().lines() {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            let Some(reason) = line["reason"].as_str() else {
+                continue;
+            };
+            lines += 1;
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            let who = (text("consumer"), text("unverified_consumer"));
+            let why = (reason.to_owned(), text("diagnosis"));
+            found.entry((who, why)).or_insert(text("timestamp"));
+        }
+        (lines == 2).then_some(())
+    });
+    let (((consumer, unverified), (reason, diagnosis)), since) = found.pop_first().unwrap();
+    assert_eq!((consumer.as_str(), unverified), ("", bad.key));
+    assert_eq!(
+        (reason.as_str(), diagnosis.as_str()),
+        ("signature_invalid", "other_method")
+    );
+    assert!(since.starts_with("20") && since.ends_with('Z'), "{since}");
+    assert!(found.is_empty(), "{found:?}");
 }

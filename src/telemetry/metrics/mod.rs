@@ -1,9 +1,10 @@
 //! What `/metrics` shows.
 //!
 //! Each worker counts on cache lines of its own; a scrape adds them up and asks the services for the rest (nonce window,
-//! caches, store). Every label value is a constant of the program.
+//! caches, store). Every label value is a constant of the program or an operation of the configuration.
 
 mod histogram;
+mod operations;
 mod store;
 mod text;
 mod verdict;
@@ -12,14 +13,20 @@ mod worker;
 use std::{
     fmt,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
 
+use arc_swap::ArcSwap;
+
 use self::histogram::Histogram;
-pub use self::{store::StoreMetrics, text::Text, verdict::Verdict, worker::WorkerMetrics};
+pub use self::{
+    operations::AllOperations, store::StoreMetrics, text::Text, verdict::Verdict,
+    worker::WorkerMetrics,
+};
+use crate::oauth::diagnosis::Mistake;
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,6 +38,7 @@ pub type Source = Box<dyn Fn(&mut Text) + Send + Sync>;
 pub struct Metrics {
     workers: Box<[WorkerMetrics]>,
     started: Instant,
+    operations: ArcSwap<AllOperations>,
     source: OnceLock<Source>,
 }
 
@@ -41,6 +49,7 @@ impl Metrics {
         Self {
             workers: (0..workers.max(1)).map(|_| WorkerMetrics::new()).collect(),
             started: Instant::now(),
+            operations: ArcSwap::from_pointee(AllOperations::default()),
             source: OnceLock::new(),
         }
     }
@@ -49,6 +58,17 @@ impl Metrics {
     #[must_use]
     pub fn worker(&self, index: usize) -> &WorkerMetrics {
         &self.workers[index % self.workers.len()]
+    }
+
+    /// The metrics of operations with these labels; those that are shown now go on counting.
+    #[must_use]
+    pub fn operations<'l>(&self, labels: impl Iterator<Item = &'l str>) -> AllOperations {
+        operations::with_labels(labels, &self.operations.load(), self.workers.len())
+    }
+
+    /// Shows these operations from now on, and no others.
+    pub fn show_operations(&self, operations: &AllOperations) {
+        self.operations.store(Arc::new(Arc::clone(operations)));
     }
 
     /// Sets what renders the metrics of the services. Only the first call counts.
@@ -71,6 +91,7 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut text = Text::default();
         self.render_requests(&mut text);
+        operations::render(&self.operations.load(), &mut text);
         self.render_times(&mut text);
         self.render_gauges(&mut text);
         if let Some(source) = self.source.get() {
@@ -101,6 +122,15 @@ impl Metrics {
             // Few of these words can occur at all; the others would only fill the page.
             if total > 0 {
                 text.sample(name, &[("verdict", verdict.as_str())], total);
+            }
+        }
+        let name = "countersign_signature_diagnoses_total";
+        let help = "Wrong signatures by the known mistake that makes them.";
+        text.family(name, "counter", help);
+        for (index, mistake) in Mistake::ALL.iter().enumerate() {
+            let total = total(&|worker| &worker.diagnoses[index]);
+            if total > 0 {
+                text.sample(name, &[("diagnosis", mistake.word())], total);
             }
         }
     }

@@ -241,3 +241,71 @@ fn keeps_workers_on_cache_lines_of_their_own() {
     assert_eq!(align_of::<WorkerMetrics>(), 128);
     assert_eq!(size_of::<WorkerMetrics>() % 128, 0);
 }
+
+#[test]
+fn counts_operations_by_class_of_status_and_goes_on_after_a_reload() {
+    let metrics = Metrics::new(2);
+    let first = metrics.operations(["none", "/a", "/b"].into_iter());
+    metrics.show_operations(&first);
+    for (worker, operation, status) in [
+        (0, 1, 200),
+        (1, 1, 204),
+        (0, 1, 404),
+        (1, 0, 0),
+        (0, 2, 302),
+        (0, 2, 999),
+    ] {
+        first[operation].count(worker, status);
+    }
+    let series = |operation: &str, status: &str| {
+        format!(
+            "countersign_operation_requests_total{{operation=\"{operation}\",status=\"{status}\"}}"
+        )
+    };
+    let samples = parse(&metrics.render());
+    for (operation, status, count) in [
+        ("/a", "2xx", 2.0),
+        ("/a", "4xx", 1.0),
+        ("none", "none", 1.0),
+        ("/b", "3xx", 1.0),
+    ] {
+        assert_eq!(samples[&series(operation, status)], count);
+    }
+    assert!(!samples.contains_key(&series("/a", "5xx")));
+
+    let second = metrics.operations(["none", "/a", "/c"].into_iter());
+    let samples = parse(&metrics.render());
+    assert!(
+        samples.contains_key(&series("/b", "3xx")),
+        "they are not shown yet"
+    );
+    metrics.show_operations(&second);
+    second[1].count(0, 200);
+    // A request that began before the reload.
+    first[1].count(1, 200);
+    let samples = parse(&metrics.render());
+    assert_eq!(samples[&series("/a", "2xx")], 4.0);
+    assert!(!samples.contains_key(&series("/b", "3xx")), "it is gone");
+}
+
+#[test]
+fn counts_diagnoses_by_the_word_of_the_mistake() {
+    let metrics = Metrics::new(1);
+    let last = *Mistake::ALL.last().unwrap();
+    for (index, &mistake) in Mistake::ALL.iter().enumerate() {
+        assert_eq!(mistake as usize, index);
+    }
+    metrics.worker(0).diagnosed(last);
+    let series = format!(
+        "countersign_signature_diagnoses_total{{diagnosis=\"{}\"}}",
+        last.word()
+    );
+    assert_eq!(parse(&metrics.render())[&series], 1.0);
+}
+
+#[test]
+fn escapes_a_label_of_the_configuration() {
+    let mut text = Text::default();
+    text.sample("name", &[("operation", "/\"a\\b\n")], 1);
+    assert_eq!(text.finish(), "name{operation=\"/\\\"a\\\\b\\n\"} 1\n");
+}

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use super::histogram::{Snapshot, seconds};
 
-/// A label and its value. Both are constants of the program, so no caller can make the set grow.
-pub(super) type Label = (&'static str, &'static str);
+/// A label and its value. A value comes from the program or from the configuration, so no caller can make the set grow.
+pub(super) type Label<'l> = (&'static str, &'l str);
 
 /// Writes metrics one family after the other.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Text {
     }
 
     /// Adds a sample to the family of that name.
-    pub fn sample(&mut self, name: &str, labels: &[Label], value: impl Display) {
+    pub fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
         self.0.push_str(name);
         self.labels(labels, None);
         let _ = writeln!(self.0, " {value}");
@@ -31,7 +31,7 @@ impl Text {
         self.sample(name, &[], value);
     }
 
-    pub(super) fn histogram(&mut self, name: &str, labels: &[Label], snapshot: &Snapshot) {
+    pub(super) fn histogram(&mut self, name: &str, labels: &[Label<'_>], snapshot: &Snapshot) {
         let mut cumulative = 0;
         let bounds = snapshot
             .bounds
@@ -52,15 +52,22 @@ impl Text {
         self.0
     }
 
-    /// Label values are words of this program: none has a quote, a backslash or a line break to escape.
-    fn labels(&mut self, labels: &[Label], bound: Option<&str>) {
+    fn labels(&mut self, labels: &[Label<'_>], bound: Option<&str>) {
         let all = labels
             .iter()
             .copied()
             .chain(bound.map(|bound| ("le", bound)));
         let mut separator = '{';
         for (name, value) in all {
-            let _ = write!(self.0, "{separator}{name}=\"{value}\"");
+            let _ = write!(self.0, "{separator}{name}=\"");
+            for character in value.chars() {
+                match character {
+                    '\n' => self.0.push_str("\\n"),
+                    '\\' | '"' => self.0.extend(['\\', character]),
+                    _ => self.0.push(character),
+                }
+            }
+            self.0.push('"');
             separator = ',';
         }
         if separator == ',' {

@@ -6,6 +6,7 @@ use super::{
     histogram::{Histogram, REQUEST_BOUNDS, SKEW_BOUNDS, VERIFY_BOUNDS, clamped},
     verdict::Verdict,
 };
+use crate::oauth::diagnosis::Mistake;
 
 /// The counters of one worker, on cache lines of their own.
 ///
@@ -16,6 +17,7 @@ use super::{
 pub struct WorkerMetrics {
     pub(super) requests: [AtomicU64; Verdict::COUNT],
     pub(super) observed: [AtomicU64; Verdict::COUNT],
+    pub(super) diagnoses: [AtomicU64; Mistake::ALL.len()],
     pub(super) verify: Histogram,
     pub(super) upstream: Histogram,
     pub(super) request: Histogram,
@@ -28,6 +30,7 @@ impl WorkerMetrics {
         Self {
             requests: [const { AtomicU64::new(0) }; Verdict::COUNT],
             observed: [const { AtomicU64::new(0) }; Verdict::COUNT],
+            diagnoses: [const { AtomicU64::new(0) }; Mistake::ALL.len()],
             verify: Histogram::new(VERIFY_BOUNDS),
             upstream: Histogram::new(REQUEST_BOUNDS),
             request: Histogram::new(REQUEST_BOUNDS),
@@ -45,6 +48,11 @@ impl WorkerMetrics {
     /// itself counts as [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         count(&self.observed[verdict.index()]);
+    }
+
+    /// Counts the mistake that makes a wrong signature.
+    pub fn diagnosed(&self, mistake: Mistake) {
+        count(&self.diagnoses[mistake as usize]);
     }
 
     /// Counts the time that verification took, in nanoseconds.
