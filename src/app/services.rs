@@ -51,7 +51,7 @@ pub enum ServiceError {
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
     /// No store that there is can share nonces.
-    #[error("nonce.scope: this version cannot share nonces between replicas")]
+    #[error("nonce.scope: this store cannot share nonces between replicas")]
     NoSharedNonces,
     /// Store and nonce window are one file.
     #[error(
@@ -193,7 +193,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         clock.clone(),
     ));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(window, shared_window(config)?));
+    let nonces = Arc::new(Nonces::new(window, shared_window(config, &*store)?));
     mark(&nonces, &*store, &clock).await?;
     let verifier = Arc::new(Verifier::new(
         Arc::clone(&credentials),
@@ -240,19 +240,26 @@ fn cache_params(config: &Config) -> cached::Params {
 }
 
 fn window_params(config: &Config) -> nonce::Params {
-    let path: Option<PathBuf> = config.nonce_path();
+    // What replicas share is not lost with a process.
+    let is_local = config.nonce_scope() == NonceScope::Local;
     nonce::Params {
-        path,
+        path: config.nonce_path().filter(|_| is_local),
         window: config.signature.timestamp_window,
         max_entries: config.nonce.max_entries.get(),
     }
 }
 
 /// The window behind the local one, as `nonce.scope` has it.
-fn shared_window(config: &Config) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
+fn shared_window(
+    config: &Config,
+    store: &dyn Store,
+) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
     match config.nonce_scope() {
         NonceScope::Local => Ok(None),
-        NonceScope::Shared => Err(ServiceError::NoSharedNonces),
+        NonceScope::Shared => match store.shared_window(config.nonce.on_lost) {
+            None => Err(ServiceError::NoSharedNonces),
+            shared => Ok(shared),
+        },
     }
 }
 

@@ -25,7 +25,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
     ("identity.assertion.key_file", &[]),
     ("login.backend", &["http"]),
     ("login.url", &[]),
-    ("nonce.scope", &["shared"]),
 ];
 
 /// Whether `key` can be set at all.
@@ -223,8 +222,8 @@ impl<'r> Rules<'r, '_> {
     fn store(&mut self) {
         let store = &self.config.store;
         let url = store.url.expose();
-        let shared = store.backend != StoreBackend::Sqlite
-            && self.config.nonce_scope() == NonceScope::Shared;
+        let shared =
+            store.backend == StoreBackend::Redis && self.config.nonce_scope() == NonceScope::Shared;
         let problem = match store.backend {
             StoreBackend::Sqlite => None,
             StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
@@ -238,10 +237,13 @@ impl<'r> Rules<'r, '_> {
         if store.backend != StoreBackend::Sqlite {
             return;
         }
+        let shared = self.config.nonce_scope() == NonceScope::Shared;
         let problem = store.url.sqlite_problem();
         let same = problem.is_none() && self.config.nonce_path() == Some(store.url.sqlite_path());
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
+            ["nonce.scope", "store.backend"] if shared =>
+                "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"";
             ["nonce.path", "store.url", "store.backend"] if same => "this is the store's own file; write another";
         }
     }

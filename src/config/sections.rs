@@ -185,7 +185,7 @@ section! {
         /// Where the window survives a restart. One process at a time.
         #[serde(default, deserialize_with = "optional")]
         path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
-        /// The file is gone though there was an earlier run: "refuse" signed requests until none of that run's could be replayed, or "accept" them at once.
+        /// Used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until none from before could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", restart;
     }
 }

@@ -195,12 +195,13 @@ impl Warnings {
         let path = config.nonce_path();
         report! { self;
             ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
-                "after the window's file is lost, requests from before can be replayed; leave it out once the service is \
-                 up";
+                "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
             ["nonce.scope"] if local && config.store.backend != StoreBackend::Sqlite =>
                 "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
                  or run one process";
-            ["nonce.path"] if path.is_some_and(|path| path.starts_with("/tmp")) =>
+            ["nonce.path"] if !local && config.nonce.path.is_some() =>
+                "the nonces that replicas share are in the store; leave it out";
+            ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
                 "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
         }
     }

@@ -36,6 +36,7 @@ use std::{
     time::Duration,
 };
 
+use aws_lc_rs::digest;
 use thiserror::Error;
 
 pub use gap::{Continuity, Gap, MARK_AHEAD, MARK_EVERY, OnLost, mark_covers, next_mark};
@@ -72,6 +73,27 @@ pub struct NonceUse<'a> {
     pub token: &'a [u8],
     /// `oauth_nonce`.
     pub nonce: &'a [u8],
+}
+
+impl NonceUse<'_> {
+    /// What a shared window keeps of it: half of a SHA-256, from which nothing can be read, and for which nobody finds
+    /// another use.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 16] {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        hash.update(b"countersign nonce\0");
+        hash.update(&self.timestamp.to_be_bytes());
+        for part in [self.consumer, self.token, self.nonce] {
+            hash.update(&(part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let whole = hash.finish();
+        let mut half = [0; 16];
+        for (byte, of_whole) in half.iter_mut().zip(whole.as_ref()) {
+            *byte = *of_whole;
+        }
+        half
+    }
 }
 
 /// A nonce window that several processes share, behind the [`LocalWindow`] of each (`nonce.scope = "shared"`).

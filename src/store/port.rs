@@ -16,6 +16,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
+    nonce::{OnLost, SharedWindow},
     secret::Secret,
 };
 
@@ -183,6 +184,11 @@ pub trait Store: Send + Sync + 'static {
     /// Settings of the engine by which what was acknowledged may be lost, one sentence each.
     fn findings(&self) -> StoreFuture<'_, Vec<String>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+    /// The nonce window that all processes on this store share; `None`: the store is for one machine. It lives as long
+    /// as the store.
+    fn shared_window(&self, _on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+        None
     }
 
     // What verification reads.

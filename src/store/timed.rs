@@ -14,6 +14,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
+    nonce::{OnLost, SharedWindow},
     secret::Secret,
     telemetry::metrics::StoreMetrics,
 };
@@ -62,6 +63,10 @@ macro_rules! timed {
         impl Store for Timed {
             fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
                 self.store.notified()
+            }
+
+            fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+                self.store.shared_window(on_lost)
             }
 
             $(fn $name$(<$life>)?(&$($self_life)? self $(, $argument: $type)*) -> $output {

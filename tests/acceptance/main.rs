@@ -42,5 +42,6 @@ mod postgres;
 mod replay;
 mod restarts;
 mod sessions;
+mod shared_nonces;
 mod token_calls;
 mod upgrades;

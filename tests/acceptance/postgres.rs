@@ -88,13 +88,3 @@ fn a_command_rejects_a_newer_schema() {
         assert!(ended.stderr.contains("run the newer version"), "{ended:?}");
     }
 }
-
-#[test]
-fn nonces_that_each_process_keeps_are_asked_for_by_name() {
-    let api = Upstream::start();
-    let ended = Proxy::in_front_of(&api)
-        .config("store.backend = 'postgres'\nstore.url = 'postgres://localhost/x'")
-        .serve_fails();
-    assert_eq!(ended.code(), Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("nonce.scope: "), "{ended:?}");
-}

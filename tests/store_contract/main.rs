@@ -26,6 +26,7 @@ mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod sessions;
+mod shared_nonces;
 mod sqlite;
 mod sqlite_crash;
 mod sqlite_file;

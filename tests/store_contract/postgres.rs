@@ -57,11 +57,11 @@ fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Sto
     })
 }
 
-fn serve(url: &str) -> Arc<dyn Store> {
+pub(crate) fn serve(url: &str) -> Arc<dyn Store> {
     open(url, None, Opening::Serve).unwrap()
 }
 
-fn database_of(url: &str) -> &str {
+pub(crate) fn database_of(url: &str) -> &str {
     let path = url.split_once("/test").unwrap().1;
     let name = path.split_once('?').unwrap().0;
     let start = url.find(&format!("test{name}?")).unwrap();

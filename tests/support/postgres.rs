@@ -224,6 +224,17 @@ impl Postgres {
         child.wait().unwrap();
     }
 
+    /// Ends it and starts it as a standby that is promoted, as after the loss of a primary.
+    #[track_caller]
+    pub fn fail_over(&self) {
+        self.stop();
+        let standby = self.directory.path().join("data/standby.signal");
+        fs::write(&standby, "").unwrap();
+        give_away(&standby);
+        self.start_again();
+        assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");
+    }
+
     /// Hangs all of its processes; connections stay open and are not answered.
     pub fn hang(&self) {
         self.signal(Signal::STOP);

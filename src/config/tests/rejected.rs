@@ -500,7 +500,7 @@ fn rejects_what_is_not_yet_available() {
         ),
         (
             "nonce.scope = \"shared\"",
-            "nonce.scope: \"shared\" is not yet available; leave it out",
+            "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"",
         ),
     ] {
         rejects(text, &[&format!("config.toml:2: {line}")]);

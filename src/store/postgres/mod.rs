@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
+    nonce::{OnLost, SharedWindow},
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
@@ -28,6 +29,7 @@ use crate::{
 mod changes;
 mod consumers;
 mod flow;
+mod nonces;
 mod open;
 mod pool;
 mod schema;
@@ -143,6 +145,10 @@ impl Store for PostgresStore {
 
     fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.pool.changed.notified())
+    }
+
+    fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+        Some(self.open_window(on_lost))
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

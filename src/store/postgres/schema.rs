@@ -107,9 +107,69 @@ pub(super) const MIGRATIONS: &[&str] = &[
     );
     CREATE INDEX changes_by_time ON changes (at);
     "#,
+    // Shared nonces. A partition, `nonces_` and its number, holds the timestamps of 300 seconds.
+    r#"
+    CREATE TABLE nonces (
+        second bigint NOT NULL,
+        digest bytea NOT NULL,
+        PRIMARY KEY (second, digest)
+    ) PARTITION BY RANGE (second);
+    ALTER TABLE nonces ALTER digest SET STORAGE PLAIN;
+
+    -- Nonces up to the timestamp `floor` were dropped, and those up to `lost` may have been lost by a failover; neither
+    -- is fresh again. `server` is where nonces were recorded last.
+    CREATE TABLE nonce_state (floor bigint NOT NULL, lost bigint NOT NULL, server text);
+    INSERT INTO nonce_state (floor, lost) VALUES (0, 0);
+
+    -- Another value after a promotion of a standby, a recovery to a point in time, and a restore of a dump.
+    CREATE FUNCTION nonce_server() RETURNS text LANGUAGE sql STABLE AS $$
+        SELECT (SELECT system_identifier::text FROM pg_control_system())
+            || '/' || (SELECT oid::text FROM pg_database WHERE datname = current_database())
+            || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+    $$;
+
+    -- Makes a partition if it is missing and above the floor. It is attached and not created in its place, because that
+    -- waits for nobody who reads or writes the others.
+    CREATE FUNCTION make_nonce_slot(slot bigint) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+        IF EXISTS (SELECT FROM pg_tables WHERE schemaname = 'countersign' AND tablename = 'nonces_' || slot) THEN
+            RETURN;
+        END IF;
+        PERFORM set_config('lock_timeout', '200', true);
+        PERFORM pg_advisory_xact_lock(hashtext('countersign.nonces'));
+        IF EXISTS (SELECT FROM pg_tables WHERE schemaname = 'countersign' AND tablename = 'nonces_' || slot)
+            OR (slot + 1) * 300 - 1 <= (SELECT floor FROM nonce_state) THEN
+            RETURN;
+        END IF;
+        EXECUTE format('CREATE TABLE countersign.nonces_%s (LIKE countersign.nonces INCLUDING ALL)', slot);
+        EXECUTE format('ALTER TABLE countersign.nonces ATTACH PARTITION countersign.nonces_%s
+            FOR VALUES FROM (%s) TO (%s)', slot, slot * 300, (slot + 1) * 300);
+    END
+    $$;
+
+    -- Drops the oldest partition if all of it is before `old` by the clock of the caller, and older than
+    -- `age` by the server's; `false`: there is none. Whoever inserts meanwhile waits, and sees the floor then.
+    CREATE FUNCTION drop_nonce_slot(old bigint, age bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+    DECLARE
+        oldest bigint;
+    BEGIN
+        PERFORM set_config('lock_timeout', '100', true);
+        PERFORM pg_advisory_xact_lock(hashtext('countersign.nonces'));
+        SELECT min(substr(tablename, 8)::bigint) INTO oldest FROM pg_tables
+            WHERE schemaname = 'countersign' AND tablename ~ '^nonces_[0-9]+$';
+        IF oldest IS NULL OR (oldest + 1) * 300 > least(old, extract(epoch FROM clock_timestamp())::bigint - age) THEN
+            RETURN false;
+        END IF;
+        LOCK TABLE nonces IN ACCESS EXCLUSIVE MODE;
+        UPDATE nonce_state SET floor = greatest(floor, (oldest + 1) * 300 - 1);
+        EXECUTE format('DROP TABLE countersign.nonces_%s', oldest);
+        RETURN true;
+    END
+    $$;
+    "#,
 ];
 
 /// The schema that this program knows.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 const _: () = assert!(VERSION as usize == MIGRATIONS.len());

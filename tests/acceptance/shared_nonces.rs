@@ -1,0 +1,214 @@
+//! Several processes on one store: no request passes twice, whichever of them gets it.
+
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use crate::support::{Call, Connection, Postgres, Proxy, Token, Upstream, proxy::Consumer, within};
+
+/// Two processes with one public origin in front of one API.
+struct Replicas {
+    api: Upstream,
+    proxies: [Proxy; 2],
+    consumer: Consumer,
+    token: Token,
+}
+
+impl Replicas {
+    fn on(server: &Postgres) -> Self {
+        let api = Upstream::start();
+        let url = server.database();
+        let start = || {
+            Proxy::in_front_of(&api)
+                .config(&format!(
+                    "store.backend = 'postgres'\nstore.url = '{url}'\ncache.stale_if_error = '60s'\n\
+                     service.base_url = 'http://api.test'\nservice.allow_http = true"
+                ))
+                .start()
+        };
+        let proxies = [start(), start()];
+        let (consumer, _, token) = proxies[0].somebody();
+        let replicas = Self {
+            api,
+            proxies,
+            consumer,
+            token,
+        };
+        // Both know the credentials, so that an outage leaves nothing but nonces to ask for.
+        for proxy in &replicas.proxies {
+            proxy.send(replicas.call()).has_status(200);
+        }
+        replicas
+    }
+
+    fn call(&self) -> Call {
+        Call::get("/pay?amount=1")
+            .by(&self.consumer)
+            .with(&self.token)
+    }
+
+    /// Every request is 503 within a second, and none reaches the API.
+    fn are_unavailable(&self) {
+        let before = self.api.count();
+        for attempt in 0..3 {
+            for proxy in &self.proxies {
+                let begun = Instant::now();
+                let response = proxy.send(self.call());
+                assert_eq!(response.status, 503, "{attempt}: {response:?}");
+                assert!(response.header("Retry-After").is_some());
+                assert!(
+                    begun.elapsed() < Duration::from_secs(1),
+                    "{:?}",
+                    begun.elapsed()
+                );
+            }
+        }
+        assert_eq!(self.api.count(), before);
+    }
+
+    fn serve_again(&self) {
+        within(Duration::from_secs(2), "requests pass again", || {
+            let pass = |proxy: &Proxy| proxy.send(self.call()).status == 200;
+            self.proxies.iter().all(pass).then_some(())
+        });
+    }
+
+    /// The outage is one line at its beginning and one at its end.
+    fn logged_outages(&self, expected: usize) {
+        for proxy in &self.proxies {
+            let lines = proxy.log().lines();
+            let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+            assert_eq!(count("the store can be reached again"), expected);
+            assert_eq!(count(" ERROR "), expected, "{lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn of_a_hundred_identical_requests_over_two_processes_exactly_one_reaches_the_api() {
+    let server = Postgres::start();
+    let replicas = Replicas::on(&server);
+    for round in 0..10 {
+        let before = replicas.api.count();
+        let wire = replicas.proxies[0].wire(&replicas.call());
+        let mut connections: Vec<Connection> = (0..100)
+            .map(|number| replicas.proxies[number % 2].connect())
+            .collect();
+        for connection in &mut connections {
+            connection.send(&wire[..wire.len() - 1]);
+        }
+        for connection in &mut connections {
+            connection.send(&wire[wire.len() - 1..]);
+        }
+        let responses: Vec<_> = connections
+            .iter_mut()
+            .map(|connection| connection.answer("GET"))
+            .collect();
+        let passed = responses.iter().filter(|response| response.status == 200);
+        assert_eq!(passed.count(), 1, "{round}");
+        let used = responses.iter().filter(|response| {
+            response.status == 401 && response.problem().as_deref() == Some("nonce_used")
+        });
+        assert_eq!(used.count(), 99, "{round}");
+        assert_eq!(replicas.api.count(), before + 1, "{round}");
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_no_request_to_be_replayed() {
+    let server = Postgres::start();
+    let mut replicas = Replicas::on(&server);
+    let call = replicas.call().parameter("oauth_nonce", "once");
+    let call = call.parameter("oauth_timestamp", &crate::support::now().to_string());
+    let wire = replicas.proxies[0].wire(&call);
+    let send = |proxy: &Proxy| {
+        let mut connection = proxy.connect();
+        connection.send(&wire);
+        connection.answer("GET")
+    };
+    send(&replicas.proxies[0]).has_status(200);
+    replicas.proxies[0].kill();
+    send(&replicas.proxies[1]).is(401, "nonce_used");
+    let before = Instant::now();
+    replicas.proxies[0].start();
+    send(&replicas.proxies[0]).is(401, "nonce_used");
+    // Nor does it wait: what is shared is not lost with a process.
+    replicas.proxies[0].send(replicas.call()).has_status(200);
+    assert!(before.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_hung_server_is_503_within_a_second_and_nothing_is_forwarded() {
+    let server = Postgres::start();
+    let replicas = Replicas::on(&server);
+    server.hang();
+    replicas.are_unavailable();
+    sleep(Duration::from_secs(1));
+    replicas.are_unavailable();
+    server.go_on();
+    replicas.serve_again();
+    replicas.logged_outages(1);
+}
+
+#[test]
+fn a_stopped_server_is_503_within_a_second_and_nothing_is_forwarded() {
+    let server = Postgres::start();
+    let replicas = Replicas::on(&server);
+    for outage in 1..=2 {
+        server.stop();
+        replicas.are_unavailable();
+        server.start_again();
+        replicas.serve_again();
+        replicas.logged_outages(outage);
+    }
+}
+
+#[test]
+fn a_promoted_standby_is_503_until_what_may_be_lost_has_left_the_window() {
+    let server = Postgres::start();
+    let replicas = Replicas::on(&server);
+    server.fail_over();
+    let before = replicas.api.count();
+    within(Duration::from_secs(3), "the failover is noticed", || {
+        for proxy in &replicas.proxies {
+            proxy.send(replicas.call()).has_status(503);
+        }
+        let noticed = |line: &String| line.contains("nonces may be lost");
+        let mut proxies = replicas.proxies.iter();
+        proxies
+            .any(|proxy| proxy.log().lines().iter().any(noticed))
+            .then_some(())
+    });
+    // The server is there again, and still nothing passes.
+    for proxy in &replicas.proxies {
+        within(Duration::from_secs(2), "it is ready", || {
+            (proxy.ask_admin("/readyz").status == 200).then_some(())
+        });
+        proxy.send(replicas.call()).has_status(503);
+    }
+    assert_eq!(replicas.api.count(), before);
+}
+
+#[test]
+fn a_change_from_local_to_shared_waits_for_what_the_local_window_accepted() {
+    let server = Postgres::start();
+    let api = Upstream::start();
+    let url = server.database();
+    let mut proxy = Proxy::in_front_of(&api)
+        .config(&format!(
+            "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'"
+        ))
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = || Call::get("/").by(&consumer).with(&token);
+    proxy.send(call()).has_status(200);
+    proxy.stop();
+    proxy.reconfigure("nonce.scope = 'shared'");
+    proxy.start_unready();
+    proxy.send(call()).has_status(503);
+    proxy.stop();
+    proxy.reconfigure("nonce.on_lost = 'accept'");
+    proxy.start();
+    proxy.send(call()).has_status(200);
+}

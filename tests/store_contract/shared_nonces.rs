@@ -1,0 +1,342 @@
+//! The nonce window that replicas share: one fresh use of each nonce, whatever happens to partitions and servers.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use countersign::{
+    clock::UnixTime,
+    nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
+    store::Store,
+};
+use tokio::task::JoinSet;
+
+use crate::{postgres::serve, postgres_server::Postgres as Server};
+
+const LENGTH: Duration = Duration::from_secs(300);
+
+struct Replica {
+    // The window ends with it.
+    _store: Arc<dyn Store>,
+    window: Box<dyn SharedWindow>,
+}
+
+impl Replica {
+    fn on(url: &str, on_lost: OnLost) -> Self {
+        let store = serve(url);
+        let window = store.shared_window(on_lost).unwrap();
+        Self {
+            _store: store,
+            window,
+        }
+    }
+
+    async fn insert(
+        &self,
+        now: u64,
+        timestamp: u64,
+        nonce: &str,
+    ) -> Result<Insertion, Unavailable> {
+        let nonce = NonceUse {
+            timestamp,
+            consumer: b"consumer",
+            token: b"token",
+            nonce: nonce.as_bytes(),
+        };
+        self.window.insert(UnixTime(now), LENGTH, nonce).await
+    }
+
+    async fn inserted(&self, now: u64, timestamp: u64, nonce: &str) -> Insertion {
+        self.insert(now, timestamp, nonce).await.unwrap()
+    }
+}
+
+fn today() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The number of partitions and the floor.
+fn partitions(server: &Server, database: &str) -> (usize, u64) {
+    let tables = server.sql(
+        database,
+        "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'nonces\\_%'",
+    );
+    let floor = server.sql(database, "SELECT floor FROM countersign.nonce_state");
+    (tables.parse().unwrap(), floor.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nonce_is_fresh_once_whoever_asks() {
+    let server = Server::shared();
+    let url = server.database();
+    let replicas = [0, 1, 2].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
+    let now = today();
+    for round in 0..5 {
+        let mut calls = JoinSet::new();
+        for number in 0..60_u64 {
+            for replica in &replicas {
+                let replica = Arc::clone(replica);
+                // Over several partitions, in different orders.
+                let number = if calls.len() % 2 == 0 {
+                    number
+                } else {
+                    59 - number
+                };
+                calls.spawn(async move {
+                    let timestamp = now - LENGTH.as_secs() + number * 10;
+                    let nonce = format!("{round} {number}");
+                    (number, replica.inserted(now, timestamp, &nonce).await)
+                });
+            }
+        }
+        let mut fresh = [0; 60];
+        let mut asked = [0; 60];
+        for (number, insertion) in calls.join_all().await {
+            let number = usize::try_from(number).unwrap();
+            asked[number] += 1;
+            match insertion {
+                Insertion::Fresh => fresh[number] += 1,
+                other => assert_eq!(other, Insertion::Used),
+            }
+        }
+        for (fresh, asked) in fresh.iter().zip(asked) {
+            assert_eq!(*fresh, asked.min(1), "{round}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn timestamp_consumer_token_and_nonce_count() {
+    let server = Server::shared();
+    let replica = Replica::on(&server.database(), OnLost::Refuse);
+    let now = today();
+    let window = &replica.window;
+    let of = async |timestamp, consumer: &str, token: &str, nonce: &str| {
+        let nonce = NonceUse {
+            timestamp,
+            consumer: consumer.as_bytes(),
+            token: token.as_bytes(),
+            nonce: nonce.as_bytes(),
+        };
+        window.insert(UnixTime(now), LENGTH, nonce).await.unwrap()
+    };
+    for (timestamp, consumer, token, nonce) in [
+        (now, "a", "b", "c"),
+        (now + 1, "a", "b", "c"),
+        (now, "ab", "", "c"),
+        (now, "", "ab", "c"),
+        (now, "a", "", "bc"),
+        (now, "b", "a", "c"),
+    ] {
+        assert_eq!(
+            of(timestamp, consumer, token, nonce).await,
+            Insertion::Fresh
+        );
+        assert_eq!(of(timestamp, consumer, token, nonce).await, Insertion::Used);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_dropped_is_never_fresh_again_also_for_those_who_insert_meanwhile() {
+    let server = Server::shared();
+    let url = server.database();
+    let database = crate::postgres::database_of(&url);
+    let replicas = [0, 1].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
+    let now = today();
+    // The server's clock is past the old partitions as well.
+    let old = now - 7_200;
+    for step in 0..10 {
+        let insertion = replicas[0].inserted(old, old + step * 60, "used").await;
+        assert_eq!(insertion, Insertion::Fresh);
+    }
+    let (before, floor) = partitions(&server, database);
+    assert!(before >= 3 && floor == 0, "{before} {floor}");
+    // One replica has a clock that is behind and goes on inserting while the other drops.
+    let behind = Arc::clone(&replicas[1]);
+    let repeating = tokio::spawn(async move {
+        let mut forgotten = 0;
+        while forgotten < 10 {
+            forgotten = 0;
+            for step in 0..10 {
+                match behind.insert(old, old + step * 60, "used").await {
+                    Ok(Insertion::Forgotten) => forgotten += 1,
+                    Ok(Insertion::Used) | Err(_) => {}
+                    Ok(other) => panic!("{other:?}"),
+                }
+            }
+        }
+    });
+    assert_eq!(
+        replicas[0].inserted(now, now, "new").await,
+        Insertion::Fresh
+    );
+    let last = old + 9 * 60;
+    until("the old partitions are dropped", || {
+        partitions(&server, database).1 >= last
+    })
+    .await;
+    repeating.await.unwrap();
+    for replica in &replicas {
+        assert_eq!(
+            replica.inserted(now, old, "used").await,
+            Insertion::Forgotten
+        );
+        assert_eq!(
+            replica.inserted(now, last, "else").await,
+            Insertion::Forgotten
+        );
+        assert_eq!(replica.inserted(now, now, "new").await, Insertion::Used);
+    }
+    // What is in the window stays.
+    let edge = now - LENGTH.as_secs();
+    assert_eq!(
+        replicas[0].inserted(now, edge, "edge").await,
+        Insertion::Fresh
+    );
+    assert_eq!(
+        replicas[1].inserted(now, edge, "edge").await,
+        Insertion::Used
+    );
+}
+
+#[tokio::test]
+async fn a_replica_whose_clock_is_far_ahead_drops_nothing_of_the_others() {
+    let server = Server::shared();
+    let url = server.database();
+    let database = crate::postgres::database_of(&url);
+    let [ahead, right] = [0, 1].map(|_| Replica::on(&url, OnLost::Refuse));
+    let now = today();
+    assert_eq!(right.inserted(now, now, "used").await, Insertion::Fresh);
+    let future = now + 100_000;
+    assert_eq!(
+        ahead.inserted(future, future, "other").await,
+        Insertion::Fresh
+    );
+    let last = (future + LENGTH.as_secs()) / 300 + 2;
+    until("the replica has looked for old partitions", || {
+        let made = format!("SELECT count(*) FROM pg_tables WHERE tablename = 'nonces_{last}'");
+        server.sql(database, &made) == "1"
+    })
+    .await;
+    assert_eq!(right.inserted(now, now, "used").await, Insertion::Used);
+    assert_eq!(right.inserted(now, now, "new").await, Insertion::Fresh);
+}
+
+#[tokio::test]
+async fn a_dump_does_not_keep_nonces_from_being_recorded() {
+    let server = Server::shared();
+    let url = server.database();
+    let replica = Replica::on(&url, OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "first").await, Insertion::Fresh);
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute("BEGIN; LOCK TABLE countersign.nonces IN ACCESS SHARE MODE")
+        .await
+        .unwrap();
+    // In a partition that is not there yet.
+    let later = now + 3_000;
+    assert_eq!(
+        replica.inserted(later, later, "second").await,
+        Insertion::Fresh
+    );
+    assert_eq!(
+        replica.inserted(later, later, "second").await,
+        Insertion::Used
+    );
+}
+
+#[tokio::test]
+async fn after_a_failover_nothing_that_may_be_lost_is_accepted_unless_that_is_waived() {
+    let server = Server::start();
+    let url = server.database();
+    let replica = Replica::on(&url, OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
+    // A crash of the same server loses nothing.
+    server.stop();
+    server.start_again();
+    assert_eq!(
+        recovered(&replica, now, "after a crash").await,
+        Insertion::Fresh
+    );
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Used);
+
+    server.fail_over();
+    assert_eq!(
+        recovered(&replica, now, "after a failover").await,
+        Insertion::Lost
+    );
+    let other = Replica::on(&url, OnLost::Refuse);
+    let latest = now + LENGTH.as_secs();
+    for replica in [&replica, &other] {
+        assert_eq!(replica.inserted(now, now, "used").await, Insertion::Lost);
+        assert_eq!(replica.inserted(now, latest, "n").await, Insertion::Lost);
+    }
+    let later = latest + 11;
+    assert_eq!(replica.inserted(later, later, "n").await, Insertion::Fresh);
+    assert_eq!(replica.inserted(later, latest, "n").await, Insertion::Lost);
+
+    server.fail_over();
+    let waives = Replica::on(&url, OnLost::Accept);
+    assert_eq!(recovered(&waives, later, "waived").await, Insertion::Fresh);
+    assert_eq!(waives.inserted(later, later, "n").await, Insertion::Used);
+}
+
+/// Inserts when the server is reached again.
+async fn recovered(replica: &Replica, now: u64, nonce: &str) -> Insertion {
+    let begun = Instant::now();
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match replica
+            .insert(now, now, &format!("{nonce} {attempt}"))
+            .await
+        {
+            Ok(insertion) => return insertion,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(3), "{error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_server_hangs_every_caller_is_told_within_a_second() {
+    let server = Server::start();
+    let replica = Arc::new(Replica::on(&server.database(), OnLost::Refuse));
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "first").await, Insertion::Fresh);
+    server.hang();
+    let mut calls = JoinSet::new();
+    // More than the queue holds.
+    for number in 0..12_000 {
+        let replica = Arc::clone(&replica);
+        calls.spawn(async move {
+            let begun = Instant::now();
+            let result = replica.insert(now, now, &number.to_string()).await;
+            assert!(result.is_err(), "{result:?}");
+            begun.elapsed()
+        });
+    }
+    let slowest = calls.join_all().await.into_iter().max();
+    assert!(slowest < Some(Duration::from_secs(1)), "{slowest:?}");
+    server.go_on();
+    let begun = Instant::now();
+    assert_eq!(recovered(&replica, now, "again").await, Insertion::Fresh);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
