@@ -119,9 +119,10 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
             StoreBackend::Postgres => {
                 store::Backend::Postgres(Box::new(postgres::Url::parse(url.expose())?))
             }
-            StoreBackend::Redis => store::Backend::Redis(
-                redis::Target::parse(url.expose()).map_err(ServiceError::RedisUrl)?,
-            ),
+            StoreBackend::Redis => {
+                let target = redis::Target::parse(url.expose()).map_err(ServiceError::RedisUrl)?;
+                store::Backend::Redis(Box::new(target))
+            }
         },
         key: read_key(config)?,
         opening,

@@ -45,7 +45,7 @@ pub enum Backend {
     /// PostgreSQL.
     Postgres(Box<postgres::Url>),
     /// Redis or Valkey.
-    Redis(redis::Target),
+    Redis(Box<redis::Target>),
 }
 
 /// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
@@ -96,7 +96,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
             Arc::new(PostgresStore::open(postgres::Params { url, key, opening })?)
         }
         Backend::Redis(target) => Arc::new(RedisStore::open(redis::Params {
-            target,
+            target: *target,
             key,
             opening,
         })?),
