@@ -57,7 +57,7 @@ fn params(url: &str, key: Option<u8>) -> Params {
     }
 }
 
-fn open(url: &str, key: Option<u8>) -> Result<RedisStore, OpenError> {
+pub(crate) fn open(url: &str, key: Option<u8>) -> Result<RedisStore, OpenError> {
     RedisStore::open(params(url, key))
 }
 

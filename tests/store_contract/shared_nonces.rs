@@ -12,7 +12,7 @@ use countersign::{
 };
 use tokio::task::JoinSet;
 
-use crate::{postgres::serve, postgres_server::Postgres as Server};
+use crate::{postgres::serve, postgres_server::Postgres as Server, redis_server::RedisServer};
 
 const LENGTH: Duration = Duration::from_secs(300);
 
@@ -24,7 +24,11 @@ struct Replica {
 
 impl Replica {
     fn on(url: &str, on_lost: OnLost) -> Self {
-        let store = serve(url);
+        let store = if url.starts_with("redis") {
+            Arc::new(crate::redis::open(url, None).unwrap())
+        } else {
+            serve(url)
+        };
         let window = store.shared_window(on_lost).unwrap();
         Self {
             _store: store,
@@ -79,9 +83,17 @@ fn partitions(server: &Server, database: &str) -> (usize, u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nonce_is_fresh_once_whoever_asks() {
-    let server = Server::shared();
-    let url = server.database();
-    let replicas = [0, 1, 2].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
+    is_fresh_once(&Server::shared().database()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nonce_is_fresh_once_in_redis_whoever_asks() {
+    let server = RedisServer::start();
+    is_fresh_once(&server.url()).await;
+}
+
+async fn is_fresh_once(url: &str) {
+    let replicas = [0, 1, 2].map(|_| Arc::new(Replica::on(url, OnLost::Refuse)));
     let now = today();
     for round in 0..5 {
         let mut calls = JoinSet::new();
@@ -325,6 +337,91 @@ async fn while_the_server_hangs_every_caller_is_told_within_a_second() {
     let mut calls = JoinSet::new();
     // More than the queue holds.
     for number in 0..12_000 {
+        let replica = Arc::clone(&replica);
+        calls.spawn(async move {
+            let begun = Instant::now();
+            let result = replica.insert(now, now, &number.to_string()).await;
+            assert!(result.is_err(), "{result:?}");
+            begun.elapsed()
+        });
+    }
+    let slowest = calls.join_all().await.into_iter().max();
+    assert!(slowest < Some(Duration::from_secs(1)), "{slowest:?}");
+    server.go_on();
+    let begun = Instant::now();
+    assert_eq!(recovered(&replica, now, "again").await, Insertion::Fresh);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waived() {
+    for (on_lost, expected) in [
+        (OnLost::Refuse, Insertion::Lost),
+        (OnLost::Accept, Insertion::Fresh),
+    ] {
+        let mut server = RedisServer::with(&[&["--appendonly", "yes"]]);
+        let [replica, other] = [0, 1].map(|_| Replica::on(&server.url(), on_lost));
+        let now = today();
+        assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
+        server.kill();
+        server.start_again();
+        for replica in [&replica, &other] {
+            assert_eq!(recovered(replica, now, "n").await, expected);
+        }
+        let fresh = replica.inserted(now, now + LENGTH.as_secs(), "n").await;
+        assert_eq!(fresh, expected);
+        let later = now + LENGTH.as_secs() + 61;
+        assert_eq!(other.inserted(now, later, "n").await, Insertion::Fresh);
+        assert_eq!(replica.inserted(now, later, "n").await, Insertion::Used);
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
+    let server = RedisServer::start();
+    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let now = today();
+    let insert = async |length, timestamp| {
+        let nonce = NonceUse {
+            timestamp,
+            consumer: b"consumer",
+            token: b"token",
+            nonce: b"nonce",
+        };
+        let length = Duration::from_secs(length);
+        let inserted = replica.window.insert(UnixTime(now), length, nonce).await;
+        inserted.unwrap()
+    };
+    assert_eq!(insert(10, now).await, Insertion::Fresh);
+    assert_eq!(insert(10, now - 11).await, Insertion::Forgotten);
+    for length in [300, 600] {
+        assert_eq!(insert(length, now - 11).await, Insertion::Forgotten);
+        assert_eq!(insert(length, now).await, Insertion::Used);
+    }
+    assert_eq!(insert(600, now - 9).await, Insertion::Fresh);
+    assert_eq!(insert(600, now + 590).await, Insertion::Fresh);
+}
+
+#[tokio::test]
+async fn a_redis_whose_clock_is_wrong_is_unavailable() {
+    let server = RedisServer::start();
+    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    for now in [today() - 70, today() + 70] {
+        assert!(replica.insert(now, now, "n").await.is_err());
+    }
+    let now = today() + 50;
+    assert_eq!(replica.inserted(now, now, "n").await, Insertion::Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_redis_hangs_every_caller_is_told_within_a_second() {
+    let server = RedisServer::start();
+    let replica = Arc::new(Replica::on(&server.url(), OnLost::Refuse));
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "first").await, Insertion::Fresh);
+    server.hang();
+    let mut calls = JoinSet::new();
+    for number in 0..1_000 {
         let replica = Arc::clone(&replica);
         calls.spawn(async move {
             let begun = Instant::now();

@@ -14,6 +14,7 @@ use redis::FromRedisValue;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
+    nonce::{OnLost, SharedWindow},
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
@@ -34,6 +35,7 @@ use crate::{
 
 mod import;
 mod link;
+mod nonces;
 mod open;
 mod probe;
 mod step;
@@ -211,6 +213,10 @@ impl Store for RedisStore {
 
     fn findings(&self) -> StoreFuture<'_, Vec<String>> {
         Box::pin(probe::findings(&self.link))
+    }
+
+    fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+        Some(self.open_window(on_lost))
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

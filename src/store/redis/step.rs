@@ -1,6 +1,6 @@
 //! One use case as the script takes it, and what it returns.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{collections::HashMap, sync::OnceLock};
 
 use redis::{
     ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
@@ -14,12 +14,53 @@ use crate::{
 };
 
 /// All use cases.
-const SCRIPT: &str = include_str!("script.lua");
-/// The name under which Redis keeps the script.
-static SCRIPT_HASH: LazyLock<String> = LazyLock::new(|| {
-    let hash = Sha1::digest(SCRIPT);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-});
+static USE_CASES: Script = Script::new(include_str!("script.lua"));
+
+/// A script that Redis keeps.
+pub(super) struct Script {
+    text: &'static str,
+    /// The name under which Redis keeps it.
+    hash: OnceLock<String>,
+}
+
+impl Script {
+    pub(super) const fn new(text: &'static str) -> Self {
+        Self {
+            text,
+            hash: OnceLock::new(),
+        }
+    }
+
+    /// Runs it.
+    pub(super) async fn run(
+        &self,
+        keys: &[&[u8]],
+        arguments: &[Vec<u8>],
+        connection: &mut MultiplexedConnection,
+    ) -> Result<Value, RedisError> {
+        let hash = self.hash.get_or_init(|| {
+            let hash = Sha1::digest(self.text);
+            hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        });
+        let command = |name, script: &str| {
+            let mut command = cmd(name);
+            command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
+            command
+        };
+        let run = command("EVALSHA", hash).query_async(connection).await;
+        match run {
+            // Redis has been restarted, or somebody has emptied its cache of scripts.
+            Err(error) if is_missing(&error) => {
+                command("EVAL", self.text).query_async(connection).await
+            }
+            result => result,
+        }
+    }
+}
+
+fn is_missing(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
 
 /// The use case and its arguments, behind what the script checks first.
 pub(super) struct Step(Vec<Vec<u8>>);
@@ -51,28 +92,13 @@ impl Step {
         self.0.extend(more.0);
         self
     }
-
-    async fn run(
-        &self,
-        command: &str,
-        script: &str,
-        connection: &mut MultiplexedConnection,
-    ) -> Result<Value, RedisError> {
-        let mut command = cmd(command);
-        command.arg(script).arg(1).arg(super::META).arg(&self.0);
-        command.query_async(connection).await
-    }
 }
 
 impl Request for Step {
     async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
-        match self.run("EVALSHA", &SCRIPT_HASH, connection).await {
-            // Redis has been restarted, or somebody has emptied its cache of scripts.
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.run("EVAL", SCRIPT, connection).await
-            }
-            result => result,
-        }
+        USE_CASES
+            .run(&[super::META.as_bytes()], &self.0, connection)
+            .await
     }
 }
 

@@ -1,0 +1,56 @@
+-- Inserts a nonce that all replicas share, or says why not: 'fresh', 'used', 'lost', 'forgotten' or 'clock'; and behind
+-- that, if nonces have just been found to be lost, up to which timestamp.
+--
+-- KEYS: the meta record of the store, the state, the nonce. ARGV: its timestamp, the caller's time, how far timestamps
+-- may be from that, how far clocks may be apart, and whether it is waived that nonces are lost. Times are seconds.
+-- The nonce is kept until its timestamp has left the caller's window by the clock of Redis, whichever clock is behind.
+local call = redis.call
+local timestamp, now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+if call('EXISTS', KEYS[1]) == 0 then
+  return redis.error_reply('STAMP the store was emptied since it was opened')
+end
+-- A clock of Redis that is ahead deletes nonces too early.
+if math.abs(call('TIME')[1] - now) > skew then
+  return { 'clock', 0 }
+end
+
+local state = call('HMGET', KEYS[2], 'server', 'lost', 'length', 'short', 'mark')
+local lost, short, mark = tonumber(state[2] or 0), tonumber(state[4] or 0), tonumber(state[5] or 0)
+local function keep(field, value)
+  call('HSET', KEYS[2], field, string.format('%.0f', value))
+end
+
+-- One process of Redis, as long as it is the primary: after anything else nonces may be missing.
+local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+local found = 0
+if state[1] ~= server then
+  if state[1] and ARGV[5] == '0' then
+    lost = math.max(lost, now + length + skew)
+    found = lost
+    keep('lost', lost)
+  end
+  call('HSET', KEYS[2], 'server', server)
+end
+
+-- When the window grows, timestamps return into it whose nonces the shorter one has deleted: up to `mark` the `short`
+-- window counts.
+local before = tonumber(state[3])
+if before ~= length then
+  if before and before < length then
+    short = mark + length > now and math.min(short, before) or before
+    mark = now + before + 2 * skew
+    keep('short', short)
+    keep('mark', mark)
+  end
+  keep('length', length)
+end
+
+if timestamp <= lost then
+  return { 'lost', found }
+end
+if timestamp + length < now or timestamp <= mark and timestamp + short < now then
+  return { 'forgotten', found }
+end
+local ttl = string.format('%.0f', timestamp + length - now + 2 * skew)
+return { call('SET', KEYS[3], '', 'NX', 'EX', ttl) and 'fresh' or 'used', found }

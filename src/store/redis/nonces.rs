@@ -1,0 +1,97 @@
+//! Nonces that all replicas share: one run of `nonces.lua` each, pipelined over the store's connection.
+
+use std::{sync::Arc, time::Duration};
+
+use redis::{RedisError, Value, aio::MultiplexedConnection};
+use thiserror::Error;
+
+use super::{
+    META, RedisStore,
+    link::{Link, Request},
+    step::{self, Script},
+};
+use crate::{
+    clock::UnixTime,
+    nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
+    store::StoreError,
+};
+
+static SCRIPT: Script = Script::new(include_str!("nonces.lua"));
+/// What is known of the server and of the window.
+const STATE: &str = "cs:1:{store}:nonces";
+/// Before the digest of a nonce.
+const NONCE: &str = "cs:1:{store}:n:";
+/// How far the clocks of Redis and of a replica may be apart, in seconds.
+const SKEW: u64 = 60;
+
+struct Window {
+    link: Arc<Link>,
+    on_lost: OnLost,
+}
+
+#[derive(Debug, Error)]
+#[error("the clocks of Redis and of this machine are more than {SKEW} seconds apart")]
+struct ClocksApart;
+
+impl RedisStore {
+    /// Opens the shared window.
+    pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
+        Box::new(Window {
+            link: Arc::clone(&self.link),
+            on_lost,
+        })
+    }
+}
+
+impl SharedWindow for Window {
+    fn insert<'a>(
+        &'a self,
+        now: UnixTime,
+        length: Duration,
+        nonce: NonceUse<'a>,
+    ) -> SharedInsertion<'a> {
+        let waived = self.on_lost == OnLost::Accept;
+        let numbers = [
+            nonce.timestamp,
+            now.0,
+            length.as_secs(),
+            SKEW,
+            u64::from(waived),
+        ];
+        let insert = Insert {
+            key: [NONCE.as_bytes(), &nonce.digest()].concat(),
+            arguments: numbers.map(|number| number.to_string().into_bytes()),
+        };
+        Box::pin(async move {
+            let inserted = self.link.call(insert).await.and_then(step::read);
+            let (word, lost): (String, u64) =
+                inserted.map_err(|error: StoreError| Unavailable(error.into()))?;
+            if lost > 0 {
+                tracing::error!(
+                    until = %UnixTime(lost),
+                    "Redis was restarted or has failed over, and nonces may be lost: signed requests get 503 until then; \
+                     nonce.on_lost = \"accept\" waives this"
+                );
+            }
+            match &*word {
+                "fresh" => Ok(Insertion::Fresh),
+                "used" => Ok(Insertion::Used),
+                "lost" => Ok(Insertion::Lost),
+                "forgotten" => Ok(Insertion::Forgotten),
+                _ => Err(Unavailable(ClocksApart.into())),
+            }
+        })
+    }
+}
+
+struct Insert {
+    key: Vec<u8>,
+    arguments: [Vec<u8>; 5],
+}
+
+impl Request for Insert {
+    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        let keys = [META.as_bytes(), STATE.as_bytes(), &self.key];
+        SCRIPT.run(&keys, &self.arguments, connection).await
+    }
+}
