@@ -222,8 +222,6 @@ impl<'r> Rules<'r, '_> {
     fn store(&mut self) {
         let store = &self.config.store;
         let url = store.url.expose();
-        let shared =
-            store.backend == StoreBackend::Redis && self.config.nonce_scope() == NonceScope::Shared;
         let problem = match store.backend {
             StoreBackend::Sqlite => None,
             StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
@@ -231,8 +229,6 @@ impl<'r> Rules<'r, '_> {
         };
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
-            ["nonce.scope", "store.backend"] if shared =>
-                "\"shared\", the default with this store, is not yet available; write \"local\" and run one process";
         }
         if store.backend != StoreBackend::Sqlite {
             return;
@@ -243,7 +239,7 @@ impl<'r> Rules<'r, '_> {
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
             ["nonce.scope", "store.backend"] if shared =>
-                "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"";
+                "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"";
             ["nonce.path", "store.url", "store.backend"] if same => "this is the store's own file; write another";
         }
     }

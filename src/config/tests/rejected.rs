@@ -500,14 +500,14 @@ fn rejects_what_is_not_yet_available() {
         ),
         (
             "nonce.scope = \"shared\"",
-            "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"",
+            "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"",
         ),
     ] {
         rejects(text, &[&format!("config.toml:2: {line}")]);
     }
     assert_eq!(
         errors_with("", &[("COUNTERSIGN__NONCE__SCOPE", "shared")]),
-        ["COUNTERSIGN__NONCE__SCOPE: nonce.scope: \"shared\" is not yet available; leave it out"]
+        ["COUNTERSIGN__NONCE__SCOPE: nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\""]
     );
 }
 
