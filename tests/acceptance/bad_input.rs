@@ -300,8 +300,6 @@ fn keys_that_are_not_yet_available_are_refused_not_ignored() {
             "identity.assertion.header = 'X-Assertion'\nidentity.assertion.key_file = '{}'",
             key.display()
         ),
-        "nonce.scope = 'shared'\nstore.backend = 'redis'\nstore.url = 'redis://localhost/'"
-            .to_owned(),
     ] {
         let ended = builder().config(&text).serve_fails();
         assert_eq!(ended.code(), Some(2), "{text}: {ended:?}");

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Call, Connection, Postgres, Proxy, Token, Upstream, proxy::Consumer, within};
+use crate::support::{
+    Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream, proxy::Consumer, within,
+};
 
 /// Two processes with one public origin in front of one API.
 struct Replicas {
@@ -17,12 +19,15 @@ struct Replicas {
 
 impl Replicas {
     fn on(server: &Postgres) -> Self {
+        Self::over("postgres", &server.database())
+    }
+
+    fn over(backend: &str, url: &str) -> Self {
         let api = Upstream::start();
-        let url = server.database();
         let start = || {
             Proxy::in_front_of(&api)
                 .config(&format!(
-                    "store.backend = 'postgres'\nstore.url = '{url}'\ncache.stale_if_error = '60s'\n\
+                    "store.backend = '{backend}'\nstore.url = '{url}'\ncache.stale_if_error = '60s'\n\
                      service.base_url = 'http://api.test'\nservice.allow_http = true"
                 ))
                 .start()
@@ -88,7 +93,22 @@ impl Replicas {
 #[test]
 fn of_a_hundred_identical_requests_over_two_processes_exactly_one_reaches_the_api() {
     let server = Postgres::start();
-    let replicas = Replicas::on(&server);
+    one_of_a_hundred_passes(&Replicas::on(&server));
+}
+
+#[test]
+fn of_a_hundred_identical_requests_over_two_processes_on_redis_exactly_one_reaches_the_api() {
+    let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
+    let replicas = Replicas::over("redis", &redis.url());
+    one_of_a_hundred_passes(&replicas);
+    redis.hang();
+    replicas.are_unavailable();
+    redis.go_on();
+    replicas.serve_again();
+    one_of_a_hundred_passes(&replicas);
+}
+
+fn one_of_a_hundred_passes(replicas: &Replicas) {
     for round in 0..10 {
         let before = replicas.api.count();
         let wire = replicas.proxies[0].wire(&replicas.call());
@@ -197,7 +217,7 @@ fn a_change_from_local_to_shared_waits_for_what_the_local_window_accepted() {
     let url = server.database();
     let mut proxy = Proxy::in_front_of(&api)
         .config(&format!(
-            "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'"
+            "store.backend = '{backend}'\nstore.url = '{url}'\nnonce.scope = 'local'"
         ))
         .start();
     let (consumer, _, token) = proxy.somebody();
