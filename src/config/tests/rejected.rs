@@ -507,7 +507,9 @@ fn rejects_what_is_not_yet_available() {
     }
     assert_eq!(
         errors_with("", &[("COUNTERSIGN__NONCE__SCOPE", "shared")]),
-        ["COUNTERSIGN__NONCE__SCOPE: nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\""]
+        [
+            "COUNTERSIGN__NONCE__SCOPE: nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\""
+        ]
     );
 }
 
