@@ -1,5 +1,5 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. [`format`] describes the format.
+//! for taking over an existing system's keys. [`mod@format`] describes the format.
 
 mod file;
 pub mod format;

@@ -57,7 +57,7 @@ impl Served {
         "page",
     ];
 
-    /// What logs and metrics call all that is served, in the order of [`Served::index`].
+    /// What logs and metrics call all that is served, in the order of `Served::index`.
     pub fn labels(operations: &Operations) -> impl Iterator<Item = &str> {
         let operations = operations.labels().iter().map(String::as_str);
         Self::WORDS.into_iter().chain(operations)

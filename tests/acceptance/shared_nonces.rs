@@ -217,7 +217,7 @@ fn a_change_from_local_to_shared_waits_for_what_the_local_window_accepted() {
     let url = server.database();
     let mut proxy = Proxy::in_front_of(&api)
         .config(&format!(
-            "store.backend = '{backend}'\nstore.url = '{url}'\nnonce.scope = 'local'"
+            "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'"
         ))
         .start();
     let (consumer, _, token) = proxy.somebody();

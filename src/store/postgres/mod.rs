@@ -1,7 +1,7 @@
 //! The store in PostgreSQL: for several replicas, on an engine that operators run already.
 //!
 //! Every use case is a method of `Tx`, one transaction on one connection; what is here only chooses how it runs
-//! beside others. Nothing is retried: the locks of [`tx::Mode`] leave no serialization failures and no deadlocks.
+//! beside others. Nothing is retried: the locks of `tx::Mode` leave no serialization failures and no deadlocks.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
