@@ -287,6 +287,7 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
                     .map_or(&host, |name| &name.0);
                 let params = tls::Params {
                     ca: upstream.tls.ca.clone(),
+                    ca_key: "upstream.tls.ca",
                     identity: upstream
                         .tls
                         .certificate

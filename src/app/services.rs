@@ -10,11 +10,14 @@ use thiserror::Error;
 use super::own::resolved;
 use crate::{
     clock::Clock,
-    config::{Config, NonceScope, StoreBackend},
+    config::{Config, LoginBackend, NonceScope, StoreBackend},
+    forward,
     issue::random::{self, NoRandomness},
-    login::{Limits, LocalLogin, Pool, Throttle},
+    login::{self, HttpLogin, Limits, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
+    origin::Scheme,
     pages,
+    server::tls::TlsError,
     store::{
         self, Opening, Store, StoreError,
         cached::{self, Cached},
@@ -71,6 +74,9 @@ pub enum ServiceError {
     /// The system gives no randomness.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
+    /// The certificates of the login endpoint's authorities.
+    #[error(transparent)]
+    LoginTls(#[from] TlsError),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -201,10 +207,9 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         Arc::clone(&nonces),
         clock.clone(),
     ));
-    let pool = Arc::new(Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?);
     let pages = pages::Services {
         store: Arc::clone(&store),
-        login: Arc::new(LocalLogin::new(Arc::clone(&store), pool)),
+        login: login_backend(config, &store, &clock)?,
         throttle: Arc::new(Throttle::new(throttle_limits(config))),
     };
     let metrics = Arc::new(Metrics::new(config.workers().get()));
@@ -219,6 +224,49 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         pages,
         metrics,
     })
+}
+
+fn login_backend(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Clock,
+) -> Result<Arc<dyn login::LoginBackend>, ServiceError> {
+    let store = Arc::clone(store);
+    let login = &config.login;
+    let Some(url) = login
+        .url
+        .as_ref()
+        .filter(|_| login.backend == LoginBackend::Http)
+    else {
+        let pool = Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?;
+        return Ok(Arc::new(LocalLogin::new(store, Arc::new(pool))));
+    };
+    let tls = match url.origin.scheme {
+        Scheme::Http => None,
+        Scheme::Https => Some(forward::tls::client_config(&forward::tls::Params {
+            ca: login.ca.clone(),
+            ca_key: "login.ca",
+            identity: None,
+            server_name: url.origin.bare_host().to_owned(),
+            http2: false,
+        })?),
+    };
+    let params = login::http::Params {
+        origin: url.origin.clone(),
+        path: url.path.clone(),
+        tls,
+        timeout: login.timeout,
+        encoding: login.request,
+        fields: login::http::Fields {
+            username: login.username_field.clone(),
+            password: login.password_field.clone(),
+            id: login.id_field.clone(),
+            name: login.name_field.clone(),
+            display_name: login.display_name_field.clone(),
+            success: login.success_field.clone(),
+        },
+    };
+    Ok(Arc::new(HttpLogin::new(params, store, clock.clone())))
 }
 
 /// How many failed logins are tolerated.

@@ -56,6 +56,27 @@ pub enum UpstreamHost {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerName(pub String);
 
+/// The URL of one endpoint: its path is sent as written, a slash at its end included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointUrl {
+    /// Where it is.
+    pub origin: Origin,
+    /// The path, `/` at least.
+    pub path: String,
+}
+
+impl Text for EndpointUrl {
+    const EXPECTED: &'static str = "a URL such as \"https://accounts.example.com/check\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        let HttpUrl { origin, mut path } = HttpUrl::parse(text).map_err(reason)?;
+        if path.is_empty() || text.ends_with('/') {
+            path.push('/');
+        }
+        Ok(Self { origin, path })
+    }
+}
+
 impl Text for Origin {
     const EXPECTED: &'static str = "an origin such as \"https://auth.example.com\"";
 

@@ -31,7 +31,7 @@ mod warnings;
 use std::{ffi::OsString, fs, io, path::Path, sync::Arc};
 
 pub use self::{
-    address::{ApiUrl, ListenAddress, ServerName, UpstreamHost},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
     choices::{
         Enforcement, ForbiddenStatus, LoginBackend, NonceScope, StoreBackend, Unlisted,
         UpgradeProtocol,

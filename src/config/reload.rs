@@ -56,13 +56,22 @@ mod tests {
             ("cache.ttl", "'17s'"),
             ("cache.negative_ttl", "'17s'"),
             ("cache.stale_if_error", "'17s'"),
+            ("login.request", "'json'"),
+            ("login.username_field", "'user'"),
+            ("login.password_field", "'secret'"),
+            ("login.id_field", "'user.id'"),
+            ("login.name_field", "'user.name'"),
+            ("login.display_name_field", "'user.full'"),
+            ("login.success_field", "'success'"),
+            ("login.timeout", "'17s'"),
+            ("login.ca", "'ca.pem'"),
             ("admin.listen", "'127.0.0.1:9998'"),
             ("admin.probe_listen", "'127.0.0.1:9997'"),
             ("log.format", "'json'"),
         ];
         for key in fixed() {
             let Some((_, other)) = others.iter().find(|(name, _)| *name == key) else {
-                let single = ["store.backend", "login.backend"];
+                let single = ["store.backend", "login.backend", "login.url"];
                 assert!(
                     !is_available(&key) || single.contains(&key.as_str()),
                     "{key}"

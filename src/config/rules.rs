@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use toml::de::DeValue;
 
 use super::{
-    ApiUrl, Config, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
+    ApiUrl, Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
     header::{fold, is_reserved},
     names::nearest,
     problem::report,
@@ -23,8 +23,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
     ("admin.token_file", &[]),
     ("identity.assertion.header", &[]),
     ("identity.assertion.key_file", &[]),
-    ("login.backend", &["http"]),
-    ("login.url", &[]),
 ];
 
 /// Whether `key` can be set at all.
@@ -247,7 +245,7 @@ impl<'r> Rules<'r, '_> {
     fn login(&mut self) {
         let login = &self.config.login;
         let (http, url) = (login.backend == LoginBackend::Http, login.url.as_ref());
-        let in_clear = url.is_some_and(|HttpUrl { origin, .. }| {
+        let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
             origin.scheme == Scheme::Http && !origin.is_loopback()
         });
         report! { self;

@@ -13,7 +13,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::{
-    address::{ApiUrl, ListenAddress, ServerName, UpstreamHost},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
     choices::{
         Enforcement, ForbiddenStatus, LoginBackend, NonceScope, StoreBackend, Unlisted,
         UpgradeProtocol,
@@ -26,6 +26,7 @@ use super::{
     units::{ByteSize, DAY, KIB, LONGEST, Lifetime, MIB, count, duration, seconds, size},
 };
 use crate::{
+    login::http::Encoding,
     names::Permission,
     nonce::OnLost,
     oauth::SignatureMethod,
@@ -239,7 +240,26 @@ section! {
         /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url.
         backend: LoginBackend = "local", restart;
         /// The URL that checks them; its response has the user's id. https unless its host is loopback.
-        url: Option<HttpUrl> [else "none": "https://accounts.example.com/check"], restart;
+        url: Option<EndpointUrl> [else "none": "https://accounts.example.com/check"], restart;
+        /// How name and password are posted there: "form" or "json".
+        request: Encoding = "form", restart;
+        /// The name of the field that has the user name.
+        #[serde(deserialize_with = "text")] username_field: String = "username", restart;
+        /// The name of the field that has the password.
+        #[serde(deserialize_with = "text")] password_field: String = "password", restart;
+        /// Where the user's id is in the response, a JSON object; "user.id" is in an inner one. A text or a whole number; without it the password is wrong, as with every status 4xx and every "error".
+        #[serde(deserialize_with = "text")] id_field: String = "id", restart;
+        /// Where the user's name is. Without it the id is the name.
+        #[serde(deserialize_with = "text")] name_field: String = "name", restart;
+        /// Where the name that pages show is.
+        #[serde(deserialize_with = "text")] display_name_field: String = "display_name", restart;
+        /// What must be true in the response, for an endpoint that responds 200 with an id to wrong passwords too.
+        #[serde(default, deserialize_with = "optional")]
+        success_field: Option<String> [else "none": "success"], restart;
+        /// How long a login may take there, all in all.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
+        /// The authorities to trust there, PEM.
+        #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "accounts-ca.pem"], restart;
         /// How long a browser stays logged in.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] session_ttl: Duration = "12h", reload;
         /// Failed logins of one account from one address before 429; ten times that for an address alone.

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use super::{
-    address::{ApiUrl, ListenAddress, ServerName, UpstreamHost},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
     pattern::PathPattern,
     store_url::StoreUrl,
     units::Lifetime,
@@ -142,6 +142,7 @@ macro_rules! deserialize {
 
 deserialize!(
     ApiUrl,
+    EndpointUrl,
     HttpUrl,
     Lifetime,
     ListenAddress,

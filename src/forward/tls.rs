@@ -13,6 +13,8 @@ use crate::server::tls::{HTTP2, TlsError, certified_key, roots};
 pub struct Params {
     /// The authorities to trust; none: the system's.
     pub ca: Vec<PathBuf>,
+    /// The key that names them.
+    pub ca_key: &'static str,
     /// Our own certificate and key, for an API that demands one.
     pub identity: Option<(PathBuf, PathBuf)>,
     /// The name that the API's certificate must have.
@@ -31,7 +33,7 @@ pub fn client_config(
     let trusted = if params.ca.is_empty() {
         system_roots()
     } else {
-        roots(&params.ca, "upstream.tls.ca")?
+        roots(&params.ca, params.ca_key)?
     };
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()

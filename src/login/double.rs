@@ -17,12 +17,12 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
             VerifiedPassword,
         },
         record::{
-            AccessToken, Consumer, ConsumerUpdate, RequestToken, RequestTokenState, Session, User,
-            password_cost,
+            AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
+            Session, User, password_cost,
         },
         transfer::{Import, Record},
     },
@@ -235,6 +235,26 @@ impl Store for MemoryStore {
     }
     fn add_user(&self, _: User) -> StoreFuture<'_, Added> {
         self.unused()
+    }
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
+        self.answer(move |records| {
+            let name = user.name.unwrap_or_else(|| user.id.to_string());
+            let namesake = |other: &User| other.id != user.id && other.name == name;
+            if records.users.values().any(namesake) {
+                return Admitted::NameTaken;
+            }
+            let record = records.users.entry(user.id.clone()).or_insert(User {
+                id: user.id,
+                name: String::new(),
+                display_name: None,
+                password_hash: None,
+                enabled: true,
+                created_at: now,
+            });
+            record.name = name;
+            record.display_name = user.display_name;
+            Admitted::User(record.clone())
+        })
     }
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {
         self.answer(|records| records.users.get(id).cloned())

@@ -1,10 +1,10 @@
 //! Logins: backends that check a name and a password, and a throttle that slows guessing down.
 //!
-//! There is the backend for local accounts ([`local`]). Each backend is a [`LoginBackend`], so one that asks an outside
-//! service can be added without a change to the pages.
+//! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`](self::http)).
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, io, pin::Pin};
 
+use ::http::StatusCode;
 use thiserror::Error;
 
 use crate::{
@@ -13,11 +13,13 @@ use crate::{
     store::{StoreError, record::User},
 };
 
+pub mod http;
 pub mod local;
 pub mod password;
 pub mod pool;
 pub mod throttle;
 
+pub use self::http::HttpLogin;
 pub use local::LocalLogin;
 pub use pool::Pool;
 pub use throttle::{Limits, Throttle};
@@ -73,4 +75,27 @@ pub enum LoginFault {
     /// The check itself failed.
     #[error("the password check failed")]
     Check(#[source] pool::PoolError),
+    /// The endpoint has not seen the password.
+    #[error("login.url cannot be reached")]
+    Unreachable(#[source] io::Error),
+    /// The endpoint did not respond in time.
+    #[error("login.url took longer than login.timeout")]
+    TooSlow,
+    /// The connection broke, or what came was no HTTP.
+    #[error("login.url gave no response")]
+    NoResponse(#[from] hyper::Error),
+    /// The status is neither success nor rejection.
+    #[error("login.url responded {0}")]
+    Status(StatusCode),
+    /// The body cannot be a login.
+    #[error("the response of login.url {0}")]
+    Response(&'static str),
+}
+
+impl LoginFault {
+    /// Whether nobody can have learned from the attempt if the password is right: it then does not count as failed.
+    #[must_use]
+    pub fn is_unchecked(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Check(_) | Self::Unreachable(_))
+    }
 }

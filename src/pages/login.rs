@@ -191,7 +191,9 @@ impl Pages {
                 show(notice(503, text, Some(BUSY_RETRY)))
             }
             Entry::Fault(fault) => {
-                throttle.withdrawn(&attempt, request.now);
+                if fault.is_unchecked() {
+                    throttle.withdrawn(&attempt, request.now);
+                }
                 tracing::error!(
                     error = &fault as &dyn std::error::Error,
                     "a login could not be checked"

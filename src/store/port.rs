@@ -9,7 +9,7 @@ use std::{future::Future, pin::Pin};
 use thiserror::Error;
 
 use super::{
-    record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+    record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     remote::StillDown,
     transfer::{Import, Record},
 };
@@ -49,6 +49,17 @@ pub enum Added {
     Added,
     /// The key, id or name is taken, or an id that was used before.
     Taken,
+}
+
+/// The outcome of [`Store::admit_user`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admitted {
+    /// The user as recorded now, disabled ones too.
+    User(User),
+    /// The id is one of a removed user; nothing changed.
+    Removed,
+    /// The name is another user's; nothing changed.
+    NameTaken,
 }
 
 /// The user's decision on the consent page.
@@ -260,6 +271,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Registers a user; `Taken` also for the id of a removed user.
     fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
+    /// Registers a user that an outside login vouches for, or brings the names of one up to date; a disabled user is left
+    /// as it is.
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted>;
     /// Finds a user by id.
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
     /// Finds a user by login name, without regard to ASCII case.

@@ -106,6 +106,17 @@ pub struct User {
     pub created_at: UnixTime,
 }
 
+/// A user as an outside login describes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideUser {
+    /// The id that the API sees.
+    pub id: UserId,
+    /// The name; `None` keeps the one that is known, and makes the id the name of a new user.
+    pub name: Option<String>,
+    /// What pages call the user; `None` keeps what is known.
+    pub display_name: Option<String>,
+}
+
 /// What a hash in PHC form costs to compute, as it says itself: all that is in front of its salt. No secret.
 #[must_use]
 pub fn password_cost(hash: &Secret) -> String {

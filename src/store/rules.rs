@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     port::{Decided, Exchange, Exchanged},
-    record::{AccessToken, Consumer, RequestToken, RequestTokenState, User},
+    record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
     transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
 };
 use crate::clock::UnixTime;
@@ -40,6 +40,31 @@ pub(super) fn may_decide(
         return Err(Decided::Expired);
     }
     Ok(())
+}
+
+/// The record of a user that an outside login vouches for.
+pub(super) fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {
+    let OutsideUser {
+        id,
+        name,
+        display_name,
+    } = outside;
+    match found {
+        Some(found) if !found.enabled => found.clone(),
+        Some(found) => User {
+            name: name.unwrap_or_else(|| found.name.clone()),
+            display_name: display_name.or_else(|| found.display_name.clone()),
+            ..found.clone()
+        },
+        None => User {
+            name: name.unwrap_or_else(|| id.to_string()),
+            id,
+            display_name,
+            password_hash: None,
+            enabled: true,
+            created_at: now,
+        },
+    }
 }
 
 /// Decides an exchange. `user` is the one who authorized the token, if there is one.

@@ -5,10 +5,10 @@ use std::{pin::Pin, sync::Arc, time::Instant};
 use super::{
     Store, StoreFuture,
     port::{
-        Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+        Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
         VerifiedPassword,
     },
-    record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+    record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     transfer::{Import, Record},
 };
 use crate::{
@@ -95,6 +95,7 @@ timed! {
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
     fn consumers<'a>(&'a self, after: Option<&'a ConsumerKey>, limit: u32) -> StoreFuture<'a, Vec<Consumer>>;
     fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted>;
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;
     fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>>;
     fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account>;

@@ -35,6 +35,7 @@ mod logs;
 mod negative_vectors;
 mod operating;
 mod origins;
+mod outside_login;
 mod pages;
 mod passwords;
 mod permissions;

@@ -3,8 +3,8 @@
 use countersign::{
     names::UserId,
     store::{
-        port::{Added, Decided, TokenFilter},
-        record::{RequestTokenState, User},
+        port::{Added, Admitted, Decided, TokenFilter},
+        record::{OutsideUser, RequestTokenState, User},
     },
 };
 
@@ -52,6 +52,76 @@ pub(crate) async fn takes_an_id_and_a_name_once<B: Backend>() {
         assert_eq!(store.add_user(user).await.unwrap(), Added::Taken);
     }
     assert_eq!(store.users(None, 10).await.unwrap(), [user("u")]);
+}
+
+pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let outside = |id: &str, name: Option<&str>, display_name: Option<&str>| OutsideUser {
+        id: id.parse().unwrap(),
+        name: name.map(str::to_owned),
+        display_name: display_name.map(str::to_owned),
+    };
+    let known = |id: &str, name: &str, display_name: Option<&str>| User {
+        name: name.to_owned(),
+        display_name: display_name.map(str::to_owned),
+        password_hash: None,
+        ..user(id)
+    };
+    let position = store.changes_since(0).await.unwrap().position;
+    for (said, expected) in [
+        (outside("7", None, None), known("7", "7", None)),
+        (outside("7", Some("ada"), None), known("7", "ada", None)),
+        (
+            outside("7", None, Some("Ada")),
+            known("7", "ada", Some("Ada")),
+        ),
+        (
+            outside("7", Some("Ada"), None),
+            known("7", "Ada", Some("Ada")),
+        ),
+        (
+            outside("8", Some("eve"), Some("E")),
+            known("8", "eve", Some("E")),
+        ),
+    ] {
+        let admitted = store.admit_user(said, NOW).await.unwrap();
+        assert_eq!(admitted, Admitted::User(expected.clone()));
+        assert_eq!(store.user(&expected.id).await.unwrap(), Some(expected));
+    }
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert_eq!(changes.len(), 3, "{changes:?}");
+    // The name of another one, in any case: nobody takes it over.
+    for said in [
+        outside("9", Some("ADA"), None),
+        outside("8", Some("ada"), None),
+    ] {
+        let admitted = store.admit_user(said, NOW).await.unwrap();
+        assert_eq!(admitted, Admitted::NameTaken);
+    }
+    assert_eq!(store.user(&"9".parse().unwrap()).await.unwrap(), None);
+    // A local account keeps its password.
+    store.add_user(user("local")).await.unwrap();
+    let said = outside("local", Some("grace"), Some("Grace"));
+    let Admitted::User(local) = store.admit_user(said, NOW).await.unwrap() else {
+        panic!("a user");
+    };
+    assert_eq!(local.password_hash, user("local").password_hash);
+    // Disabled and removed ones stay so.
+    let eve: UserId = "8".parse().unwrap();
+    store.set_user_enabled(&eve, false, NOW).await.unwrap();
+    let admitted = store.admit_user(outside("8", Some("x"), None), NOW).await;
+    assert_eq!(
+        admitted.unwrap(),
+        Admitted::User(User {
+            enabled: false,
+            ..known("8", "eve", Some("E"))
+        })
+    );
+    store.remove_user(&eve, NOW).await.unwrap();
+    let admitted = store.admit_user(outside("8", Some("x"), None), NOW).await;
+    assert_eq!(admitted.unwrap(), Admitted::Removed);
+    assert_eq!(store.user(&eve).await.unwrap(), None);
 }
 
 pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {

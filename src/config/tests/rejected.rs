@@ -357,10 +357,21 @@ fn rejects_what_does_not_fit_together() {
             &["config.toml:2: nonce.path: this is the store's own file; write another"],
         ),
         (
-            "login.backend = \"http\"\nlogin.url = \"https://a\"",
+            "login.backend = \"http\"",
             &[
-                "config.toml:2: login.backend: \"http\" is not yet available; leave it out",
-                "config.toml:3: login.url: not yet available; leave it out",
+                "config.toml: login.url: missing, since login.backend is \"http\"; write the URL that checks passwords",
+            ],
+        ),
+        (
+            "login.backend = \"http\"\nlogin.url = \"http://a/check/\"",
+            &[
+                "config.toml:3: login.url: passwords would cross the network in clear; write https://",
+            ],
+        ),
+        (
+            "login.url = \"https://a\"",
+            &[
+                "config.toml:2: login.url: login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"",
             ],
         ),
         (

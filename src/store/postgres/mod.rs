@@ -16,10 +16,10 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
             VerifiedPassword,
         },
-        record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+        record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
         seal::Seal,
         transfer::{Import, Record},
@@ -264,6 +264,10 @@ impl Store for PostgresStore {
 
     fn add_user(&self, user: User) -> StoreFuture<'_, Added> {
         ask!(self, Alone, ADMIN_PATIENCE, |tx| tx.add_user(&user))
+    }
+
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
+        ask!(self, Alone, PATIENCE, |tx| tx.admit_user(user, now))
     }
 
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {

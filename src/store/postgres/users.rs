@@ -7,9 +7,10 @@ use crate::{
     secret::Secret,
     store::{
         StoreError,
-        port::{Account, Added, Change},
-        record::{User, password_cost as cost},
+        port::{Account, Added, Admitted, Change},
+        record::{OutsideUser, User, password_cost as cost},
         rows::{self, Columns, digest, needed, seconds},
+        rules,
         seal::field,
     },
 };
@@ -64,6 +65,40 @@ impl Tx {
         }
         self.insert_user(user).await?;
         Ok(Added::Added)
+    }
+
+    pub(super) async fn admit_user(
+        &mut self,
+        outside: OutsideUser,
+        now: UnixTime,
+    ) -> Result<Admitted, StoreError> {
+        if self.is_user_removed(&outside.id).await? {
+            return Ok(Admitted::Removed);
+        }
+        let found = self.user(&outside.id).await?;
+        let user = rules::admitted(found.as_ref(), outside, now);
+        if found.as_ref() == Some(&user) {
+            return Ok(Admitted::User(user));
+        }
+        let namesake = self.user_by_name(&user.name).await?;
+        if namesake.is_some_and(|other| other.id != user.id) {
+            return Ok(Admitted::NameTaken);
+        }
+        if found.is_none() {
+            self.insert_user(&user).await?;
+        } else {
+            self.run(
+                "UPDATE users SET name = $2, display_name = $3 WHERE id = $1",
+                &[
+                    &user.id.as_str(),
+                    &kept_text(&user.name),
+                    &user.display_name.as_deref().map(kept_text),
+                ],
+            )
+            .await?;
+            self.changed(Change::User(user.id.clone()));
+        }
+        Ok(Admitted::User(user))
     }
 
     pub(super) async fn set_password(

@@ -19,12 +19,12 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS,
-            TokenFilter, VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
+            MAX_WRONG_VERIFIERS, TokenFilter, VerifiedPassword,
         },
         record::{
-            AccessToken, Consumer, ConsumerUpdate, RequestToken, RequestTokenState, Session, User,
-            password_cost,
+            AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
+            Session, User, password_cost,
         },
         rows::{self, callback_text, dialect_word, digest, json, name, state_word},
         rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES},
@@ -450,6 +450,29 @@ impl Store for RedisStore {
             let step = self.step("add_user").arg(user.id.as_str());
             let step = step.arg(folded(&user.name)).args(self.user_fields(&user)?);
             self.run(step).await.map(added)
+        })
+    }
+
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
+        Box::pin(async move {
+            let id = user.id.as_str();
+            let name = user.name.as_deref().unwrap_or(id);
+            let step = self
+                .step("admit_user")
+                .arg(id)
+                .flag(user.name.is_some())
+                .arg(name)
+                .arg(folded(name))
+                .time(now)
+                .args(Args::default().optional("display_name", user.display_name.as_ref()));
+            let (outcome, fields) = self.run::<(String, Fields)>(step).await?;
+            match &*outcome {
+                "removed" => Ok(Admitted::Removed),
+                "name taken" => Ok(Admitted::NameTaken),
+                _ => {
+                    rows::user(&row("id", (id.to_owned(), fields)), &self.seal).map(Admitted::User)
+                }
+            }
         })
     }
 

@@ -301,6 +301,28 @@ function use.add_user(id, folded, ...)
   return 1
 end
 
+-- Registers the user of an outside login, or brings the names up to date. `name` is to replace the one that is known
+-- only if `is_named`; what follows is the field of the display name, if there is one.
+function use.admit_user(id, is_named, name, folded, now, ...)
+  if is_user_gone(id) then return { 'removed', {} } end
+  local user = P .. 'u:' .. id
+  local found = call('HMGET', user, 'enabled', 'name', 'folded', 'display_name')
+  if found[1] == '0' then return { 'user', call('HGETALL', user) } end
+  if found[1] and is_named == '0' then name, folded = found[2], found[3] end
+  local holder = call('HGET', P .. 'names', folded)
+  if holder and holder ~= id then return { 'name taken', {} } end
+  local display_name = select(2, ...) or found[4]
+  if not found[1] then
+    put_user(id, folded, 'name', name, 'enabled', 1, 'created_at', now, ...)
+  elseif name ~= found[2] or display_name ~= found[4] then
+    call('HDEL', P .. 'names', found[3])
+    call('HSET', P .. 'names', folded, id)
+    call('HSET', user, 'name', name, 'folded', folded, ...)
+    changed('user', id)
+  end
+  return { 'user', call('HGETALL', user) }
+end
+
 function use.set_password(id, hash, cost)
   if not exists('u:' .. id) then return 0 end
   put_hash(id, hash, cost, '')

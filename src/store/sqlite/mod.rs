@@ -14,10 +14,10 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
             VerifiedPassword,
         },
-        record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+        record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         seal::SealKey,
         transfer::{Import, Record},
     },
@@ -232,6 +232,11 @@ impl Store for SqliteStore {
 
     fn add_user(&self, user: User) -> StoreFuture<'_, Added> {
         self.threads.write(PATIENCE, move |tx| tx.add_user(&user))
+    }
+
+    fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
+        self.threads
+            .write(PATIENCE, move |tx| tx.admit_user(user, now))
     }
 
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {

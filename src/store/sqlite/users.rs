@@ -9,9 +9,10 @@ use crate::{
     secret::Secret,
     store::{
         StoreError,
-        port::{Account, Added, Change},
-        record::{User, password_cost as cost},
+        port::{Account, Added, Admitted, Change},
+        record::{OutsideUser, User, password_cost as cost},
         rows::{self, digest, seconds},
+        rules,
         seal::field,
     },
 };
@@ -61,6 +62,35 @@ impl Tx<'_> {
         }
         self.insert_user(user)?;
         Ok(Added::Added)
+    }
+
+    pub(super) fn admit_user(
+        &self,
+        outside: OutsideUser,
+        now: UnixTime,
+    ) -> Result<Admitted, StoreError> {
+        if self.is_user_removed(&outside.id)? {
+            return Ok(Admitted::Removed);
+        }
+        let found = self.user(&outside.id)?;
+        let user = rules::admitted(found.as_ref(), outside, now);
+        if found.as_ref() == Some(&user) {
+            return Ok(Admitted::User(user));
+        }
+        let namesake = self.user_by_name(&user.name)?;
+        if namesake.is_some_and(|other| other.id != user.id) {
+            return Ok(Admitted::NameTaken);
+        }
+        if found.is_none() {
+            self.insert_user(&user)?;
+        } else {
+            self.run(
+                "UPDATE users SET name = ?2, display_name = ?3 WHERE id = ?1",
+                params![user.id.as_str(), user.name, user.display_name],
+            )?;
+            self.changed(&Change::User(user.id.clone()))?;
+        }
+        Ok(Admitted::User(user))
     }
 
     pub(super) fn set_password(&self, id: &UserId, hash: &Secret) -> Result<bool, StoreError> {

@@ -17,10 +17,10 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Change, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
-            VerifiedPassword,
+            Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
+            TokenFilter, VerifiedPassword,
         },
-        record::{AccessToken, Consumer, ConsumerUpdate, RequestToken, Session, User},
+        record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         transfer::{Import, Record},
     },
 };
@@ -162,6 +162,7 @@ impl Store for Double {
         fn remove_consumer<'a>(&'a self, &'a ConsumerKey) -> StoreFuture<'a, bool>;
         fn consumers<'a>(&'a self, Option<&'a ConsumerKey>, u32) -> StoreFuture<'a, Vec<Consumer>>;
         fn add_user(&self, User) -> StoreFuture<'_, Added>;
+        fn admit_user(&self, OutsideUser, UnixTime) -> StoreFuture<'_, Admitted>;
         fn user<'a>(&'a self, &'a UserId) -> StoreFuture<'a, Option<User>>;
         fn user_by_name<'a>(&'a self, &'a str) -> StoreFuture<'a, Option<User>>;
         fn account<'a>(&'a self, &'a str) -> StoreFuture<'a, Account>;

@@ -1,0 +1,387 @@
+//! Logins that another system checks: name and password are posted to `login.url`.
+//!
+//! One response is a login: 200 with a JSON object that has the user's id. Everything else is none. An attempt counts as
+//! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
+//! on wrong passwords could be asked without end.
+
+use std::{io, pin::Pin, pin::pin, sync::Arc, time::Duration};
+
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use http_body::Body as _;
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, pki_types::ServerName};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+use tokio_rustls::TlsConnector;
+use url::form_urlencoded;
+
+use super::{LoginBackend, LoginFault, LoginFuture, LoginOutcome};
+use crate::{
+    clock::Clock,
+    issue::registration,
+    names::UserId,
+    origin::Origin,
+    secret::Secret,
+    store::{Store, port::Admitted, record::OutsideUser},
+};
+
+/// So many attempts may wait for the endpoint; one more is told to come back.
+const MAX_ATTEMPTS: usize = 64;
+/// The longest head and the longest body of a response, in bytes each.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// How name and password are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// `application/x-www-form-urlencoded`.
+    Form,
+    /// A JSON object.
+    Json,
+}
+
+/// The names by which the endpoint calls things. Those of the response may lead into inner objects: `user.id`.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// The name that was typed.
+    pub username: String,
+    /// The password that was typed.
+    pub password: String,
+    /// In the response: the user's id.
+    pub id: String,
+    /// The user's name.
+    pub name: String,
+    /// What pages call the user.
+    pub display_name: String,
+    /// What must be `true`, if anything.
+    pub success: Option<String>,
+}
+
+/// The endpoint.
+#[derive(Clone)]
+pub struct Params {
+    /// Where it is.
+    pub origin: Origin,
+    /// Its path.
+    pub path: String,
+    /// With TLS: the configuration and the name that its certificate must have.
+    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// For the whole attempt, from the look-up of the address to the end of the response.
+    pub timeout: Duration,
+    /// How the request is written.
+    pub encoding: Encoding,
+    /// The names in request and response.
+    pub fields: Fields,
+}
+
+/// A connection, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Checks passwords at an endpoint, and records the users it names.
+pub struct HttpLogin {
+    params: Params,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    places: Semaphore,
+}
+
+impl HttpLogin {
+    /// Asks the endpoint of `params`.
+    #[must_use]
+    pub fn new(params: Params, store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self {
+            params,
+            store,
+            clock,
+            places: Semaphore::new(MAX_ATTEMPTS),
+        }
+    }
+
+    async fn check(&self, name: &str, password: &Secret) -> Result<LoginOutcome, LoginFault> {
+        let Ok(_place) = self.places.try_acquire() else {
+            return Ok(LoginOutcome::Busy);
+        };
+        let deadline = Instant::now() + self.params.timeout;
+        let request = self.request(name, password)?;
+        let stream = timeout_at(deadline, self.connect()).await;
+        let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = stream.map_err(LoginFault::Unreachable)?;
+        let response = timeout_at(deadline, exchange(stream, request)).await;
+        let (status, body) = response.map_err(|_| LoginFault::TooSlow)??;
+        let Some(user) = read(status, &body, &self.params.fields)? else {
+            return Ok(LoginOutcome::Refused { account: None });
+        };
+        let id = user.id.clone();
+        match self.store.admit_user(user, self.clock.now()).await? {
+            Admitted::User(user) if user.enabled => Ok(LoginOutcome::User {
+                user,
+                rehashed: None,
+            }),
+            Admitted::User(_) => Ok(LoginOutcome::Refused { account: Some(id) }),
+            Admitted::Removed => {
+                tracing::warn!(user = %id, "login.url names a user who was removed here");
+                Ok(LoginOutcome::Refused { account: Some(id) })
+            }
+            Admitted::NameTaken => Err(LoginFault::Response("has the name of another user")),
+        }
+    }
+
+    fn request(&self, name: &str, password: &Secret) -> Result<Request<String>, LoginFault> {
+        let fields = &self.params.fields;
+        let password = password.expose_text();
+        let (kind, body) = match self.params.encoding {
+            Encoding::Form => {
+                let mut form = form_urlencoded::Serializer::new(String::new());
+                form.append_pair(&fields.username, name)
+                    .append_pair(&fields.password, &password);
+                ("application/x-www-form-urlencoded", form.finish())
+            }
+            Encoding::Json => {
+                let object = json!({ &fields.username: name, &fields.password: *password });
+                ("application/json", object.to_string())
+            }
+        };
+        Request::builder()
+            .method(Method::POST)
+            .uri(&self.params.path)
+            .header(header::HOST, self.params.origin.authority())
+            .header(header::USER_AGENT, "countersign")
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
+            .header(header::CONTENT_TYPE, kind)
+            .header(header::CONNECTION, "close")
+            .body(body)
+            .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
+    }
+
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        let origin = &self.params.origin;
+        let stream = TcpStream::connect((origin.bare_host(), origin.port)).await?;
+        let Some((config, name)) = &self.params.tls else {
+            return Ok(Box::new(stream));
+        };
+        let connector = TlsConnector::from(Arc::clone(config));
+        Ok(Box::new(connector.connect(name.clone(), stream).await?))
+    }
+}
+
+impl LoginBackend for HttpLogin {
+    fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
+        Box::pin(async move {
+            let outcome = self.check(name, &password).await;
+            outcome.unwrap_or_else(LoginOutcome::Fault)
+        })
+    }
+}
+
+/// Sends the request on a connection of its own; the body is read of a 200 alone. Redirects are not followed.
+async fn exchange(
+    stream: Box<dyn Stream>,
+    request: Request<String>,
+) -> Result<(StatusCode, Vec<u8>), LoginFault> {
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(MAX_BYTES)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    let mut exchange = pin!(async move {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = match status {
+            StatusCode::OK => read_body(response.into_body()).await?,
+            _ => Vec::new(),
+        };
+        Ok((status, body))
+    });
+    tokio::select! {
+        done = &mut exchange => done,
+        // What has arrived before its end is still there to be read.
+        _ = connection => exchange.await,
+    }
+}
+
+async fn read_body(mut body: Incoming) -> Result<Vec<u8>, LoginFault> {
+    let mut read = Vec::new();
+    let mut next =
+        async || std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+    while let Some(frame) = next().await {
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
+        if read.len() + data.len() > MAX_BYTES {
+            return Err(LoginFault::Response("is longer than 64 KiB"));
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read)
+}
+
+/// What a response says: the user, or `None` for a wrong password.
+fn read(
+    status: StatusCode,
+    body: &[u8],
+    fields: &Fields,
+) -> Result<Option<OutsideUser>, LoginFault> {
+    match status {
+        StatusCode::OK => {}
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            return Err(LoginFault::Status(status));
+        }
+        status if status.is_client_error() => return Ok(None),
+        status => return Err(LoginFault::Status(status)),
+    }
+    let response: Value =
+        serde_json::from_slice(body).map_err(|_| LoginFault::Response("is not JSON"))?;
+    let field = |path: &str| {
+        let found = path
+            .split('.')
+            .try_fold(&response, |value, key| value.get(key));
+        found.filter(|value| !value.is_null())
+    };
+    let is_success = |path: &String| field(path) == Some(&Value::Bool(true));
+    let reports_error = field("error").is_some_and(|error| *error != Value::Bool(false));
+    if reports_error || !fields.success.iter().all(is_success) {
+        return Ok(None);
+    }
+    let Some(id) = field(&fields.id) else {
+        tracing::warn!(
+            "login.url responded 200 without login.id_field, which counts as a wrong password"
+        );
+        return Ok(None);
+    };
+    let id = match id {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        _ => {
+            return Err(LoginFault::Response(
+                "has an id that is no text and no whole number",
+            ));
+        }
+    };
+    let id: UserId = id
+        .parse()
+        .map_err(|_| LoginFault::Response("has an id that cannot be a user's id here"))?;
+    let name = match field(&fields.name) {
+        None => None,
+        Some(name) => {
+            let name = name.as_str().map(registration::login_name);
+            let Some(Ok(name)) = name else {
+                return Err(LoginFault::Response(
+                    "has a name that cannot be a user's name",
+                ));
+            };
+            Some(name)
+        }
+    };
+    let display_name = field(&fields.display_name).and_then(Value::as_str);
+    Ok(Some(OutsideUser {
+        id,
+        name,
+        display_name: display_name.and_then(|text| registration::shown_name(text.trim()).ok()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields {
+            username: "username".to_owned(),
+            password: "password".to_owned(),
+            id: "user.id".to_owned(),
+            name: "user.name".to_owned(),
+            display_name: "user.full".to_owned(),
+            success: None,
+        }
+    }
+
+    fn read_ok(body: &str, fields: &Fields) -> Result<Option<OutsideUser>, LoginFault> {
+        read(StatusCode::OK, body.as_bytes(), fields)
+    }
+
+    #[test]
+    fn maps_a_response_to_a_user() {
+        let user = |body| read_ok(body, &fields()).unwrap().unwrap();
+        let full = user(r#"{"user":{"id":4711,"name":"ada","full":" Ada L. "}}"#);
+        assert_eq!(full.id.as_str(), "4711");
+        assert_eq!(full.name.as_deref(), Some("ada"));
+        assert_eq!(full.display_name.as_deref(), Some("Ada L."));
+        let bare = user(r#"{"user":{"id":"a@b","name":null,"full":"\u202e"},"error":null}"#);
+        assert_eq!(bare.id.as_str(), "a@b");
+        assert_eq!((bare.name, bare.display_name), (None, None));
+    }
+
+    #[test]
+    fn nothing_else_is_a_login() {
+        for body in [
+            "{}",
+            "[]",
+            "7",
+            r#"{"id":"ada"}"#,
+            r#"{"user":{"id":null}}"#,
+            r#"{"user":{"id":"ada"},"error":"wrong password"}"#,
+            r#"{"user":{"id":"ada"},"error":{"code":1}}"#,
+        ] {
+            assert!(read_ok(body, &fields()).unwrap().is_none(), "{body}");
+        }
+        for body in [
+            "",
+            "ok",
+            "<html>Log in</html>",
+            r#"{"user":{"id":"ada"}} {"user":{"id":"bob"}}"#,
+            r#"{"user":{"id":""}}"#,
+            r#"{"user":{"id":"ada\r\nX-Admin: 1"}}"#,
+            r#"{"user":{"id":"ada "}}"#,
+            r#"{"user":{"id":"ad\u0430"}}"#,
+            r#"{"user":{"id":"../admin"}}"#,
+            r#"{"user":{"id":true}}"#,
+            r#"{"user":{"id":1.5}}"#,
+            r#"{"user":{"id":["ada"]}}"#,
+            r#"{"user":{"id":"ada","name":"a\nb"}}"#,
+            r#"{"user":{"id":"ada","name":7}}"#,
+        ] {
+            assert!(read_ok(body, &fields()).is_err(), "{body}");
+        }
+        let right = br#"{"user":{"id":"ada"}}"#;
+        for status in [400, 401, 403, 404, 422] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(
+                read(status, right, &fields()).unwrap().is_none(),
+                "{status}"
+            );
+        }
+        for status in [201, 204, 302, 303, 408, 429, 500, 503] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(read(status, right, &fields()).is_err(), "{status}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_true_is_true_and_not_like_it() {
+        let fields = Fields {
+            success: Some("ok".to_owned()),
+            ..fields()
+        };
+        let is_login = |ok: &str| {
+            let body = format!(r#"{{"user":{{"id":"ada"}}{ok}}}"#);
+            read_ok(&body, &fields).unwrap().is_some()
+        };
+        assert!(is_login(r#","ok":true"#));
+        for other in [
+            "",
+            r#","ok":false"#,
+            r#","ok":"true""#,
+            r#","ok":1"#,
+            r#","ok":null"#,
+        ] {
+            assert!(!is_login(other), "{other}");
+        }
+    }
+}

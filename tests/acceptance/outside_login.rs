@@ -1,0 +1,217 @@
+//! Logins that another system checks.
+
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    sync::{Arc, Mutex},
+};
+
+use crate::support::{
+    Answer, Call, Proxy, Reply, Upstream, User, Visitor, proxy::Builder, upstream::Seen,
+};
+
+const LOGIN: &str = "/service.oauth?mode=login";
+
+/// The accounts of another system: name and password to the response.
+fn system(accounts: &[(&str, &str, &str)]) -> Upstream {
+    let accounts: BTreeMap<_, _> = accounts
+        .iter()
+        .map(|(name, password, body)| {
+            (
+                format!("username={name}&password={password}"),
+                (*body).to_owned(),
+            )
+        })
+        .collect();
+    Upstream::replying(move |seen| match accounts.get(&seen.text()) {
+        Some(body) => Reply::ok(body).header("Content-Type", "application/json"),
+        None => Reply::status("401 Unauthorized").body(r#"{"id":"ada"}"#),
+    })
+}
+
+/// A proxy that asks this system.
+fn asking(api: &Upstream, system: &Upstream) -> Builder {
+    Proxy::in_front_of(api).config(&format!(
+        "operation = [{{ path = '/account', access = ['user'] }}]\n[login]\nbackend = 'http'\nurl = '{}/check/'",
+        system.url()
+    ))
+}
+
+fn log_in<'a>(proxy: &'a Proxy, name: &str, password: &str) -> (Visitor<'a>, Answer) {
+    let mut visitor = Visitor::to(proxy);
+    let page = visitor.open(LOGIN);
+    let user = User {
+        id: String::new(),
+        name: name.to_owned(),
+        password: password.to_owned(),
+    };
+    let answer = visitor.log_in(&page, &user).answer;
+    (visitor, answer)
+}
+
+fn account(visitor: &mut Visitor<'_>) -> Answer {
+    visitor.send(Call::get("/account").header("Sec-Fetch-Site", "same-origin"))
+}
+
+#[test]
+fn the_systems_user_is_the_user() {
+    let api = Upstream::start();
+    let system = system(&[
+        (
+            "ada",
+            "enchantress",
+            r#"{"id":4711,"name":"ada","display_name":"Ada Lovelace"}"#,
+        ),
+        ("%C3%A9%26", "a%2Bb+%25", r#"{"id":"e","name":"é&"}"#),
+    ]);
+    let proxy = asking(&api, &system).start();
+    let (mut visitor, answer) = log_in(&proxy, "ada", "enchantress");
+    assert!(answer.text().contains("Ada Lovelace (ada)"), "{answer:?}");
+    account(&mut visitor).has_status(200);
+    assert_eq!(api.only_request().header("x-auth-user"), Some("4711"));
+    let asked = system.only_request();
+    assert_eq!(
+        (asked.method.as_str(), asked.target.as_str()),
+        ("POST", "/check/")
+    );
+    assert_eq!(
+        asked.header("content-type"),
+        Some("application/x-www-form-urlencoded")
+    );
+    // What a form would read otherwise is escaped.
+    let (mut visitor, _) = log_in(&proxy, "é&", "a+b %");
+    account(&mut visitor).has_status(200);
+    // The store knows them: they can be disabled, and are then logged out and kept out.
+    proxy.command(&["user", "disable", "ada"]).done();
+    let (mut visitor, answer) = log_in(&proxy, "ada", "enchantress");
+    assert_eq!(answer.status, 403);
+    account(&mut visitor).has_status(401);
+    // Removed for good.
+    proxy.command(&["user", "remove", "ada"]).done();
+    let (_, answer) = log_in(&proxy, "ada", "enchantress");
+    assert_eq!(answer.status, 403);
+    assert!(!proxy.log().lines().join("\n").contains("enchantress"));
+}
+
+#[test]
+fn json_is_spoken_under_the_systems_own_names() {
+    let api = Upstream::start();
+    let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
+    let keep = Arc::clone(&seen);
+    let system = Upstream::replying(move |request| {
+        *keep.lock().unwrap() = Some(request.clone());
+        Reply::ok(r#"{"ok":true,"user":{"uid":"u-1","login":"ada"}}"#)
+    });
+    let proxy = asking(&api, &system)
+        .config(
+            "[login]\nrequest = 'json'\nusername_field = 'login'\npassword_field = 'pass'\n\
+             id_field = 'user.uid'\nname_field = 'user.login'\nsuccess_field = 'ok'",
+        )
+        .start();
+    let (mut visitor, _) = log_in(&proxy, "a\"b", "p\\w");
+    account(&mut visitor).has_status(200);
+    let seen = seen.lock().unwrap().take().unwrap();
+    assert_eq!(seen.header("content-type"), Some("application/json"));
+    let sent: serde_json::Value = serde_json::from_str(&seen.text()).unwrap();
+    assert_eq!(sent, serde_json::json!({ "login": "a\"b", "pass": "p\\w" }));
+}
+
+#[test]
+fn a_wrong_password_is_a_wrong_password_and_is_counted() {
+    let api = Upstream::start();
+    let system = system(&[("ada", "enchantress", r#"{"id":"ada"}"#)]);
+    let proxy = asking(&api, &system)
+        .config("login.max_failures = '3 per 15m'")
+        .start();
+    for _ in 0..3 {
+        let (mut visitor, answer) = log_in(&proxy, "ada", "wrong");
+        assert_eq!(answer.status, 403, "{answer:?}");
+        account(&mut visitor).has_status(401);
+    }
+    let (_, answer) = log_in(&proxy, "ada", "enchantress");
+    assert_eq!(answer.status, 429);
+    assert_eq!(system.requests().len(), 3);
+}
+
+#[test]
+fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
+    let right = r#"{"id":"ada"}"#;
+    let big = format!(r#"{{"id":"ada","filler":"{}"}}"#, "x".repeat(8 << 20));
+    for (what, reply) in [
+        (
+            "a redirect",
+            Reply::status("302 Found")
+                .header("Location", "/home")
+                .body(right),
+        ),
+        ("an error", Reply::status("500 Oops").body(right)),
+        (
+            "its own throttle",
+            Reply::status("429 Slow down").body(right),
+        ),
+        ("a page", Reply::ok("<h1>Welcome</h1>")),
+        ("megabytes", Reply::ok(&big)),
+        ("megabytes without end", Reply::ok("").until_close(&big)),
+        (
+            "a cut body",
+            Reply::raw(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{right}"
+            ))
+            .closing(),
+        ),
+        (
+            "an odd id",
+            Reply::ok(r#"{"id":"ada\r\nX-Auth-Kind: user"}"#),
+        ),
+        ("no HTTP", Reply::raw("SSH-2.0-x\r\n").closing()),
+        ("nothing", Reply::hang_up()),
+        ("silence", Reply::silence()),
+    ] {
+        let api = Upstream::start();
+        let system = Upstream::replying(move |_| reply.clone());
+        let proxy = asking(&api, &system)
+            .config("login.timeout = '300ms'\nlogin.max_failures = '2 per 15m'")
+            .start();
+        for _ in 0..2 {
+            let (mut visitor, answer) = log_in(&proxy, "ada", "enchantress");
+            assert_eq!(answer.status, 503, "{what}: {answer:?}");
+            assert!(answer.header("retry-after").is_some(), "{what}");
+            account(&mut visitor).has_status(401);
+        }
+        // The system may have judged the password: it cannot be asked without end.
+        assert_eq!(log_in(&proxy, "ada", "enchantress").1.status, 429, "{what}");
+        assert_eq!(system.requests().len(), 2, "{what}");
+    }
+}
+
+#[test]
+fn a_system_that_is_down_counts_nothing_against_anybody() {
+    let api = Upstream::start();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/check", closed.local_addr().unwrap());
+    drop(closed);
+    let proxy = asking(&api, &Upstream::start())
+        .config(&format!(
+            "[login]\nmax_failures = '1 per 15m'\nurl = '{url}'"
+        ))
+        .start();
+    for _ in 0..3 {
+        assert_eq!(log_in(&proxy, "ada", "enchantress").1.status, 503);
+    }
+}
+
+#[test]
+fn a_user_takes_over_neither_name_nor_record_of_another() {
+    let api = Upstream::start();
+    let system = system(&[
+        ("ada", "enchantress", r#"{"id":"1","name":"ada"}"#),
+        ("eve", "apple", r#"{"id":"2","name":"ADA"}"#),
+    ]);
+    let proxy = asking(&api, &system).start();
+    let (mut ada, _) = log_in(&proxy, "ada", "enchantress");
+    let (mut eve, answer) = log_in(&proxy, "eve", "apple");
+    assert_eq!(answer.status, 503, "{answer:?}");
+    account(&mut eve).has_status(401);
+    account(&mut ada).has_status(200);
+    assert_eq!(api.only_request().header("x-auth-user"), Some("1"));
+}
