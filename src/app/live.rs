@@ -174,6 +174,7 @@ fn page_params(config: &Config, origins: &Origins) -> pages::Params {
         path: config.service.path.clone(),
         realm: config.service.realm.clone(),
         session_ttl: config.login.session_ttl,
+        user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,
         access_idle: config.tokens.access_idle.duration(),
         default_dialect: config.signature.default_dialect,
@@ -226,6 +227,11 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         .into_iter()
         .map(|name| name.as_str().to_owned())
         .chain(config.dropped_headers())
+        .chain(
+            config
+                .user_headers()
+                .map(|headers| headers.user.as_str().to_owned()),
+        )
         .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Http(url) => (

@@ -45,6 +45,8 @@ pub enum LoginBackend {
     Local,
     /// An HTTP endpoint.
     Http,
+    /// Nobody here: a proxy in front has done so.
+    Header,
 }
 
 /// Who may call what no `[[operation]]` lists.

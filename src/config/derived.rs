@@ -9,12 +9,13 @@ use std::{
 use toml::de::ValueDeserializer;
 
 use super::{
-    Config, ListenAddress, NonceScope, StoreBackend, Unlisted, Upstream,
+    Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted, Upstream,
     header::HeaderPattern,
     section::{Section, Unwritten},
     text,
 };
 use crate::{
+    login::header::UserHeaders,
     origin::{HttpUrl, Origin},
     telemetry::log,
 };
@@ -60,6 +61,18 @@ impl Config {
             }
         });
         expanded.map(|pattern| pattern.as_str().to_owned())
+    }
+
+    /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
+    #[must_use]
+    pub fn user_headers(&self) -> Option<UserHeaders> {
+        let login = &self.login;
+        let user = login.user_header.clone();
+        user.filter(|_| login.backend == LoginBackend::Header)
+            .map(|user| UserHeaders {
+                user,
+                display_name: login.display_name_header.clone(),
+            })
     }
 
     /// How to start the log.

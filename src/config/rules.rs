@@ -244,6 +244,7 @@ impl<'r> Rules<'r, '_> {
 
     fn login(&mut self) {
         let login = &self.config.login;
+        let header = login.backend == LoginBackend::Header;
         let (http, url) = (login.backend == LoginBackend::Http, login.url.as_ref());
         let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
             origin.scheme == Scheme::Http && !origin.is_loopback()
@@ -253,6 +254,12 @@ impl<'r> Rules<'r, '_> {
                 "missing, since login.backend is \"http\"; write the URL that checks passwords";
             ["login.url", "login.backend"] if !http && url.is_some() =>
                 "login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"";
+            ["login.user_header", "login.backend"] if header && login.user_header.is_none() =>
+                "missing, since login.backend is \"header\"; write the name of the field that the proxy in front sets";
+            ["listen.trusted_proxies", "login.backend"] if header && self.config.listen.trusted_proxies.is_empty() =>
+                "nobody is trusted to name users, but login.backend is \"header\"; write the address of the proxy in front";
+            ["login.user_header"] if let Some(name) = login.user_header.as_ref().filter(|name| is_reserved(name)) =>
+                "{name} has a meaning of its own in HTTP; write another name";
             ["login.url"] if http && in_clear =>
                 "passwords would cross the network in clear; write https://";
         }

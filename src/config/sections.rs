@@ -237,7 +237,7 @@ section! {
 section! {
     /// How users prove who they are.
     Login["login"] {
-        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url.
+        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy in front has checked who the user is.
         backend: LoginBackend = "local", restart;
         /// The URL that checks them; its response has the user's id. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "https://accounts.example.com/check"], restart;
@@ -260,6 +260,12 @@ section! {
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "accounts-ca.pem"], restart;
+        /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. Only listen.trusted_proxies are believed; the proxy must drop the field when others send it.
+        #[serde(default, deserialize_with = "optional")]
+        user_header: Option<HeaderName> [else "none": "X-Auth-Request-User"], reload;
+        /// The field in which it tells the name that pages show.
+        #[serde(default, deserialize_with = "optional")]
+        display_name_header: Option<HeaderName> [else "none": "X-Auth-Request-Preferred-Username"], reload;
         /// How long a browser stays logged in.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] session_ttl: Duration = "12h", reload;
         /// Failed logins of one account from one address before 429; ten times that for an address alone.

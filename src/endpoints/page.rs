@@ -45,6 +45,7 @@ pub(super) async fn respond(
         cookies: all(&parts.headers, &header::COOKIE).collect(),
         origin: single(&header::ORIGIN)?,
         sec_fetch_site: single(&SEC_FETCH_SITE)?,
+        trusted_fields: head.trusted_fields(),
         peer: head
             .received
             .address

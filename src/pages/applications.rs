@@ -54,7 +54,10 @@ impl Pages {
         };
         match act(request, &self.params.origin)? {
             Act::Show => match self.logged_in(request).await? {
-                Some(caller) => self.list(request, &here, &caller).await,
+                Some(caller) => {
+                    let page = self.list(request, &here, &caller).await?;
+                    Ok(self.with_session(page, &caller))
+                }
                 None => self.show_login(request, &place),
             },
             Act::Submit(form) => match form.field("revoke") {

@@ -88,7 +88,10 @@ impl Pages {
                 }
                 let asked = asked.undecided()?;
                 match self.logged_in(request).await? {
-                    Some(caller) => self.consent(&here, &token, &caller, &asked),
+                    Some(caller) => {
+                        let page = self.consent(&here, &token, &caller, &asked)?;
+                        Ok(self.with_session(page, &caller))
+                    }
                     None => self.show_login(request, &Self::place(&here, &asked)),
                 }
             }

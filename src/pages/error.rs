@@ -40,6 +40,10 @@ pub(super) enum PageError {
     CallbackRefused,
     /// The access token is not the user's.
     ApplicationUnknown,
+    /// The proxy in front, which checks who the user is, named nobody.
+    NobodyNamed,
+    /// The user that it named is disabled or removed, or its name is another user's.
+    NotAdmitted,
     /// The store failed.
     Store(StoreError),
     /// The system gave no randomness.
@@ -119,6 +123,16 @@ impl PageError {
                 404,
                 "No such application",
                 "It may have been withdrawn already. Nothing was changed.",
+            ),
+            Self::NobodyNamed => (
+                403,
+                "You are not logged in",
+                "Log in where you came from, and then open this page again.",
+            ),
+            Self::NotAdmitted => (
+                403,
+                "Your account is not admitted",
+                "It is disabled here, or in conflict with another one. Ask whoever runs this service.",
             ),
             Self::Store(StoreError::Unavailable(_)) => (
                 503,

@@ -20,8 +20,8 @@ use crate::{
     names::UserId,
     secret::Secret,
     store::{
-        port::VerifiedPassword,
-        record::{Session, User},
+        port::{Admitted, VerifiedPassword},
+        record::{OutsideUser, Session, User},
     },
 };
 
@@ -89,7 +89,7 @@ impl Pages {
         };
         match act {
             Act::Show => match self.logged_in(request).await? {
-                Some(_) => Ok(Page::see_other(next)),
+                Some(caller) => Ok(self.with_session(Page::see_other(next), &caller)),
                 None => self.show_login(request, &place),
             },
             Act::Submit(form) => self.log_in(request, &form, &place).await,
@@ -127,6 +127,9 @@ impl Pages {
         form: &Form,
         place: &LoginPlace<'_>,
     ) -> Result<Page, PageError> {
+        if self.params.user_headers.is_some() {
+            return Err(PageError::StaleForm(place.here.to_owned()));
+        }
         // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
         let is_ours = self.login_cookie(request)?.is_some_and(|cookie| {
@@ -220,7 +223,11 @@ impl Pages {
             match self.services.login.login(username, password.clone()).await {
                 LoginOutcome::User { user, rehashed } => {
                     account = Some(user.id.clone());
-                    if let Some(page) = self.open_session(request, place, user, rehashed).await? {
+                    if let Some(id) = self.open_session(request, user, rehashed).await? {
+                        let mut page = Page::see_other(place.next.to_owned());
+                        let cookie = self.cookies.set_session(&id, self.params.session_ttl);
+                        page.set("Set-Cookie", cookie);
+                        page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
                         return Ok(Entry::Open(page));
                     }
                 }
@@ -232,15 +239,48 @@ impl Pages {
         Ok(Entry::Refused { account })
     }
 
+    /// Opens a session for the user that the proxy in front names.
+    pub(super) async fn admit(
+        &self,
+        request: &PageRequest<'_>,
+        named: OutsideUser,
+    ) -> Result<LoggedIn, PageError> {
+        let admitted = self.services.store.admit_user(named, request.now).await?;
+        let Admitted::User(user) = admitted else {
+            tracing::warn!(
+                ?admitted,
+                "the user that the proxy in front names is not admitted"
+            );
+            return Err(PageError::NotAdmitted);
+        };
+        let id = self.open_session(request, user.clone(), None).await?;
+        let id = id.ok_or(PageError::NotAdmitted)?;
+        Ok(LoggedIn {
+            id,
+            user,
+            is_new: true,
+        })
+    }
+
+    /// A page for the caller, with the cookie of a session that was just opened.
+    pub(super) fn with_session(&self, mut page: Page, caller: &LoggedIn) -> Page {
+        if caller.is_new {
+            let cookie = self
+                .cookies
+                .set_session(&caller.id, self.params.session_ttl);
+            page.set("Set-Cookie", cookie);
+        }
+        page
+    }
+
     /// Opens a session under an id that nobody has seen before, and ends the one the browser had. `None` if the user may
     /// not log in with this password any more.
     async fn open_session(
         &self,
         request: &PageRequest<'_>,
-        place: &LoginPlace<'_>,
         user: User,
         rehashed: Option<Secret>,
-    ) -> Result<Option<Page>, PageError> {
+    ) -> Result<Option<Secret>, PageError> {
         let store = &self.services.store;
         let id = random::session_id()?;
         let session = Session {
@@ -260,13 +300,7 @@ impl Pages {
             store.close_session(&cookies::id_hash(&old)).await?;
         }
         tracing::info!(target: "audit", event = "login_succeeded", user = %user.id, address = %request.peer);
-        let mut page = Page::see_other(place.next.to_owned());
-        page.set(
-            "Set-Cookie",
-            self.cookies.set_session(&id, self.params.session_ttl),
-        );
-        page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
-        Ok(Some(page))
+        Ok(Some(id))
     }
 
     /// Ends the caller's session and leads to `next`.

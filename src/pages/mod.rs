@@ -12,9 +12,11 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use http::HeaderMap;
+
 use crate::{
     clock::UnixTime,
-    login::{LoginBackend, Throttle},
+    login::{LoginBackend, Throttle, header::UserHeaders},
     names::Permission,
     secret::Secret,
     store::{
@@ -60,6 +62,8 @@ pub struct Params {
     pub realm: String,
     /// `login.session_ttl`.
     pub session_ttl: Duration,
+    /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
+    pub user_headers: Option<UserHeaders>,
     /// `tokens.request_ttl`: the time to exchange, counted anew when the user agrees.
     pub request_ttl: Duration,
     /// `tokens.access_idle`: an access token unused for that long is not listed any more.
@@ -109,6 +113,8 @@ pub struct PageRequest<'a> {
     pub origin: Option<&'a [u8]>,
     /// The value of `Sec-Fetch-Site`.
     pub sec_fetch_site: Option<&'a [u8]>,
+    /// The fields of the request, if a trusted proxy sent it.
+    pub trusted_fields: Option<&'a HeaderMap>,
     /// The address of the browser, behind trusted proxies.
     pub peer: IpAddr,
     /// The time now.
@@ -137,7 +143,7 @@ impl Pages {
     }
 
     /// Finds the session of a browser's cookies, with its enabled user; `None` if there is no session cookie, more than
-    /// one, or one that opens nothing (any more).
+    /// one, or one that opens nothing (any more), or the trusted proxy in front does not name that same user.
     ///
     /// # Errors
     ///
@@ -145,17 +151,19 @@ impl Pages {
     pub async fn session(
         &self,
         cookies: &[&[u8]],
+        trusted_fields: Option<&HeaderMap>,
         now: UnixTime,
     ) -> Result<Option<(Session, User)>, StoreError> {
-        match cookies::read(cookies, self.cookies.session) {
-            Cookie::One(id) => {
-                self.services
-                    .store
-                    .session(&cookies::id_hash(&id), now)
-                    .await
-            }
-            Cookie::None | Cookie::Invalid | Cookie::Several => Ok(None),
-        }
+        let Cookie::One(id) = cookies::read(cookies, self.cookies.session) else {
+            return Ok(None);
+        };
+        let store = &self.services.store;
+        let found = store.session(&cookies::id_hash(&id), now).await?;
+        let Some(headers) = &self.params.user_headers else {
+            return Ok(found);
+        };
+        let named = trusted_fields.and_then(|fields| headers.read(fields).ok().flatten());
+        Ok(found.filter(|(_, user)| named.is_some_and(|named| named.id == user.id)))
     }
 
     /// Whether there is a session cookie at all, valid or not: what makes a caller of the kind `user`.
@@ -165,6 +173,28 @@ impl Pages {
     }
 
     async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, PageError> {
+        let found = self.caller_of_session(request).await?;
+        let Some(headers) = &self.params.user_headers else {
+            return Ok(found);
+        };
+        let named = request
+            .trusted_fields
+            .map_or(Ok(None), |fields| headers.read(fields));
+        let named = named
+            .map_err(|_| PageError::Malformed("The proxy in front does not name one user."))?
+            .ok_or(PageError::NobodyNamed)?;
+        match found {
+            Some(caller) if caller.user.id == named.id => Ok(Some(caller)),
+            // The user of the browser is another one now: no form of the one before counts.
+            _ if request.method == "POST" => Ok(None),
+            _ => self.admit(request, named).await.map(Some),
+        }
+    }
+
+    async fn caller_of_session(
+        &self,
+        request: &PageRequest<'_>,
+    ) -> Result<Option<LoggedIn>, PageError> {
         let id = match cookies::read(&request.cookies, self.cookies.session) {
             Cookie::One(id) => id,
             Cookie::None | Cookie::Invalid => return Ok(None),
@@ -176,7 +206,11 @@ impl Pages {
             .store
             .session(&cookies::id_hash(&id), request.now)
             .await?;
-        Ok(found.map(|(_, user)| LoggedIn { id, user }))
+        Ok(found.map(|(_, user)| LoggedIn {
+            id,
+            user,
+            is_new: false,
+        }))
     }
 
     fn answer(&self, request: &PageRequest<'_>, outcome: Result<Page, PageError>) -> Page {
@@ -198,6 +232,8 @@ impl Pages {
 struct LoggedIn {
     id: Secret,
     user: User,
+    /// The session was opened by this very request: its cookie is still to be set.
+    is_new: bool,
 }
 
 /// What the pages call a user.

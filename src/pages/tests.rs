@@ -52,6 +52,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
         path: PATH.to_owned(),
         realm: "Photos".to_owned(),
         session_ttl: Duration::from_secs(43_200),
+        user_headers: None,
         request_ttl: Duration::from_secs(600),
         access_idle: None,
         default_dialect: Dialect::Rfc5849,
@@ -273,6 +274,7 @@ impl Browser {
             .collect();
         let cookies = cookies.join("; ");
         let request = PageRequest {
+            trusted_fields: None,
             method,
             path,
             query: query.as_bytes(),

@@ -1,6 +1,6 @@
 //! The head of a request, and the rules of HTTP that hold for every request.
 
-use http::{HeaderName, header, request::Parts};
+use http::{HeaderMap, HeaderName, header, request::Parts};
 
 use super::{
     Rejection,
@@ -37,6 +37,12 @@ impl<'r> Head<'r> {
             target,
             received,
         })
+    }
+
+    /// The fields, if a trusted proxy sent them.
+    #[must_use]
+    pub fn trusted_fields(&self) -> Option<&'r HeaderMap> {
+        self.received.trusted.then_some(&self.parts.headers)
     }
 }
 

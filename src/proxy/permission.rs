@@ -274,7 +274,11 @@ impl Worker {
         }
         check_same_origin(pending)?;
         let session = pages
-            .session(&cookies, pending.live.endpoints.clock.now())
+            .session(
+                &cookies,
+                pending.head.trusted_fields(),
+                pending.live.endpoints.clock.now(),
+            )
             .await?;
         let (_, user) = session.ok_or_else(|| pending.or_login(Rejection::NoCredentials))?;
         Ok(Permit::for_session(user.id, operations, &pending.found)?)

@@ -29,6 +29,7 @@ mod faults;
 mod flow;
 mod forwarding;
 mod harness;
+mod header_login;
 mod identity;
 mod limits;
 mod logs;

@@ -369,6 +369,13 @@ fn rejects_what_does_not_fit_together() {
             ],
         ),
         (
+            "login.backend = \"header\"",
+            &[
+                "config.toml: login.user_header: missing, since login.backend is \"header\"; write the name of the field that the proxy in front sets",
+                "config.toml: listen.trusted_proxies: nobody is trusted to name users, but login.backend is \"header\"; write the address of the proxy in front",
+            ],
+        ),
+        (
             "login.url = \"https://a\"",
             &[
                 "config.toml:2: login.url: login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"",

@@ -314,6 +314,7 @@ async fn two_session_cookies_are_refused() {
     let request_id = RequestId::new(&RequestIds::new("id-of-a-page-request"), None);
     let request = |cookies| PageRequest {
         request_id: &request_id,
+        trusted_fields: None,
         method: "GET",
         path: PATH,
         query: b"mode=auth_req_token&oauth_token=request-token-1",
@@ -336,12 +337,18 @@ async fn two_session_cookies_are_refused() {
                 .status,
             400
         );
-        assert!(site.pages.session(&cookies, now).await.unwrap().is_none());
+        assert!(
+            site.pages
+                .session(&cookies, None, now)
+                .await
+                .unwrap()
+                .is_none()
+        );
         assert!(site.pages.has_session_cookie(&cookies));
     }
     let (session, user) = site
         .pages
-        .session(&[one.as_bytes()], now)
+        .session(&[one.as_bytes()], None, now)
         .await
         .unwrap()
         .unwrap();
@@ -352,5 +359,10 @@ async fn two_session_cookies_are_refused() {
             .has_session_cookie(&[b"__Host-countersign-login=x"])
     );
     site.store.fail(true);
-    assert!(site.pages.session(&[one.as_bytes()], now).await.is_err());
+    assert!(
+        site.pages
+            .session(&[one.as_bytes()], None, now)
+            .await
+            .is_err()
+    );
 }

@@ -60,7 +60,7 @@ async fn a_session_id_from_before_the_login_is_worth_nothing() {
         let cookie = format!("__Host-countersign={planted}");
         let session = site
             .pages
-            .session(&[cookie.as_bytes()], site.clock.now())
+            .session(&[cookie.as_bytes()], None, site.clock.now())
             .await
             .unwrap();
         assert!(session.is_none(), "what the browser had before is ended");

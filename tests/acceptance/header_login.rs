@@ -1,0 +1,249 @@
+//! Logins that a proxy in front has checked: what it says counts, and what others say does not.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::support::{
+    Answer, Call, Connection, PATIENCE, Proxy, Upstream, Visitor, proxy::Builder, within,
+};
+
+const APPLICATIONS: &str = "/service.oauth?mode=applications";
+const LOGIN: &str = "/service.oauth?mode=login";
+
+fn trusting(api: &Upstream, network: &str) -> Builder {
+    Proxy::in_front_of(api).config(&format!(
+        "operation = [{{ path = '/account', access = ['user'] }}]\n\
+         listen.trusted_proxies = ['{network}']\n\
+         [login]\nbackend = 'header'\nuser_header = 'Remote-User'\ndisplay_name_header = 'Remote-Name'"
+    ))
+}
+
+fn page(target: &str) -> Call {
+    Call::get(target).header("Sec-Fetch-Site", "none")
+}
+
+fn account() -> Call {
+    Call::get("/account").header("Sec-Fetch-Site", "same-origin")
+}
+
+#[test]
+fn the_user_that_a_trusted_proxy_names_is_logged_in_without_a_form() {
+    let api = Upstream::start();
+    let proxy = trusting(&api, "127.0.0.1").start();
+    let as_ada = |call: Call| {
+        call.header("Remote-User", "ada")
+            .header("Remote-Name", "Ada L.")
+    };
+    let mut browser = Visitor::to(&proxy);
+    // A session is opened by a page alone.
+    browser.send(as_ada(account())).has_status(401);
+    let shown = browser.send(as_ada(page(APPLICATIONS)));
+    assert!(shown.text().contains("Ada L. (ada)"), "{shown:?}");
+    assert!(!shown.text().contains("password"), "{shown:?}");
+    let cookies = browser.cookies.clone();
+    browser.send(as_ada(page(APPLICATIONS))).has_status(200);
+    assert_eq!(browser.cookies, cookies, "the session goes on");
+    assert_eq!(browser.send(as_ada(page(LOGIN))).status, 303);
+    browser.send(as_ada(account())).has_status(200);
+    let seen = api.only_request();
+    assert_eq!(seen.header("x-auth-user"), Some("ada"));
+    assert_eq!(
+        (seen.header("remote-user"), seen.header("remote-name")),
+        (None, None)
+    );
+}
+
+#[test]
+fn nobody_else_names_a_user_in_any_spelling() {
+    let api = Upstream::start();
+    let proxy = trusting(&api, "192.0.2.1").start();
+    let mut browser = Visitor::to(&proxy);
+    for name in [
+        "Remote-User",
+        "remote-user",
+        "REMOTE_USER",
+        "Remote.User",
+        "X-Forwarded-User",
+    ] {
+        let answer = browser.send(page(APPLICATIONS).header(name, "ada"));
+        assert_eq!(answer.status, 403, "{name}: {answer:?}");
+        browser.send(account().header(name, "ada")).has_status(401);
+    }
+    assert!(browser.cookies.is_empty());
+    // Nor does a trusted proxy in two ways at once, or in a field that only looks like it.
+    let proxy = trusting(&api, "127.0.0.1").start();
+    let mut browser = Visitor::to(&proxy);
+    for (fields, status) in [
+        (&[("Remote-User", "ada"), ("Remote-User", "eve")][..], 400),
+        (&[("Remote-User", "ada"), ("Remote-User", "ada")], 400),
+        (&[("Remote-User", "ada, eve")], 400),
+        (&[("Remote-User", "ada eve")], 400),
+        (&[("Remote-User", "../ada")], 400),
+        (&[("Remote-User", "")], 403),
+        (&[("Remote_User", "ada")], 403),
+        (&[("Connection", "Remote-User")], 403),
+    ] {
+        let call = fields
+            .iter()
+            .fold(page(APPLICATIONS), |call, (name, value)| {
+                call.header(name, value)
+            });
+        assert_eq!(browser.send(call).status, status, "{fields:?}");
+    }
+    assert!(browser.cookies.is_empty());
+    // There is no login form to be sent either.
+    let form = Call::post(LOGIN)
+        .header("Origin", &proxy.origin())
+        .header("Remote-User", "ada");
+    let answer = browser.send(form.form("username=ada&password=x&csrf=x"));
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert!(api.requests().is_empty());
+}
+
+#[test]
+fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
+    let api = Upstream::start();
+    let proxy = trusting(&api, "127.0.0.1").start();
+    let mut browser = Visitor::to(&proxy);
+    browser.send(page(APPLICATIONS).header("Remote-User", "ada"));
+    let of_ada = browser.cookies.clone();
+    browser
+        .send(account().header("Remote-User", "ada"))
+        .has_status(200);
+    // Somebody else sits down at the same browser, or nobody is named any more.
+    browser
+        .send(account().header("Remote-User", "bob"))
+        .has_status(401);
+    browser.send(account()).has_status(401);
+    let nobody = browser.send(page(APPLICATIONS));
+    assert_eq!(nobody.status, 403, "{nobody:?}");
+    let shown = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
+    assert!(
+        shown.text().contains("bob") && !shown.text().contains("ada"),
+        "{shown:?}"
+    );
+    assert_ne!(browser.cookies, of_ada);
+    // The session of the first one has ended with that.
+    browser.cookies = of_ada;
+    browser
+        .send(account().header("Remote-User", "ada"))
+        .has_status(401);
+    // Whoever is disabled here stays out.
+    proxy.command(&["user", "disable", "bob"]).done();
+    let answer = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert_eq!(api.requests().len(), 1);
+}
+
+/// A real nginx in front, which asks for a password itself.
+struct Nginx {
+    process: Child,
+    address: SocketAddr,
+    host: String,
+    _directory: TempDir,
+}
+
+impl Nginx {
+    fn start(proxy: SocketAddr, address: SocketAddr) -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().display();
+        std::fs::write(
+            directory.path().join("users"),
+            "ada:{PLAIN}a\nbob:{PLAIN}b\n",
+        )
+        .unwrap();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {path}/{name};\n"))
+            .concat();
+        let config = format!(
+            "daemon off; master_process off; pid {path}/pid; error_log stderr;\n\
+             events {{}}\n\
+             http {{\n{temporary}access_log off;\nserver {{\nlisten {address};\n\
+             location / {{\nauth_basic service; auth_basic_user_file {path}/users;\n\
+             proxy_pass http://{proxy};\nproxy_set_header Host $http_host;\n\
+             proxy_set_header Authorization '';\nproxy_set_header X-Forwarded-For $remote_addr;\n\
+             proxy_set_header Remote-User $remote_user;\nproxy_set_header Remote-Name '';\n}}\n}}\n}}\n"
+        );
+        let file = directory.path().join("nginx.conf");
+        std::fs::write(&file, config).unwrap();
+        let process = Command::new("/usr/sbin/nginx")
+            .arg("-c")
+            .arg(&file)
+            .arg("-p")
+            .arg(directory.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("/usr/sbin/nginx: {error}; tests/run installs it"));
+        within(PATIENCE, "nginx listens", || {
+            std::net::TcpStream::connect(address).ok()
+        });
+        Self {
+            process,
+            address,
+            host: address.to_string(),
+            _directory: directory,
+        }
+    }
+
+    fn send(&self, call: Call, user: &str) -> Answer {
+        let call = match user {
+            "ada" => call.header("Authorization", "Basic YWRhOmE="),
+            "bob" => call.header("Authorization", "Basic Ym9iOmI="),
+            _ => call,
+        };
+        let mut connection = Connection::to(self.address);
+        connection.send(&call.wire(&format!("http://{}", self.host), &self.host));
+        connection.answer("GET")
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn nginx_in_front_tells_who_the_user_is() {
+    let api = Upstream::start();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let proxy = trusting(&api, "127.0.0.1")
+        .config(&format!("service.base_url = 'http://{address}'"))
+        .start();
+    let nginx = Nginx::start(proxy.address(), address);
+    assert_eq!(nginx.send(page(APPLICATIONS), "nobody").status, 401);
+    // What the browser says of itself does not get past nginx.
+    let forged = page(APPLICATIONS)
+        .header("Remote-User", "mallory")
+        .header("Remote_User", "mallory")
+        .header("Remote-Name", "Mallory");
+    let shown = nginx.send(forged, "ada");
+    assert_eq!(shown.status, 200, "{shown:?}");
+    assert!(shown.text().contains("ada") && !shown.text().to_lowercase().contains("mallory"));
+    let cookie = shown
+        .header("set-cookie")
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let call = || account().header("Cookie", &cookie);
+    assert_eq!(nginx.send(call(), "bob").status, 401);
+    assert_eq!(
+        nginx
+            .send(call().header("Remote-User", "bob"), "ada")
+            .status,
+        200
+    );
+    let seen = api.only_request();
+    assert_eq!(seen.header("x-auth-user"), Some("ada"));
+    assert_eq!(seen.header("remote-user"), None);
+}
