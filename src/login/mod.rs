@@ -1,6 +1,6 @@
 //! Logins: backends that check a name and a password, and a throttle that slows guessing down.
 //!
-//! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`](self::http)).
+//! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`]).
 //! Where a proxy in front checks who the user is ([`header`]), there are no passwords.
 
 use std::{future::Future, io, pin::Pin};
