@@ -365,8 +365,8 @@ async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waive
         assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
         server.kill();
         server.start_again();
-        for replica in [&replica, &other] {
-            assert_eq!(recovered(replica, now, "n").await, expected);
+        for (replica, nonce) in [(&replica, "one"), (&other, "other")] {
+            assert_eq!(recovered(replica, now, nonce).await, expected);
         }
         let fresh = replica.inserted(now, now + LENGTH.as_secs(), "n").await;
         assert_eq!(fresh, expected);
