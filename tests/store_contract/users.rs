@@ -91,6 +91,10 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
     }
     let changes = store.changes_since(position).await.unwrap().changes;
     assert_eq!(changes.len(), 3, "{changes:?}");
+    // The new name is found, and the old one is free.
+    let ada = store.user_by_name("ADA").await.unwrap();
+    assert_eq!(ada, Some(known("7", "Ada", Some("Ada"))));
+    assert_eq!(store.user_by_name("7").await.unwrap(), None);
     // The name of another one, in any case: nobody takes it over.
     for said in [
         outside("9", Some("ADA"), None),
