@@ -178,30 +178,25 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
         ("outside", "wrong"),
     ];
     let mut times = vec![Vec::new(); attempts.len()];
-    for _ in 0..5 {
+    for _ in 0..7 {
         for ((name, password), times) in attempts.iter().zip(&mut times) {
             let begun = Instant::now();
             form.send(name, password).has_status(403);
             times.push(begun.elapsed());
         }
     }
-    let medians: Vec<Duration> = times
+    // What else the machine does only ever adds.
+    let minima: Vec<Duration> = times
         .into_iter()
-        .map(|mut times| {
-            times.sort();
-            times[times.len() / 2]
-        })
+        .filter_map(|times| times.into_iter().min())
         .collect();
     eprintln!(
-        "medians: {:?}",
-        attempts.iter().zip(&medians).collect::<Vec<_>>()
+        "minima: {:?}",
+        attempts.iter().zip(&minima).collect::<Vec<_>>()
     );
     // An imported hash took five times as long as ours, and a cheap one no time.
-    let (least, most) = (medians.iter().min().unwrap(), medians.iter().max().unwrap());
-    assert!(
-        most.as_secs_f64() < 2.0 * least.as_secs_f64(),
-        "{medians:?}"
-    );
+    let (least, most) = (minima.iter().min().unwrap(), minima.iter().max().unwrap());
+    assert!(most.as_secs_f64() < 2.0 * least.as_secs_f64(), "{minima:?}");
 }
 
 #[test]
