@@ -3,7 +3,7 @@
 #![no_main]
 
 use countersign::{
-    issue::callback::{accept, check_registration, place, redirect},
+    issue::callback::{accept, check_registration, destination, redirect},
     store::record::Callback,
 };
 use libfuzzer_sys::fuzz_target;
@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     // The redirect is safe to send whatever is in the store.
     let location = redirect(text, &ADDED);
     assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
-    let shown = place(text);
+    let shown = destination(text);
     if check_registration(text).is_err() || text == "oob" {
         assert!(text == "oob" || shown.is_none());
         return;
