@@ -153,7 +153,7 @@ impl ExplainArgs {
     }
 }
 
-/// Why the server rejects the request whatever its signature, in the order in which it checks.
+/// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
 fn rejected(
     request: &Request<'_>,
     protocol: &Protocol<'_>,

@@ -30,8 +30,8 @@ impl Members {
         self
     }
 
-    /// Adds a secret under the first name; one that is not UTF-8 as base64 under the second, so that nobody takes
-    /// the base64 for the secret.
+    /// Adds a secret under the first name; one that is not UTF-8 as base64 under the second, so that the
+    /// base64 is not mistaken for the secret.
     #[must_use]
     pub fn with_secret(self, names: [&'static str; 2], secret: &Secret) -> Self {
         use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -263,7 +263,7 @@ section! {
         /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. Only listen.trusted_proxies are believed; the proxy must drop the field when others send it.
         #[serde(default, deserialize_with = "optional")]
         user_header: Option<HeaderName> [else "none": "X-Auth-Request-User"], reload;
-        /// The field in which it tells the name that pages show.
+        /// The field with the name that pages show.
         #[serde(default, deserialize_with = "optional")]
         display_name_header: Option<HeaderName> [else "none": "X-Auth-Request-Preferred-Username"], reload;
         /// How long a browser stays logged in.
@@ -274,7 +274,7 @@ section! {
 }
 
 section! {
-    /// What the API is told about the caller. Fields of these names that a caller sends are dropped.
+    /// The fields that identify the caller to the API. Fields of these names that a caller sends are dropped.
     Identity["identity"] {
         /// The user's id.
         #[serde(deserialize_with = "text")] user_header: HeaderName = "X-Auth-User", reload;
