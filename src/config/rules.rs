@@ -373,7 +373,7 @@ impl<'r> Rules<'r, '_> {
             [heads[0], heads[1]] if target > head =>
                 "limits.target_bytes {target} is over limits.head_bytes {head}, of which it is a part; lower the one or \
                  raise the other";
-            // A quarter is what server::held lets one caller have.
+            // A quarter is what server::buffered lets one caller have.
             [forms[0], forms[1]] if form.as_usize() > memory.as_usize() / 4 =>
                 "limits.form_bytes {form} is over a quarter of limits.form_memory {memory}, which is all that one \
                  address gets; lower the one or raise the other";

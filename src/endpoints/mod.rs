@@ -23,7 +23,7 @@ use crate::{
     respond::{Failure, OwnResponse},
     route::{Endpoint, Named},
     server::{
-        held::{API_FORMS, HeldBody, PAGE_BYTES},
+        buffered::{API_FORMS, BufferedBody, PAGE_BYTES},
         rejection::BodyRejection,
         request::RequestBody,
     },
@@ -117,7 +117,7 @@ impl Endpoints {
     async fn complete(
         &self,
         collected: &mut Collected,
-        form: Option<HeldBody>,
+        form: Option<BufferedBody>,
         body: &mut RequestBody,
     ) -> Result<(), Failure> {
         if let Some(form) = form {

@@ -18,8 +18,8 @@ use crate::{
         has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     server::{
+        buffered::{BufferedBody, Reservation},
         caller::Limits,
-        held::{HeldBody, Reservation},
         rejection::BodyRejection,
     },
 };
@@ -53,7 +53,7 @@ pub struct Collected {
     /// The request carries OAuth credentials.
     pub signed: bool,
     /// The body, if it was read: a form, or one with a hash.
-    pub held: Option<HeldBody>,
+    pub held: Option<BufferedBody>,
     /// That body is a form.
     pub form: bool,
 }
@@ -97,7 +97,7 @@ impl Collected {
     /// # Errors
     /// [`BodyRejection::TooLarge`] past `form_fields`, and [`BodyRejection::Busy`] where there is no memory left for the
     /// parameters.
-    pub fn hold_form(&mut self, body: HeldBody, limits: &Limits) -> Result<(), BodyRejection> {
+    pub fn hold_form(&mut self, body: BufferedBody, limits: &Limits) -> Result<(), BodyRejection> {
         if has_more_fields(&body, limits.form_fields) {
             return Err(BodyRejection::TooLarge);
         }

@@ -36,9 +36,9 @@ use crate::{
     respond::{self, Failure, Format},
     route::{self, Route},
     server::{
+        buffered::API_FORMS,
         caller::Limits,
         connection::Handler,
-        held::API_FORMS,
         request::RequestBody,
         response::{Gone, ResponseBody},
     },

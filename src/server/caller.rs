@@ -13,8 +13,8 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::{
+    buffered::{FormMemory, Reservation},
     deadline::{Deadline, Elapsed},
-    held::{FormMemory, Reservation},
     wire::Wire,
 };
 use crate::{peer::Peer, secret::PasswordInTransit};

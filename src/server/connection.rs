@@ -163,9 +163,9 @@ struct Requests {
 }
 
 /// A request that is being served; it ends when this is dropped.
-struct UnderWay(Rc<Requests>);
+struct RequestGuard(Rc<Requests>);
 
-impl UnderWay {
+impl RequestGuard {
     fn begin(requests: &Rc<Requests>) -> Self {
         requests.under_way.set(true);
         requests.first.set(false);
@@ -173,7 +173,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.under_way.set(false);
         self.0.idle_since.set(Instant::now());
@@ -181,7 +181,7 @@ impl Drop for UnderWay {
     }
 }
 
-impl Follow for UnderWay {}
+impl Follow for RequestGuard {}
 
 /// How hyper's part of a connection ended.
 enum Ended {
@@ -206,7 +206,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         watch: Rc::clone(&watch),
     });
     let service = service_fn(|request: Request<Incoming>| {
-        let under_way = UnderWay::begin(&requests);
+        let under_way = RequestGuard::begin(&requests);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));

@@ -54,16 +54,16 @@ struct Progress {
 }
 
 /// A request that is being served.
-struct UnderWay(Rc<Streams>);
+struct StreamGuard(Rc<Streams>);
 
-impl UnderWay {
+impl StreamGuard {
     fn begin(streams: &Rc<Streams>) -> Self {
         streams.count.set(streams.count.get() + 1);
         Self(Rc::clone(streams))
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.count.set(self.0.count.get() - 1);
         if let Some(waker) = self.0.waker.take() {
@@ -75,7 +75,7 @@ impl Drop for UnderWay {
 /// Follows the response of a stream, and keeps its request under way.
 struct Following {
     progress: Rc<Progress>,
-    _under_way: UnderWay,
+    _under_way: StreamGuard,
 }
 
 impl Follow for Following {
@@ -139,7 +139,7 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
     let begun = Rc::new(Cell::new(false));
     let service = service_fn(|request: Request<Incoming>| {
         begun.set(true);
-        let under_way = UnderWay::begin(&streams);
+        let under_way = StreamGuard::begin(&streams);
         let progress = Rc::new(Progress::default());
         streams.next.replace(Some(Rc::clone(&progress)));
         let caller = Rc::new(Caller::new(peer, limits));

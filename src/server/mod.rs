@@ -1,12 +1,12 @@
 //! The side that callers connect to: listeners, TLS, and hyper's connections with their bounds and deadlines.
 
+pub mod buffered;
 pub mod caller;
 pub mod connection;
 pub mod deadline;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod guard;
-pub mod held;
 pub mod http2;
 pub mod listener;
 pub mod quiet;

@@ -14,9 +14,9 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::{
+    buffered::{API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY},
     caller::{Caller, Upload, UploadError},
     deadline::Elapsed,
-    held::{API_FORMS, FormMemory, HeldBody, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY},
     rejection::BodyRejection,
 };
 
@@ -43,7 +43,7 @@ impl RequestBody {
     /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where the caller or all callers together are
     /// past their part of `form_memory`, [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for
     /// a broken chunked coding and a caller who left.
-    pub async fn read_whole(&mut self) -> Result<HeldBody, BodyRejection> {
+    pub async fn read_whole(&mut self) -> Result<BufferedBody, BodyRejection> {
         let limits = self.caller.limits();
         self.hold(&API_FORMS, limits.form_bytes, limits.form_memory)
             .await
@@ -53,7 +53,7 @@ impl RequestBody {
     ///
     /// # Errors
     /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
-    pub async fn read_page_form(&mut self) -> Result<HeldBody, BodyRejection> {
+    pub async fn read_page_form(&mut self) -> Result<BufferedBody, BodyRejection> {
         self.caller.expect_password();
         self.hold(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
     }
@@ -64,7 +64,7 @@ impl RequestBody {
         memory: &'static FormMemory,
         limit: usize,
         all: usize,
-    ) -> Result<HeldBody, BodyRejection> {
+    ) -> Result<BufferedBody, BodyRejection> {
         let expected = self.incoming.size_hint();
         if expected.lower() > limit as u64 {
             return Err(BodyRejection::TooLarge);
@@ -73,7 +73,7 @@ impl RequestBody {
         let room = expected
             .exact()
             .map_or(limit, |exact| usize::try_from(exact).unwrap_or(limit));
-        let mut whole = HeldBody::with_room(room, self.caller.reserve(memory));
+        let mut whole = BufferedBody::with_room(room, self.caller.reserve(memory));
         let until = Instant::now() + self.caller.limits().form_timeout;
         loop {
             let frame = poll_fn(|context| {

@@ -197,13 +197,13 @@ mod tests {
     use time::OffsetDateTime;
     use tracing_subscriber::{Layer as _, layer::SubscriberExt as _};
 
-    use super::{super::kept::Kept, *};
+    use super::{super::captured::CapturedLog, *};
 
     /// What the library makes of the same record, and what is made of it here, both without their times.
     fn both(record: impl Fn()) -> [String; 2] {
         let layer = || tracing_subscriber::fmt::layer().with_ansi(false);
         let written = |ours: bool| {
-            let kept = Kept::default();
+            let kept = CapturedLog::default();
             let writer = kept.clone();
             let writer = move || writer.clone();
             let lines = if ours {

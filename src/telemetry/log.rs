@@ -181,7 +181,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{super::kept::Kept, *};
+    use super::{super::captured::CapturedLog, *};
 
     fn of_target(level: &LogLevel, target: &str) -> LevelFilter {
         use tracing::Level;
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn writes_json_objects_with_their_fields() {
-        let kept = Kept::default();
+        let kept = CapturedLog::default();
         let writer = kept.clone();
         let (subscriber, _) = subscriber(&params(Format::Json, "info"), move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn changes_the_level_while_running() {
-        let kept = Kept::default();
+        let kept = CapturedLog::default();
         let writer = kept.clone();
         let (subscriber, control) =
             subscriber(&params(Format::Text, "warn"), move || writer.clone());

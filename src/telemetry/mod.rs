@@ -1,7 +1,7 @@
 //! The log, the metrics, the ids of requests, and what neither log nor metrics may hold.
 
 #[cfg(test)]
-mod kept;
+mod captured;
 pub mod lines;
 pub mod log;
 pub mod metrics;

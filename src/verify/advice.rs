@@ -18,7 +18,7 @@ use crate::{
     },
     parse::signed::SignedRequest,
     secret::Secret,
-    server::{held::HeldBody, rejection::BodyRejection, request::RequestBody},
+    server::{buffered::BufferedBody, rejection::BodyRejection, request::RequestBody},
 };
 
 /// What a response to a wrong signature says.
@@ -38,7 +38,7 @@ pub struct UnreadBody<'b> {
     /// Where it is read from.
     pub body: &'b mut RequestBody,
     /// The body, if it was read for the advice: it is missing from `body` then.
-    pub held: Option<Result<HeldBody, BodyRejection>>,
+    pub held: Option<Result<BufferedBody, BodyRejection>>,
 }
 
 impl UnreadBody<'_> {

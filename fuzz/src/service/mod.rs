@@ -25,7 +25,7 @@ use countersign::{
     secret::Secret,
     server::{
         connection,
-        held::{API_FORMS, FormMemory, PAGE_FORMS},
+        buffered::{API_FORMS, FormMemory, PAGE_FORMS},
         wire::Stream,
     },
     store::{

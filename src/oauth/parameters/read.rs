@@ -141,8 +141,8 @@ impl Parameters {
                 oauth: true,
                 parameter: Some(parameter),
             };
-            let begun = self.begin(start, name, Place::Header);
-            return self.header_value(begun, value);
+            let opened = self.begin(start, name, Place::Header);
+            return self.header_value(opened, value);
         }
 
         let sent = rest;
@@ -159,16 +159,20 @@ impl Parameters {
         }
 
         let name = self.close_name(start, sent, recoded);
-        let begun = self.begin(start, name, Place::Header);
-        self.header_value(begun, rest)
+        let opened = self.begin(start, name, Place::Header);
+        self.header_value(opened, rest)
     }
 
     #[inline(always)]
-    fn header_value<'r>(&mut self, begun: Begun, rest: &'r [u8]) -> Result<&'r [u8], Fault> {
+    fn header_value<'r>(
+        &mut self,
+        opened: OpenParameter,
+        rest: &'r [u8],
+    ) -> Result<&'r [u8], Fault> {
         let mut scan = Scan::new(&mut self.arena, rest);
         let read = scan.recode(|byte| byte == b'"', Other::HeaderValue);
         let rest = scan.rest;
-        self.end(begun, read)?;
+        self.end(opened, read)?;
         rest.strip_prefix(b"\"").ok_or(Fault::Unterminated)
     }
 
@@ -227,14 +231,14 @@ impl Parameters {
         };
 
         let name = self.close_name(start, sent, recoded);
-        let begun = self.begin(start, name, place);
+        let opened = self.begin(start, name, place);
         let Some(value) = rest.strip_prefix(b"=") else {
-            return (self.end(begun, Ok(Recoded(false))), rest);
+            return (self.end(opened, Ok(Recoded(false))), rest);
         };
         let mut scan = Scan::new(&mut self.arena, value);
         let read = scan.recode(|byte| byte == b'&', Other::Form);
         let rest = scan.rest;
-        (self.end(begun, read), rest)
+        (self.end(opened, read), rest)
     }
 
     /// Makes room for what `bytes` of input usually become, so that the arena grows once, if at all.
@@ -273,7 +277,7 @@ impl Parameters {
 
     /// Takes note of the name that stands in the arena from `start` on, with the `=` behind it.
     #[inline(always)]
-    fn begin(&mut self, start: usize, name: Name, place: Place) -> Begun {
+    fn begin(&mut self, start: usize, name: Name, place: Place) -> OpenParameter {
         if name.oauth {
             self.oauth_places |= place.bit();
             match name.parameter {
@@ -284,7 +288,7 @@ impl Parameters {
                 None => self.unknown_oauth = true,
             }
         }
-        Begun {
+        OpenParameter {
             start,
             value_start: self.arena.len(),
             place,
@@ -294,13 +298,13 @@ impl Parameters {
 
     /// Takes note of the value that stands behind the name; without one the parameter is taken out again.
     #[inline(always)]
-    fn end(&mut self, begun: Begun, value: Result<Recoded, Fault>) -> Result<(), Fault> {
-        let Begun {
+    fn end(&mut self, opened: OpenParameter, value: Result<Recoded, Fault>) -> Result<(), Fault> {
+        let OpenParameter {
             start,
             value_start,
             place,
             name,
-        } = begun;
+        } = opened;
         let recoded = match value {
             Ok(recoded) => recoded,
             Err(fault) => {
@@ -377,7 +381,7 @@ struct Name {
 
 /// A parameter whose name was read.
 #[derive(Clone, Copy)]
-struct Begun {
+struct OpenParameter {
     start: usize,
     value_start: usize,
     place: Place,

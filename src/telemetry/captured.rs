@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// Keeps what a log writes.
+/// Captures what a log writes.
 #[derive(Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Vec<u8>>>);
+pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Kept {
+impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -20,7 +20,7 @@ impl io::Write for Kept {
     }
 }
 
-impl Kept {
+impl CapturedLog {
     /// Takes out what was written.
     pub(super) fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()

@@ -136,12 +136,12 @@ impl Drop for Reservation {
 
 /// A body that is held back. Its bytes count until it is dropped.
 #[derive(Debug, Default)]
-pub struct HeldBody {
+pub struct BufferedBody {
     bytes: Vec<u8>,
     reservation: Option<Reservation>,
 }
 
-impl HeldBody {
+impl BufferedBody {
     /// An empty body with room for `expected` bytes, which take no memory before they are there.
     pub(super) fn with_room(expected: usize, reservation: Reservation) -> Self {
         Self {
@@ -150,7 +150,7 @@ impl HeldBody {
         }
     }
 
-    /// Where to append what arrives; [`HeldBody::count`] follows.
+    /// Where to append what arrives; [`BufferedBody::count`] follows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -179,13 +179,13 @@ impl HeldBody {
     }
 }
 
-impl AsRef<[u8]> for HeldBody {
+impl AsRef<[u8]> for BufferedBody {
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl Deref for HeldBody {
+impl Deref for BufferedBody {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -193,7 +193,7 @@ impl Deref for HeldBody {
     }
 }
 
-impl Drop for HeldBody {
+impl Drop for BufferedBody {
     fn drop(&mut self) {
         self.wipe();
     }

@@ -86,7 +86,7 @@ fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
 #[test]
 fn a_body_on_its_way_counts_until_it_is_dropped() {
     let memory = memory();
-    let mut body = HeldBody::with_room(10, memory.reserve(None));
+    let mut body = BufferedBody::with_room(10, memory.reserve(None));
     body.buffer().extend_from_slice(b"abc");
     assert_eq!(body.count(LIMIT), Ok(()));
     let bytes = bytes::Bytes::from_owner(body);
