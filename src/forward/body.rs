@@ -22,8 +22,10 @@ use crate::server::{
 };
 
 /// The body of a request to the API.
+#[derive(Default)]
 pub enum UpstreamBody {
     /// None.
+    #[default]
     Empty,
     /// One that was held back until it was proved.
     Held(Bytes),

@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     future::poll_fn,
-    io,
+    io, mem,
     pin::pin,
     rc::Rc,
     task::{Context, Poll},
@@ -39,7 +39,7 @@ enum NoResponse {
 }
 
 /// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the response
-/// and a second sending can do no harm (RFC 9110 §9.2.2).
+/// and a second sending can do no harm (RFC 9110 §9.2.2). `request` is taken.
 ///
 /// # Errors
 /// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`]; what the caller did wrong with its body; and
@@ -48,19 +48,18 @@ pub async fn send(
     pool: &Rc<Pool>,
     caller: &Caller,
     response_timeout: Duration,
-    request: Request<UpstreamBody>,
+    request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), ExchangeError> {
-    let mut request = request;
     let mut kept = None;
     let upgrade = request.headers().contains_key(header::UPGRADE);
     if let Some(lease) = pool.reuse(upgrade) {
-        let repeat = Repeat::prepare(&request, &lease);
+        let repeat = Repeat::prepare(request, &lease);
         match attempt(pool, lease, caller, response_timeout, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unseen(Some(given_back))) => request = *given_back,
+            Err(NoResponse::Unseen(Some(given_back))) => *request = *given_back,
             Err(NoResponse::Unseen(None)) => {
-                (request, kept) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
+                (*request, kept) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
             }
         }
     }
@@ -71,7 +70,8 @@ pub async fn send(
         (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
         (None, _) => {}
     }
-    match attempt(pool, lease, caller, response_timeout, request).await {
+    // Boxed: most requests go by a kept connection.
+    match Box::pin(attempt(pool, lease, caller, response_timeout, request)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
         Err(NoResponse::Unseen(_)) => Err(unanswered().into()),
@@ -144,17 +144,17 @@ async fn attempt(
     mut lease: Lease,
     caller: &Caller,
     response_timeout: Duration,
-    mut request: Request<UpstreamBody>,
+    request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
     let mut wait = Wait::new(&lease, caller, response_timeout);
     match &lease {
-        Lease::Http1(_) => into_http1(&mut request),
-        Lease::Http2(_) => into_http2(&mut request, pool.is_secure()),
+        Lease::Http1(_) => into_http1(request),
+        Lease::Http2(_) => into_http2(request, pool.is_secure()),
     }
     .map_err(|fault| NoResponse::Failed(fault.into()))?;
     let answered = match &mut lease {
         Lease::Http1(http1) => {
-            let mut answered = pin!(http1.sender.try_send_request(request));
+            let mut answered = pin!(http1.sender.try_send_request(mem::take(request)));
             poll_fn(|context| {
                 match lease.poll(context, |context| answered.as_mut().poll(context)) {
                     Poll::Ready(answered) => Poll::Ready(Ok(answered)),
@@ -164,7 +164,7 @@ async fn attempt(
             .await
         }
         Lease::Http2(http2) => {
-            let mut answered = pin!(http2.sender.try_send_request(request));
+            let mut answered = pin!(http2.sender.try_send_request(mem::take(request)));
             poll_fn(|context| match answered.as_mut().poll(context) {
                 Poll::Ready(answered) => Poll::Ready(Ok(answered)),
                 Poll::Pending => wait.poll(context, &lease).map(Err),

@@ -18,7 +18,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::Notify;
 
@@ -34,7 +34,7 @@ use crate::{
     peer::Peer,
     policy::{self, conventions},
     respond::{self, Failure, Format},
-    route::{self, Route},
+    route::{self, ApiCall, Route},
     server::{
         buffered::API_FORMS,
         caller::Limits,
@@ -56,7 +56,7 @@ pub use self::{
     record::Served,
 };
 use self::{
-    permission::PendingCall,
+    permission::{Outgoing, PendingCall},
     record::{InFlight, Record},
 };
 
@@ -137,20 +137,19 @@ impl Worker {
     async fn pass(
         &self,
         current: &Current,
-        parts: Parts,
+        parts: &mut Parts,
         mut body: RequestBody,
         record: &mut Record,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
-        let limits = caller.limits();
         if request::is_back(&parts.headers, &live.forward) {
             return Err(forward::Rejection::LoopDetected.into());
         }
-        let named = head::check(&parts, body.size_hint().lower(), &limits)?;
-        let head = Head::read(&parts, &live.origins, caller.peer)?;
+        let named = head::check(parts, body.size_hint().lower(), &caller.limits())?;
+        let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
-        match route::route(&live.route, &live.origins, &head)? {
+        let outgoing = match route::route(&live.route, &live.origins, &head)? {
             Route::Endpoint(named) => {
                 // Boxed: the futures of calls to the API stay small.
                 let request_id = &record.request_id;
@@ -171,46 +170,67 @@ impl Worker {
                     // hyper's buffer may have held a password; closing the connection frees it.
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
-                Ok(response)
+                return Ok(response);
             }
-            Route::Api(call) => {
-                if !live.forward.api_path.is_empty() && target::climbs(call.path) {
-                    return Err(route::Rejection::PathAbovePrefix.into());
-                }
-                check_conventions(live, call.path)?;
-                let method = parts.method.as_str().as_bytes();
-                let found = live.operations.find(call.path, method)?;
-                record.operation = Served::by(&found);
-                let memory = caller.reserve(&API_FORMS);
-                let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
-                let read = read_form(&parts.headers, &mut collected, &mut body, &limits).await;
-                let pending = PendingCall {
-                    live,
-                    head: &head,
-                    call,
-                    found,
-                    stopwatch: &record.stopwatch,
-                    caller: &caller,
-                };
-                let permitted = match read {
-                    Ok(()) => self.permit(&pending, &mut collected, &mut body).await,
-                    Err(failure) => Err(failure),
-                };
-                let is_forwarded = matches!(&permitted, Ok((permit, _)) if permit.kind().is_some());
-                if collected.signed && !is_forwarded {
-                    record.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
-                }
-                let (permit, observed) = permitted?;
-                let is_observed = permit.kind().is_none();
-                let outgoing = pending.outgoing(named, permit, collected, body);
-                if is_observed {
-                    record.observe(observed.as_ref());
-                }
-                let outgoing = outgoing?;
-                self.forward(current, &caller, parts, outgoing, record)
-                    .await
-            }
+            Route::Api(call) => self.admit(live, &head, call, named, body, record).await?,
+        };
+        let (mut request, mut forwarded) = Self::prepare(&live.forward, parts, outgoing, record)?;
+        self.forward(current, &caller, &mut request, &mut forwarded, record)
+            .await
+    }
+
+    /// Passes a call to the API through the steps before it is forwarded.
+    async fn admit<'o>(
+        &self,
+        live: &'o Live,
+        head: &Head<'_>,
+        call: ApiCall<'o, '_>,
+        named: Vec<HeaderName>,
+        mut body: RequestBody,
+        record: &mut Record,
+    ) -> Result<Outgoing<'o>, Failure> {
+        if !live.forward.api_path.is_empty() && target::climbs(call.path) {
+            return Err(route::Rejection::PathAbovePrefix.into());
         }
+        check_conventions(live, call.path)?;
+        let caller = Rc::clone(body.caller());
+        let parts = head.parts;
+        let found = live
+            .operations
+            .find(call.path, parts.method.as_str().as_bytes())?;
+        record.operation = Served::by(&found);
+        let memory = caller.reserve(&API_FORMS);
+        let mut collected = Collected::of(&parts.headers, &head.target, memory, &caller.limits())?;
+        let read = if !body.is_end_stream() && is_form(&parts.headers)? {
+            let form = body.read_whole().await;
+            form.map_err(Failure::from)
+                .and_then(|form| Ok(collected.hold_form(form, &caller.limits())?))
+        } else {
+            Ok(())
+        };
+        let pending = PendingCall {
+            live,
+            head,
+            call,
+            found,
+            stopwatch: &record.stopwatch,
+            caller: &caller,
+        };
+        let permitted = match read {
+            Ok(()) => self.permit(&pending, &mut collected, &mut body).await,
+            Err(failure) => Err(failure),
+        };
+        let is_forwarded = matches!(&permitted, Ok((permit, _)) if permit.kind().is_some());
+        if collected.signed && !is_forwarded {
+            record.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+        }
+        let (permit, observed) = permitted?;
+        let is_observed = permit.kind().is_none();
+        let outgoing = pending.outgoing(named, permit, collected, body);
+        if is_observed {
+            record.observe(observed.as_ref());
+        }
+        outgoing
     }
 
     /// Counts the response to a request.
@@ -230,19 +250,6 @@ impl Worker {
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
         self.shared.metrics.worker(self.index)
     }
-}
-
-/// Collects the parameters of the body, if that is a form.
-async fn read_form(
-    headers: &HeaderMap,
-    collected: &mut Collected,
-    body: &mut RequestBody,
-    limits: &Limits,
-) -> Result<(), Failure> {
-    if !body.is_end_stream() && is_form(headers)? {
-        collected.hold_form(body.read_whole().await?, limits)?;
-    }
-    Ok(())
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -293,7 +300,7 @@ impl Handler for Worker {
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
         let request_id = self.request_id(&current.live, &parts.headers, peer);
@@ -303,7 +310,7 @@ impl Handler for Worker {
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
-            self.pass(&current, parts, body, &mut record).await
+            self.pass(&current, &mut parts, body, &mut record).await
         };
         let response = match outcome {
             Ok(response) => response,

@@ -225,8 +225,8 @@ impl Record {
         peer: Option<IpAddr>,
         request_id: RequestId,
         in_flight: InFlight,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             worker: Rc::clone(worker),
             current: Rc::clone(current),
             method: parts.method.clone(),
@@ -242,7 +242,7 @@ impl Record {
             details: None,
             upstream: None,
             in_flight: Some(in_flight),
-        }
+        })
     }
 
     /// Notes why it fails.
@@ -287,7 +287,7 @@ impl Record {
     }
 
     /// Notes how the response's body ended.
-    pub(super) fn end(mut self, how: Ended) {
+    pub(super) fn end(mut self: Box<Self>, how: Ended) {
         match how {
             Ended::Whole => {}
             Ended::Cut => {

@@ -211,8 +211,8 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let handler = Rc::clone(&handler);
-        // Boxed, so that a connection between two requests holds only what it needs to wait.
-        Box::pin(async move {
+        // hyper keeps it in a box of the connection.
+        async move {
             let mut response = Rc::clone(&handler).answer(request).await?;
             // Nothing in a body that was not read is to be taken for a request.
             if handler.is_draining() || caller.upload() != Upload::Done {
@@ -220,7 +220,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
                 response.headers_mut().insert(header::CONNECTION, close);
             }
             Ok::<_, Gone>(response.map(|body| body.followed_by(under_way)))
-        })
+        }
     });
     let mut builder = http1::Builder::new();
     builder

@@ -117,7 +117,8 @@ impl Tls {
     pub async fn accept(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
-            tell_plain(&mut stream).await;
+            // Boxed, so that its buffer is not a part of every connection.
+            Box::pin(tell_plain(&mut stream)).await;
             return Err(io::Error::other("plain HTTP on a port for HTTPS"));
         }
         let stream = TlsAcceptor::from(Arc::clone(&self.config))
