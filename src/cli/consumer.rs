@@ -94,6 +94,12 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 let problem = "nothing to change is given; see countersign consumer update --help";
                 return Err(CommandError::usage(problem));
             }
+            let mut after = find(context, &key).await?;
+            update.clone().apply(&mut after);
+            if !after.can_sign() {
+                let problem = "with --rsa-only it needs an RSA key to sign at all; give --rsa-public-key, or --no-rsa-only";
+                return Err(CommandError::usage(problem));
+            }
             change(context, &key, update).await
         }
         Command::RotateSecret {

@@ -21,7 +21,10 @@ use crate::oauth::{
     diagnosis::{Attempt, Diagnosis, diagnose_thoroughly},
     sign, verify,
 };
-use crate::{store::record::Dialect, verify::clock};
+use crate::{
+    store::record::Dialect,
+    verify::{advice, clock},
+};
 
 /// Shows how a request has to be signed, and what is wrong with its signature
 #[derive(Debug, Args)]
@@ -168,6 +171,9 @@ fn rejected(
             ));
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
             rejections.push("signature_method_rejected: PLAINTEXT is for https only".to_owned());
+        }
+        if server.rsa_only && !method.is_rsa() {
+            rejections.push(format!("signature_invalid: {}", advice::RSA_ONLY));
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
         let accepted = now.before(server.window).0..=now.after(server.window).0;

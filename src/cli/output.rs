@@ -62,6 +62,7 @@ impl Members {
             .with("permissions", &consumer.permissions)
             .with("dialect", consumer.dialect.unwrap_or(default))
             .with("has_rsa_public_key", consumer.rsa_public_key.is_some())
+            .with("rsa_only", consumer.rsa_only)
             .with("enforce", consumer.enforce)
             .with("enabled", consumer.enabled)
             .with("created_at", consumer.created_at)
@@ -123,7 +124,12 @@ impl Serialize for Members {
 }
 
 /// Members that few records have: `show` prints them, a table for people is better without.
-const RARE: [&str; 3] = ["has_rsa_public_key", "enforce", "previous_secret_until"];
+const RARE: [&str; 4] = [
+    "has_rsa_public_key",
+    "rsa_only",
+    "enforce",
+    "previous_secret_until",
+];
 
 /// A list that is rendered as it grows, so that a long one takes no more room than its text.
 pub enum Listing {

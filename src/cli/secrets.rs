@@ -44,6 +44,8 @@ pub struct ServerView {
     pub dialect: Dialect,
     /// The paths of the token calls, if those also take what the service's description says.
     pub described: Vec<String>,
+    /// Only the RSA methods verify.
+    pub rsa_only: bool,
     /// The secret before the last rotation, and until when it verifies.
     pub previous_secret: Option<(Secret, UnixTime)>,
     /// The registered callbacks.
@@ -216,6 +218,7 @@ async fn find(
             methods: signature.methods.iter().copied().collect(),
             dialect: consumer.dialect.unwrap_or(signature.default_dialect),
             described,
+            rsa_only: consumer.rsa_only,
             previous_secret: consumer.previous_secret,
             callbacks: consumer.callbacks,
             state,

@@ -40,7 +40,7 @@ The file is JSON Lines. To take over the keys of another system, write it like t
 What else there is, and may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
-            enforce, enabled, created_at, previous_secret with previous_secret_until
+            rsa_only, enforce, enabled, created_at, previous_secret with previous_secret_until
   user      display_name, password_hash (argon2id in PHC form), enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 

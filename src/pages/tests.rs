@@ -109,6 +109,7 @@ fn consumer(key: &str, name: &str) -> Consumer {
         permissions: vec!["read".parse().unwrap(), "print".parse().unwrap()],
         dialect: None,
         enforce: false,
+        rsa_only: false,
         enabled: true,
         created_at: UnixTime(0),
     }

@@ -38,6 +38,8 @@ pub struct Consumer {
     pub dialect: Option<Dialect>,
     /// `true`: protected calls are enforced even where the configuration only observes.
     pub enforce: bool,
+    /// `true`: only the RSA methods verify, never its secret.
+    pub rsa_only: bool,
     /// A disabled consumer is refused.
     pub enabled: bool,
     /// When it was registered.
@@ -45,6 +47,12 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Whether it can sign at all: one that is restricted to its RSA key needs one.
+    #[must_use]
+    pub const fn can_sign(&self) -> bool {
+        !self.rsa_only || self.rsa_public_key.is_some()
+    }
+
     /// Replaces the secret; the old one verifies until `previous_until`, if given.
     pub(super) fn rotate_secret(&mut self, secret: Secret, previous_until: Option<UnixTime>) {
         let previous = std::mem::replace(&mut self.secret, secret);
@@ -67,6 +75,8 @@ pub struct ConsumerUpdate {
     pub rsa_public_key: Option<Option<String>>,
     /// Whether protected calls are always enforced.
     pub enforce: Option<bool>,
+    /// Whether only the RSA methods verify.
+    pub rsa_only: Option<bool>,
     /// Whether it is accepted at all.
     pub enabled: Option<bool>,
 }
@@ -85,6 +95,7 @@ impl ConsumerUpdate {
         set(&mut consumer.dialect, self.dialect);
         set(&mut consumer.rsa_public_key, self.rsa_public_key);
         set(&mut consumer.enforce, self.enforce);
+        set(&mut consumer.rsa_only, self.rsa_only);
         set(&mut consumer.enabled, self.enabled);
     }
 }

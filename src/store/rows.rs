@@ -42,6 +42,8 @@ pub(super) fn consumer(row: &impl Columns, seal: &Seal) -> Result<Consumer, Stor
         permissions: list(row, "permissions")?,
         dialect: dialect(row)?,
         enforce: needed(row.flag("enforce")?)?,
+        // Redis has records from before there was one.
+        rsa_only: row.flag("rsa_only")?.unwrap_or(false),
         enabled: needed(row.flag("enabled")?)?,
         created_at: needed(time(row, "created_at")?)?,
         key: name(&key)?,

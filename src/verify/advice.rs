@@ -66,6 +66,10 @@ const MAX_PARAMETERS: usize = 64;
 /// The advice if no known mistake matches, or none was searched.
 const GENERAL: &str = "compare the base string by `countersign explain`, and both secrets with those that were issued";
 
+/// The advice if the secret is right and the consumer is restricted to its RSA key.
+pub const RSA_ONLY: &str =
+    "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
+
 /// Finds the mistake behind a wrong signature.
 #[derive(Debug, Default)]
 pub(super) struct Adviser {

@@ -154,7 +154,16 @@ impl Verifier {
             }
             Err(fault) => return Err(fault),
         };
-        let Some(signature) = prove(params, purpose, request, &credential, now)? else {
+        let by_secret = !request.credentials.signature_method.is_rsa();
+        let restricted = by_secret && credential.consumer().consumer.rsa_only;
+        let proof = prove(params, purpose, request, &credential, now)?;
+        if restricted && proof.is_some() {
+            // Only the owner of the secret gets here.
+            let advice = (params.advice != Advice::Off).then(|| advice::RSA_ONLY.to_owned());
+            let mistake = None;
+            return Err(Rejection::SignatureWrong { advice, mistake }.into());
+        }
+        let Some(signature) = proof else {
             // Boxed: the future of a right call stays small.
             let advice = self
                 .adviser

@@ -1,10 +1,13 @@
 //! The calls for tokens: in which shapes they are taken, in whose dialect, and what the tokens are bound to.
 
+use std::time::Duration;
+
 use crate::support::{
     Call, Placement, Proxy, Upstream,
     legs::{ACCESS_TOKEN, REQUEST_TOKEN, asks, exchanges, query_value, token_of},
     proxy::Token,
     signer::encode,
+    within,
 };
 
 const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
@@ -426,6 +429,48 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
     token_of(
         &proxy.send(exchanges(&consumer, &request_token, &verifier).rsa("RSA-SHA1", &private)),
     );
+}
+
+#[test]
+fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("signature.methods = ['HMAC-SHA1', 'RSA-SHA256', 'PLAINTEXT']")
+        .config("service.base_url = 'https://api.test'")
+        .config("listen.trusted_proxies = ['127.0.0.1']")
+        .start();
+    let (private, public) = crate::support::signer::rsa_key_pair(proxy.directory());
+    let key = ["--rsa-public-key", public.to_str().unwrap(), "--rsa-only"];
+    let restricted = proxy.consumer_with("Shop", &key);
+    let token = proxy.token(&restricted, &proxy.user("alice"));
+    let send = |call: Call| proxy.send(call.header("X-Forwarded-Proto", "https"));
+    let call = || Call::get("/a").by(&restricted).with(&token);
+    for (call, knows_the_secret) in [
+        (call(), true),
+        (call().method("PLAINTEXT"), true),
+        (asks(&restricted, "oob"), true),
+        (call().key("wrong"), false),
+    ] {
+        let response = send(call);
+        response.is(401, "signature_invalid");
+        let advice = response.told("oauth_problem_advice").unwrap();
+        let named = advice.contains("restricted to its RSA key");
+        assert_eq!(named, knows_the_secret, "{response:?}");
+    }
+    api.saw_nothing();
+    send(call().rsa("RSA-SHA256", &private)).has_status(200);
+
+    let export = proxy.command(&["export", "-"]).done().stdout;
+    assert!(export.contains(r#""rsa_only":true"#), "{export}");
+    let moved = Proxy::in_front_of(&api).start();
+    moved.command_with(&["import", "-"], &export).done();
+    moved.send(call()).is(401, "signature_invalid");
+    proxy
+        .command(&["consumer", "update", &restricted.key, "--no-rsa-only"])
+        .done();
+    within(Duration::from_secs(1), "the change is seen", || {
+        (send(call()).status == 200).then_some(())
+    });
 }
 
 #[test]

@@ -60,12 +60,13 @@ fn a_consumer_is_what_was_asked_for() {
         "rfc5849",
         "--rsa-public-key",
         "key.pem",
+        "--rsa-only",
         "--enforce",
     ]);
     let expected = json!({
         "key": "-k:1", "secret": "-s", "name": "Ünïcode",
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
-        "dialect": "rfc5849", "has_rsa_public_key": true, "enforce": true, "enabled": true,
+        "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
         "previous_secret_until": null,
     });
     assert_eq!(without_times(added), expected);
@@ -74,7 +75,7 @@ fn a_consumer_is_what_was_asked_for() {
     ]);
     let expected = json!({
         "key": "bare", "secret": "s", "name": "x", "callbacks": [], "permissions": [],
-        "dialect": "legacy", "has_rsa_public_key": false, "enforce": false, "enabled": true,
+        "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
     assert_eq!(without_times(bare), expected);
@@ -175,7 +176,7 @@ fn update_changes_what_is_given_and_nothing_else() {
     place.consumer("shop");
     let mut expected = json!({
         "key": "shop", "name": "Shop", "callbacks": [], "permissions": ["read", "write"],
-        "dialect": "rfc5849", "has_rsa_public_key": false, "enforce": false, "enabled": true,
+        "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
     for (options, member, value) in [
@@ -197,6 +198,8 @@ fn update_changes_what_is_given_and_nothing_else() {
             "has_rsa_public_key",
             json!(true),
         ),
+        (&["--rsa-only"], "rsa_only", json!(true)),
+        (&["--no-rsa-only"], "rsa_only", json!(false)),
         (&["--enforce"], "enforce", json!(true)),
         (&["--no-callbacks"], "callbacks", json!([])),
         (&["--no-permissions"], "permissions", json!([])),
@@ -209,6 +212,34 @@ fn update_changes_what_is_given_and_nothing_else() {
     }
     let line = place.run(&["consumer", "update", "shop"]).failed(2);
     assert!(line.contains("nothing to change"), "{line}");
+}
+
+#[test]
+fn a_consumer_restricted_to_its_rsa_key_has_one() {
+    let place = Place::new();
+    std::fs::write(place.path("key.pem"), KEY).unwrap();
+    let add = ["consumer", "add", "--name", "x", "--key", "k", "--rsa-only"];
+    assert_eq!(place.run(&add).code, Some(2));
+    place.run(&[&add[..], &["--rsa-public-key", "key.pem"]].concat());
+    place.consumer("shop");
+    for (key, options) in [
+        ("k", &["--no-rsa-public-key"][..]),
+        ("shop", &["--rsa-only"]),
+    ] {
+        let before = place.json(&["consumer", "show", key]);
+        let update = [&["consumer", "update", key], options].concat();
+        let line = place.run(&update).failed(2);
+        assert!(line.contains("needs an RSA key"), "{line}");
+        assert_eq!(place.json(&["consumer", "show", key]), before);
+    }
+    for (key, options) in [
+        ("k", ["--no-rsa-public-key", "--no-rsa-only", "--enforce"]),
+        ("shop", ["--rsa-public-key", "key.pem", "--rsa-only"]),
+    ] {
+        let update = [&["consumer", "update", key], &options[..]].concat();
+        let restricted = key == "shop";
+        assert_eq!(place.json(&update)["rsa_only"], restricted);
+    }
 }
 
 #[test]

@@ -95,6 +95,10 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
             ..none.clone()
         },
         ConsumerUpdate {
+            rsa_only: Some(true),
+            ..none.clone()
+        },
+        ConsumerUpdate {
             enabled: Some(false),
             ..none.clone()
         },

@@ -40,6 +40,7 @@ pub(crate) fn consumer(key: &str) -> Consumer {
         permissions: vec!["read".parse().unwrap(), "write:all".parse().unwrap()],
         dialect: None,
         enforce: false,
+        rsa_only: false,
         enabled: true,
         created_at: NOW,
     }
@@ -56,6 +57,7 @@ pub(crate) fn rich_consumer(key: &str) -> Consumer {
         permissions: vec![],
         dialect: Some(Dialect::Legacy),
         enforce: true,
+        rsa_only: true,
         enabled: false,
         ..consumer(key)
     }

@@ -498,6 +498,7 @@ async fn finds_out_what_the_passwords_of_an_older_file_cost() {
                 "DROP INDEX users_by_password_cost;
                  ALTER TABLE users DROP COLUMN password_cost;
                  ALTER TABLE users DROP COLUMN replaced_hash;
+                 ALTER TABLE consumers DROP COLUMN rsa_only;
                  PRAGMA user_version = 1",
             )
             .unwrap();

@@ -232,6 +232,7 @@ pub(crate) async fn refuses_other_content<B: Backend>() {
         }),
         Record::Consumer(Consumer {
             enforce: true,
+            rsa_only: true,
             ..c()
         }),
         Record::Consumer(Consumer {

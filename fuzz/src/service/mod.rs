@@ -141,6 +141,7 @@ fn records() -> MemoryStore {
         permissions: vec![template::PERMISSION.parse().expect("a name")],
         dialect: None,
         enforce: false,
+        rsa_only: false,
         enabled: true,
         created_at: UnixTime(0),
     };

@@ -34,6 +34,9 @@ pub(in crate::cli) struct AddArgs {
     /// Its secret, @FILE, or - for standard input [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<SecretArg>,
+    /// Accept only the RSA methods from it, never its secret
+    #[arg(long, requires = "rsa_public_key")]
+    rsa_only: bool,
     /// Enforce its calls even where the configuration only observes
     #[arg(long)]
     enforce: bool,
@@ -59,6 +62,12 @@ pub(in crate::cli) struct UpdateArgs {
     /// Take the RSA key away
     #[arg(long, conflicts_with = "rsa_public_key")]
     no_rsa_public_key: bool,
+    /// Accept only the RSA methods from it, never its secret
+    #[arg(long)]
+    rsa_only: bool,
+    /// Accept its secret too
+    #[arg(long, conflicts_with = "rsa_only")]
+    no_rsa_only: bool,
     /// Enforce its calls even where the configuration only observes
     #[arg(long)]
     enforce: bool,
@@ -110,6 +119,7 @@ impl AddArgs {
             permissions: once_each(self.details.permissions),
             dialect: self.details.dialect,
             enforce: self.enforce,
+            rsa_only: self.rsa_only,
             enabled: true,
             created_at: now,
         })
@@ -126,7 +136,8 @@ impl UpdateArgs {
             permissions: list(self.details.permissions, self.no_permissions),
             dialect: value(self.details.dialect, self.no_dialect),
             rsa_public_key: value(rsa_public_key, self.no_rsa_public_key),
-            enforce: value(self.enforce.then_some(()), self.no_enforce).map(|set| set.is_some()),
+            enforce: flag(self.enforce, self.no_enforce),
+            rsa_only: flag(self.rsa_only, self.no_rsa_only),
             enabled: None,
         })
     }
@@ -144,6 +155,10 @@ fn value<T>(given: Option<T>, is_cleared: bool) -> Option<Option<T>> {
     } else {
         given.map(Some)
     }
+}
+
+fn flag(is_set: bool, is_cleared: bool) -> Option<bool> {
+    (is_set || is_cleared).then_some(is_set)
 }
 
 fn once_each<T: PartialEq>(given: Vec<T>) -> Vec<T> {
@@ -204,7 +219,7 @@ mod tests {
         assert_eq!(change.permissions, None);
         assert_eq!(change.dialect, None);
         assert_eq!(change.rsa_public_key, None);
-        assert_eq!(change.enforce, None);
+        assert_eq!((change.rsa_only, change.enforce), (None, None));
         assert_eq!(change.enabled, None);
     }
 
@@ -238,6 +253,7 @@ mod tests {
             "--no-permissions",
             "--no-dialect",
             "--no-rsa-public-key",
+            "--no-rsa-only",
             "--no-enforce",
         ];
         for flag in every {
@@ -249,11 +265,14 @@ mod tests {
         assert_eq!(change.permissions, Some(vec![]));
         assert_eq!(change.dialect, Some(None));
         assert_eq!(change.rsa_public_key, Some(None));
-        assert_eq!(change.enforce, Some(false));
-        let change = update(&["--enforce", "--dialect", "legacy"])
+        assert_eq!(
+            (change.rsa_only, change.enforce),
+            (Some(false), Some(false))
+        );
+        let change = update(&["--enforce", "--rsa-only", "--dialect", "legacy"])
             .update()
             .unwrap();
-        assert_eq!(change.enforce, Some(true));
+        assert_eq!((change.rsa_only, change.enforce), (Some(true), Some(true)));
         assert_eq!(change.dialect, Some(Some(Dialect::Legacy)));
     }
 
@@ -265,6 +284,7 @@ mod tests {
             ["--dialect=legacy", "--no-dialect"],
             ["--rsa-public-key=x", "--no-rsa-public-key"],
             ["--enforce", "--no-enforce"],
+            ["--rsa-only", "--no-rsa-only"],
         ] {
             let command = UpdateArgs::augment_args(clap::Command::new("update"));
             let all = std::iter::once("update").chain(arguments);

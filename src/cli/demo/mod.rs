@@ -214,6 +214,7 @@ impl Accounts {
             permissions: members.clone(),
             dialect: None,
             enforce: false,
+            rsa_only: false,
             enabled: true,
             created_at: now,
         };

@@ -241,6 +241,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut ServerView)) -
         methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
         dialect: Dialect::Rfc5849,
         described: vec!["/token".into()],
+        rsa_only: false,
         previous_secret: None,
         callbacks: Vec::new(),
         state: None,
@@ -278,6 +279,9 @@ fn ends_with_1_if_the_server_rejects_the_request() {
         printed.contains("signature_method_rejected: signature.methods has no HMAC-SHA1"),
         "{printed}"
     );
+    let (code, printed) = with_server(rfc, NOW, |server| server.rsa_only = true);
+    assert_eq!(code, 1);
+    assert!(printed.contains("restricted to its RSA key"), "{printed}");
     let revoked = Some(("token_revoked", "the token was revoked"));
     let (code, printed) = with_server(rfc, NOW, |server| server.state = revoked);
     assert_eq!(code, 1);
@@ -304,6 +308,7 @@ fn ends_with_0_if_the_server_takes_the_signature_in_another_way() {
                     methods: MethodSet::ALL,
                     dialect: Dialect::Rfc5849,
                     described: Vec::new(),
+                    rsa_only: false,
                     previous_secret: Some((secret(), UnixTime(until))),
                     callbacks: Vec::new(),
                     state: None,

@@ -12,6 +12,7 @@ fn consumer() -> Consumer {
         permissions: vec![],
         dialect: None,
         enforce: false,
+        rsa_only: false,
         enabled: true,
         created_at: UnixTime(1_700_000_000),
     }
@@ -38,7 +39,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         record.render(true),
         concat!(
             r#"{"key":"shop","secret":"s3cret","name":"Shop","callbacks":["https://a.test/x","oob"],"permissions":[],"#,
-            r#""dialect":"legacy","has_rsa_public_key":false,"enforce":false,"enabled":true,"#,
+            r#""dialect":"legacy","has_rsa_public_key":false,"rsa_only":false,"enforce":false,"enabled":true,"#,
             r#""created_at":"2023-11-14T22:13:20Z","previous_secret_until":null}"#,
             "\n"
         )

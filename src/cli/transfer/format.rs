@@ -3,13 +3,13 @@
 //! | `kind` | members |
 //! |---|---|
 //! | `export` | the first line and no other: `version`, which is 1; `records`, how many lines follow, if that is known |
-//! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `callbacks`, `permissions`, `dialect`, `enforce`, `enabled`, `created_at` |
+//! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
 //! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, at most 128 MiB, 256 MiB times passes and 16 lanes, four different costs in a store), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
 //!
-//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `enforce` false,
+//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only` and `enforce` are false,
 //! `created_at` and `issued_at` are the time of the import, everything else is none. A secret that is not UTF-8 is
 //! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
 //! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
@@ -82,6 +82,8 @@ pub(crate) enum LineError {
     Base64(&'static str, DecodeError),
     #[error("previous_secret and previous_secret_until need each other")]
     HalfPreviousSecret,
+    #[error("rsa_only needs rsa_public_key")]
+    CannotSign,
     #[error("{0}: {1}")]
     Text(&'static str, InvalidText),
     #[error("callback {0:?}: {1}")]

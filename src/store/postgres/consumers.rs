@@ -90,8 +90,8 @@ impl Tx {
             .transpose()?;
         self.run(
             "INSERT INTO consumers (key, secret, previous_secret, previous_until, rsa_public_key,
-                 name, callbacks, permissions, dialect, enforce, enabled, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                 name, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
              ON CONFLICT (key) DO UPDATE SET
                  secret = excluded.secret,
                  previous_secret = excluded.previous_secret,
@@ -102,6 +102,7 @@ impl Tx {
                  permissions = excluded.permissions,
                  dialect = excluded.dialect,
                  enforce = excluded.enforce,
+                 rsa_only = excluded.rsa_only,
                  enabled = excluded.enabled",
             &[
                 &key,
@@ -114,6 +115,7 @@ impl Tx {
                 &json(&consumer.permissions)?,
                 &dialect_word(consumer.dialect),
                 &consumer.enforce,
+                &consumer.rsa_only,
                 &consumer.enabled,
                 &seconds(consumer.created_at),
             ],

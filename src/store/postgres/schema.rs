@@ -167,6 +167,8 @@ pub(super) const MIGRATIONS: &[&str] = &[
     END
     $$;
     "#,
+    // A consumer may be restricted to its RSA key.
+    "ALTER TABLE consumers ADD COLUMN rsa_only boolean NOT NULL DEFAULT false;",
 ];
 
 /// The schema that this program knows.

@@ -154,6 +154,7 @@ impl RedisStore {
             .field("permissions", json(&consumer.permissions)?)
             .optional("dialect", dialect_word(consumer.dialect))
             .flag("enforce", consumer.enforce)
+            .flag("rsa_only", consumer.rsa_only)
             .flag("enabled", consumer.enabled)
             .time("created_at", consumer.created_at))
     }

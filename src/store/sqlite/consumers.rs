@@ -102,9 +102,9 @@ impl Tx<'_> {
         let previous = consumer.previous_secret.as_ref();
         self.run(
             "INSERT INTO consumers (key, secret, previous_secret, previous_until, rsa_public_key,
-                 name, callbacks, permissions, dialect, enforce, enabled, created_at)
+                 name, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at)
              VALUES (:key, :secret, :previous_secret, :previous_until, :rsa_public_key,
-                 :name, :callbacks, :permissions, :dialect, :enforce, :enabled, :created_at)
+                 :name, :callbacks, :permissions, :dialect, :enforce, :rsa_only, :enabled, :created_at)
              ON CONFLICT (key) DO UPDATE SET
                  secret = excluded.secret,
                  previous_secret = excluded.previous_secret,
@@ -115,6 +115,7 @@ impl Tx<'_> {
                  permissions = excluded.permissions,
                  dialect = excluded.dialect,
                  enforce = excluded.enforce,
+                 rsa_only = excluded.rsa_only,
                  enabled = excluded.enabled",
             named_params! {
                 ":key": key,
@@ -129,6 +130,7 @@ impl Tx<'_> {
                 ":permissions": json(&consumer.permissions)?,
                 ":dialect": dialect_word(consumer.dialect),
                 ":enforce": consumer.enforce,
+                ":rsa_only": consumer.rsa_only,
                 ":enabled": consumer.enabled,
                 ":created_at": seconds(consumer.created_at),
             },

@@ -108,6 +108,10 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE users ADD COLUMN replaced_hash BLOB;
     CREATE INDEX users_by_password_cost ON users (password_cost) WHERE password_cost IS NOT NULL;
     ",
+    // A consumer may be restricted to its RSA key.
+    "
+    ALTER TABLE consumers ADD COLUMN rsa_only INTEGER NOT NULL DEFAULT 0 CHECK (rsa_only IN (0, 1));
+    ",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

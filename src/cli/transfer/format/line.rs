@@ -42,6 +42,7 @@ pub(super) fn written(record: &Record) -> String {
                 .with("callbacks", &consumer.callbacks)
                 .with("permissions", &consumer.permissions)
                 .with("dialect", consumer.dialect)
+                .with("rsa_only", consumer.rsa_only)
                 .with("enforce", consumer.enforce)
                 .with("enabled", consumer.enabled)
                 .with("created_at", consumer.created_at)
@@ -107,6 +108,7 @@ pub(super) struct ConsumerLine {
     callbacks: Option<Vec<String>>,
     permissions: Option<Vec<Permission>>,
     dialect: Option<Dialect>,
+    rsa_only: Option<bool>,
     enforce: Option<bool>,
     enabled: Option<bool>,
     created_at: Option<UnixTime>,
@@ -201,7 +203,7 @@ impl ConsumerLine {
         if previous.is_some() != self.previous_secret_until.is_some() {
             return Err(LineError::HalfPreviousSecret);
         }
-        Ok(Consumer {
+        let consumer = Consumer {
             secret: secret(SECRET, self.secret, self.secret_base64)?
                 .ok_or(LineError::SecretMissing(SECRET[0]))?,
             previous_secret: previous.zip(self.previous_secret_until),
@@ -211,10 +213,13 @@ impl ConsumerLine {
             callbacks,
             permissions: self.permissions.unwrap_or_default(),
             dialect: self.dialect,
+            rsa_only: self.rsa_only.unwrap_or(false),
             enforce: self.enforce.unwrap_or(false),
             enabled: self.enabled.unwrap_or(true),
             created_at: self.created_at.unwrap_or(now),
-        })
+        };
+        let can_sign = consumer.can_sign();
+        can_sign.then_some(consumer).ok_or(LineError::CannotSign)
     }
 }
 

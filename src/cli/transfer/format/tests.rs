@@ -46,6 +46,7 @@ fn what_is_left_out_has_its_default() {
             permissions: vec![],
             dialect: None,
             enforce: false,
+            rsa_only: false,
             enabled: true,
             created_at: NOW,
         }),
@@ -339,10 +340,11 @@ prop_compose! {
             permissions(),
         ),
         dialect in option::of(prop_oneof![Just(Dialect::Rfc5849), Just(Dialect::Legacy)]),
-        (enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), time()),
+        (rsa_only, enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), any::<bool>(), time()),
     ) -> Record {
         Record::Consumer(Consumer {
             key, secret, previous_secret, name, permissions, dialect, enforce, enabled, created_at,
+            rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks
                 .into_iter()

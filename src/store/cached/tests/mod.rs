@@ -40,6 +40,7 @@ fn consumer(key: &str) -> Consumer {
         permissions: Vec::new(),
         dialect: None,
         enforce: false,
+        rsa_only: false,
         enabled: true,
         created_at: START,
     }
