@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{descriptors, services::Services};
 use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
-    endpoints::{Endpoints, Lifetimes, UserNames},
+    endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
@@ -49,10 +49,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
             request: config.tokens.request_ttl,
             access: config.tokens.access_ttl.duration(),
         },
-        user_names: UserNames {
-            id: config.tokens.user_id_parameter.clone(),
-            screen_name: config.tokens.screen_name_parameter.clone(),
-        },
+        user_parameters: config.tokens.user_parameters(),
         pages: Arc::new(Pages::new(
             page_params(config, &origins),
             services.pages.clone(),

@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 
-use super::text::{Reason, Text};
-use crate::policy::operations::Kind;
+use super::{
+    Tokens,
+    text::{PARAMETER, Reason, Text, is_parameter},
+};
+use crate::{endpoints::UserField, policy::operations::Kind};
 
 /// What happens to protected calls that fail verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -94,6 +97,48 @@ impl Text for UpgradeProtocol {
             "websocket" => Ok(Self::Websocket),
             _ => Err("".into()),
         }
+    }
+}
+
+/// A parameter of the access token response that describes the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileParameter {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub field: UserField,
+}
+
+impl Text for ProfileParameter {
+    const EXPECTED: &'static str = "\"id\", \"name\" or \"display_name\", also under another name as in \"fullname=display_name\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        let (name, field) = text.split_once('=').unwrap_or((text, text));
+        let field = match field {
+            "id" => UserField::Id,
+            "name" => UserField::Name,
+            "display_name" => UserField::DisplayName,
+            _ => return Err("".into()),
+        };
+        if !is_parameter(name) {
+            return Err(format!("the other name is not {PARAMETER}").into());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, field })
+    }
+}
+
+impl Tokens {
+    /// All parameters of the access token response that describe the user, by their names.
+    #[must_use]
+    pub fn user_parameters(&self) -> Vec<(String, UserField)> {
+        let always = [
+            (self.user_id_parameter.clone(), UserField::Id),
+            (self.screen_name_parameter.clone(), UserField::Name),
+        ];
+        let profile = self.profile.iter();
+        let profile = profile.map(|parameter| (parameter.name.clone(), parameter.field));
+        always.into_iter().chain(profile).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules that involve more than one key, and what cannot be set yet.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use toml::de::DeValue;
 
@@ -170,9 +170,15 @@ impl<'r> Rules<'r, '_> {
 
     fn token_response(&mut self) {
         let tokens = &self.config.tokens;
+        let mut names = BTreeSet::new();
+        let mut all = tokens.profile.iter().map(|parameter| &parameter.name);
+        let fixed = [&tokens.user_id_parameter, &tokens.screen_name_parameter];
+        let twice = all.find(|name| !names.insert(*name) || fixed.contains(name));
         report! { self;
             ["tokens.user_id_parameter", "tokens.screen_name_parameter"] if tokens.user_id_parameter == tokens.screen_name_parameter =>
                 "both are {}; give each a name of its own", tokens.user_id_parameter;
+            ["tokens.profile"] if let Some(name) = twice =>
+                "the response has {name} already; write {name:?} under another name, as in \"other={name}\"";
         }
     }
 

@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
     choices::{
-        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, StoreBackend, Unlisted,
-        UpgradeProtocol,
+        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, ProfileParameter, StoreBackend,
+        Unlisted, UpgradeProtocol,
     },
     header::HeaderPattern,
     pattern::PathPattern,
@@ -231,6 +231,8 @@ section! {
         #[serde(deserialize_with = "parameter")] user_id_parameter: String = "user_id", reload;
         /// What it calls the user's name.
         #[serde(deserialize_with = "parameter")] screen_name_parameter: String = "screen_name", reload;
+        /// What else it says about the user: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that a user lets in learns it; what is not known is left out.
+        #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
     }
 }
 

@@ -100,14 +100,20 @@ pub(super) fn quotable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
 /// Reads the name of a response's parameter: none of the protocol's, and one that needs no escape.
 pub(super) fn parameter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name: String = text(deserializer)?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
-    if is_name && !name.starts_with("oauth_") {
+    if is_parameter(&name) {
         return Ok(name);
     }
-    Err(D::Error::custom(
-        "expected a name of 1 to 64 letters, digits, -, ., _ and ~ that does not begin with \"oauth_\"",
-    ))
+    Err(D::Error::custom(format!("expected {PARAMETER}")))
+}
+
+/// What [`is_parameter`] demands.
+pub(super) const PARAMETER: &str =
+    "a name of 1 to 64 letters, digits, -, ., _ and ~ that does not begin with \"oauth_\"";
+
+pub(super) fn is_parameter(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
+    is_name && !name.starts_with("oauth_")
 }
 
 /// Reads a path of our own: fixed, and never the root, below which everything else is.

@@ -52,23 +52,19 @@ pub(super) async fn respond(
     };
     let store = endpoints.verifier.credentials().store();
     let rejection = match store.exchange(exchange).await? {
-        Exchanged::Exchanged {
-            access_token,
-            user_name,
-        } => {
+        Exchanged::Exchanged { access_token, user } => {
             tracing::info!(
                 target: "audit", event = "access_token_issued", consumer = %access_token.consumer,
                 user = %access_token.user, token = %RedactedToken(&access_token.token),
             );
-            return Ok(OwnResponse::form(
-                &[
-                    ("oauth_token", &access_token.token),
-                    ("oauth_token_secret", &access_token.secret.expose_text()),
-                    (&endpoints.user_names.id, access_token.user.as_str()),
-                    (&endpoints.user_names.screen_name, &user_name),
-                ],
-                Verdict::AccessTokenIssued,
-            ));
+            let secret = access_token.secret.expose_text();
+            let mut pairs = vec![
+                ("oauth_token", access_token.token.as_str()),
+                ("oauth_token_secret", &secret),
+            ];
+            let described = endpoints.user_parameters.iter();
+            pairs.extend(described.filter_map(|(name, field)| Some((&**name, field.of(&user)?))));
+            return Ok(OwnResponse::form(&pairs, Verdict::AccessTokenIssued));
         }
         Exchanged::Unknown => Rejection::TokenUnknown,
         Exchanged::Expired => Rejection::TokenExpired,

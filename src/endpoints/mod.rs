@@ -27,6 +27,7 @@ use crate::{
         rejection::BodyRejection,
         request::RequestBody,
     },
+    store::record::User,
     telemetry::request_id::RequestId,
     verify::{self, Purpose, Verified, Verifier},
 };
@@ -40,13 +41,25 @@ pub struct Lifetimes {
     pub access: Option<Duration>,
 }
 
-/// What the access token response calls the user.
-#[derive(Debug, Clone)]
-pub struct UserNames {
-    /// The parameter with the id.
-    pub id: String,
-    /// The parameter with the name.
-    pub screen_name: String,
+/// What the access token response may say about the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserField {
+    /// The id that the API sees.
+    Id,
+    /// The login name.
+    Name,
+    /// What pages call the user, if that is known.
+    DisplayName,
+}
+
+impl UserField {
+    fn of(self, user: &User) -> Option<&str> {
+        match self {
+            Self::Id => Some(user.id.as_str()),
+            Self::Name => Some(&user.name),
+            Self::DisplayName => user.display_name.as_deref(),
+        }
+    }
 }
 
 /// What the endpoints use.
@@ -57,8 +70,8 @@ pub struct Endpoints {
     pub verify: verify::Params,
     /// How long tokens live.
     pub lifetimes: Lifetimes,
-    /// What a response calls the user.
-    pub user_names: UserNames,
+    /// The parameters of the access token response that describe the user.
+    pub user_parameters: Vec<(String, UserField)>,
     /// The pages.
     pub pages: Arc<Pages>,
     /// The public URL of the token endpoints.

@@ -129,8 +129,8 @@ pub enum Exchanged {
     Exchanged {
         /// What was given out.
         access_token: AccessToken,
-        /// The name of the user it acts for.
-        user_name: String,
+        /// The user it acts for.
+        user: Box<User>,
     },
 }
 

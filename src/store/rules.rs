@@ -100,14 +100,14 @@ pub(super) fn exchange(
             token: exchange.access_token.clone(),
             secret: exchange.access_secret.clone(),
             consumer: found.consumer.clone(),
-            user: user.id,
+            user: user.id.clone(),
             permissions: found.permissions.clone(),
             issued_at: exchange.now,
             expires_at: exchange.expires_at,
             last_used_at: None,
             revoked_at: None,
         },
-        user_name: user.name,
+        user: Box::new(user),
     }
 }
 

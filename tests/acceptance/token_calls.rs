@@ -494,6 +494,41 @@ fn the_operator_names_what_the_access_token_response_says_about_the_user() {
 }
 
 #[test]
+fn the_access_token_response_has_the_profile_that_the_operator_allows() {
+    let proxy = Proxy::in_front_of(&Upstream::start())
+        .config("tokens.profile = ['display_name', 'fullname=display_name', 'login=name']")
+        .start();
+    let consumer = proxy.consumer("Shop");
+    let (alice, bob) = (proxy.user("alice"), proxy.user("bob"));
+    proxy.command(&["user", "remove", "bob"]).done();
+    let named = [
+        "user",
+        "add",
+        "bob",
+        "--id",
+        "b2",
+        "--display-name",
+        "Bob & Söhne",
+        "--password-stdin",
+    ];
+    proxy.command_with(&named, &bob.password).done();
+    for (user, display_name) in [(&alice, None), (&bob, Some("Bob & Söhne"))] {
+        let request_token = proxy.request_token(&consumer, "oob");
+        let verifier = proxy
+            .decision(&request_token, user, "allow")
+            .element("verifier");
+        let response = proxy.send(exchanges(&consumer, &request_token, &verifier.unwrap()));
+        response.has_status(200);
+        let display_name = display_name.map(str::to_owned);
+        assert_eq!(response.form("display_name"), display_name);
+        assert_eq!(response.form("fullname"), display_name);
+        assert_eq!(response.form("login").as_deref(), Some(&*user.name));
+        assert_eq!(response.form("screen_name").as_deref(), Some(&*user.name));
+        assert_eq!(response.form("name"), None, "nobody asked for it");
+    }
+}
+
+#[test]
 fn a_name_in_the_access_token_response_hides_no_other() {
     let api = Upstream::start();
     for tokens in [
@@ -504,6 +539,11 @@ fn a_name_in_the_access_token_response_hides_no_other() {
         "user_id_parameter = 'a b'",
         "user_id_parameter = 'screen_name'",
         "screen_name_parameter = 'user_id'",
+        "profile = ['oauth_token=display_name']",
+        "profile = ['user_id=display_name']",
+        "profile = ['a=id', 'a=name']",
+        "profile = ['password_hash']",
+        "screen_name_parameter = 'name'\nprofile = ['name']",
     ] {
         let ended = Proxy::in_front_of(&api)
             .config(&format!("[tokens]\n{tokens}"))

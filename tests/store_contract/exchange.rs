@@ -11,7 +11,7 @@ use countersign::store::{
 use crate::{
     records::{
         NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, populate,
-        request_token,
+        request_token, user,
     },
     suite::Backend,
 };
@@ -58,7 +58,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         outcome(&store, exchange("r", "c")).await,
         Exchanged::Exchanged {
             access_token: expected.clone(),
-            user_name: "u@example.org".to_owned()
+            user: Box::new(user("u"))
         }
     );
     assert_eq!(
