@@ -41,13 +41,21 @@ What else there is, and may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
             rsa_only, enforce, enabled, created_at, previous_secret with previous_secret_until
-  user      display_name, password_hash (argon2id in PHC form), enabled, created_at
+  user      display_name, password_hash, enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 
 Times are RFC 3339. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
-password_hash get a password from countersign user passwd. A password_hash may ask for 128 MiB, 256 MiB times passes and \
-16 lanes, and the store may hold four different costs: every login takes the time of each. A login that succeeds \
-replaces the hash by one of ours.";
+password_hash get a password from countersign user passwd. A password_hash may be:
+
+  argon2id  $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes
+  bcrypt    $2a$, $2b$ or $2y$, at most cost 13
+  PBKDF2    pbkdf2_sha256$600000$… of Django or $pbkdf2-sha256$…, at most 1200000 iterations;
+            with sha512 in the name at most 300000
+  scrypt    $scrypt$ln=16,r=8,p=1$…, at most 128 MiB times lanes
+  phpass    $P$ or $H$, at most 2^16 rounds
+
+The store may hold four different costs, and every login takes the time of each; PBKDF2 counts as 75000, 300000 or \
+1200000 iterations. A login that succeeds replaces the hash by one of ours.";
 
 /// Writes consumers, users and access tokens to a file
 #[derive(Debug, clap::Args)]

@@ -14,6 +14,7 @@ use crate::{
     store::{StoreError, record::User},
 };
 
+mod foreign;
 pub mod header;
 pub mod http;
 pub mod local;

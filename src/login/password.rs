@@ -1,4 +1,4 @@
-//! Passwords at rest: argon2id, in PHC form.
+//! Passwords at rest: argon2id, in PHC form, and the hashes of other systems until their users have logged in.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -10,7 +10,8 @@ use aws_lc_rs::rand;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-use crate::secret::Secret;
+use super::foreign;
+use crate::{secret::Secret, store::record::password_cost};
 
 /// The longest password, in bytes; the shortest has one. Checked before any hashing, so that length is no lever.
 pub const MAX_BYTES: usize = 1024;
@@ -46,11 +47,14 @@ pub enum PasswordError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UnusableHash {
     /// It is something else.
-    #[error("is not an argon2id hash in PHC form")]
+    #[error(
+        "is no hash of a known form, which are argon2id, bcrypt, PBKDF2 with SHA-256 or SHA-512, scrypt and phpass"
+    )]
     Form,
     /// It asks for too much.
     #[error(
-        "asks for more than 128 MiB, 256 MiB times passes, or 16 lanes, and every login takes the time of the dearest hash"
+        "asks for more than every login can take: argon2id 128 MiB, 256 MiB times passes and 16 lanes; bcrypt 13; \
+         PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; phpass 2^16"
     )]
     Cost,
 }
@@ -103,13 +107,7 @@ pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret)
         match stored.as_ref().filter(|stored| stored.cost == cost) {
             Some(stored) => is_right = stored.matches(password).unwrap_or(false),
             None => {
-                let dummy = Stored {
-                    params: cost.params().unwrap_or_default(),
-                    cost,
-                    salt: DUMMY_SALT.to_vec(),
-                    expected: vec![0; OUTPUT_BYTES],
-                };
-                std::hint::black_box(dummy.matches(password));
+                std::hint::black_box(Stored::dummy(cost).matches(password));
             }
         }
     }
@@ -120,8 +118,7 @@ pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret)
 fn all_costs(stored: Option<&Stored>, costs: &[String]) -> BTreeSet<Cost> {
     costs
         .iter()
-        .filter_map(|cost| PasswordHash::new(cost).ok())
-        .filter_map(|cost| Cost::of(&cost).ok())
+        .filter_map(|cost| Cost::parse(cost).ok())
         // The account's own is among them already, unless it is of a store that does not say so.
         .chain(stored.map(|stored| stored.cost))
         .chain([Cost::OURS])
@@ -149,27 +146,43 @@ thread_local! {
     static MEMORY: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What determines the time of a hash. The order is that of memory first.
+/// What determines the time of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+enum Cost {
+    /// In the order of memory first.
+    Argon2id(Argon2id),
+    Foreign(foreign::Cost),
+}
+
+impl Cost {
+    const OURS: Self = Self::Argon2id(Argon2id {
+        memory_kib: MEMORY_KIB,
+        passes: PASSES,
+        lanes: LANES,
+        version: Version::V0x13 as u32,
+    });
+
+    /// Reads what [`password_cost`] writes.
+    fn parse(text: &str) -> Result<Self, UnusableHash> {
+        match PasswordHash::new(text) {
+            Ok(hash) if hash.algorithm.as_str() == "argon2id" => {
+                Argon2id::of(&hash).map(Self::Argon2id)
+            }
+            _ => foreign::Cost::parse(text).map(Self::Foreign),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Argon2id {
     memory_kib: u32,
     passes: u32,
     lanes: u32,
     version: u32,
 }
 
-impl Cost {
-    const OURS: Self = Self {
-        memory_kib: MEMORY_KIB,
-        passes: PASSES,
-        lanes: LANES,
-        version: Version::V0x13 as u32,
-    };
-
+impl Argon2id {
     fn of(hash: &PasswordHash) -> Result<Self, UnusableHash> {
-        if hash.algorithm.as_str() != "argon2id" {
-            return Err(UnusableHash::Form);
-        }
         let params = Params::try_from(hash).map_err(|_| UnusableHash::Form)?;
         let version = hash.version.map(Version::try_from).transpose();
         let version = version.map_err(|_| UnusableHash::Form)?.unwrap_or_default();
@@ -197,19 +210,48 @@ impl Cost {
 /// A stored hash in its parts.
 struct Stored {
     cost: Cost,
-    params: Params,
     salt: Vec<u8>,
     expected: Vec<u8>,
+    /// PBKDF2's own iterations, the cost's at most.
+    iterations: u32,
 }
 
 impl Stored {
+    /// One of no account.
+    fn dummy(cost: Cost) -> Self {
+        let (bytes, iterations) = match cost {
+            Cost::Foreign(cost @ foreign::Cost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
+            Cost::Foreign(cost) => (cost.output_bytes(), 0),
+            Cost::Argon2id(_) => (OUTPUT_BYTES, 0),
+        };
+        Self {
+            cost,
+            salt: DUMMY_SALT.to_vec(),
+            expected: vec![0; bytes],
+            iterations,
+        }
+    }
+
     /// Whether `password` gives what is stored; `None` if it cannot be computed.
     fn matches(&self, password: &Secret) -> Option<bool> {
-        let blocks = self.params.block_count();
-        let version = Version::try_from(self.cost.version).ok()?;
-        let argon2 = Argon2::new(Algorithm::Argon2id, version, self.params.clone());
         let mut computed = [0; Output::MAX_LENGTH];
         let computed = computed.get_mut(..self.expected.len())?;
+        match self.cost {
+            Cost::Argon2id(cost) => cost.compute(password, &self.salt, computed)?,
+            Cost::Foreign(cost) => {
+                cost.compute(password.expose(), &self.salt, self.iterations, computed)?;
+            }
+        }
+        Some(computed.ct_eq(&self.expected).into())
+    }
+}
+
+impl Argon2id {
+    fn compute(self, password: &Secret, salt: &[u8], output: &mut [u8]) -> Option<()> {
+        let params = self.params()?;
+        let blocks = params.block_count();
+        let version = Version::try_from(self.version).ok()?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, version, params);
         MEMORY.with_borrow_mut(|memory| {
             if memory.len() < blocks {
                 *memory = vec![Block::new(); blocks];
@@ -217,8 +259,8 @@ impl Stored {
             let mut working = memory.get_mut(..blocks)?;
             let hashed = argon2.hash_password_into_with_memory(
                 password.expose(),
-                &self.salt,
-                computed,
+                salt,
+                output,
                 &mut working,
             );
             // An imported hash may take more memory than ours do: that much is not kept.
@@ -226,8 +268,7 @@ impl Stored {
                 *memory = Vec::new();
             }
             hashed.ok()
-        })?;
-        Some(computed.ct_eq(&self.expected).into())
+        })
     }
 }
 
@@ -238,23 +279,36 @@ pub fn is_length_allowed(password: &Secret) -> bool {
 }
 
 fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
-    let text = str::from_utf8(hash.expose()).map_err(|_| UnusableHash::Form)?;
-    let hash = PasswordHash::new(text).map_err(|_| UnusableHash::Form)?;
-    let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
-        return Err(UnusableHash::Form);
+    let form = UnusableHash::Form;
+    let text = str::from_utf8(hash.expose()).map_err(|_| form)?;
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(form);
+    }
+    let cost = Cost::parse(&password_cost(hash))?;
+    let (salt, expected, iterations) = match cost {
+        Cost::Foreign(cost) => {
+            let parts = cost.parts(text).ok_or(form)?;
+            (parts.salt, parts.expected, parts.iterations)
+        }
+        Cost::Argon2id(_) => {
+            let hash = PasswordHash::new(text).map_err(|_| form)?;
+            let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
+                return Err(form);
+            };
+            (salt.to_vec(), expected.as_ref().to_vec(), 0)
+        }
     };
     Ok(Stored {
-        cost: Cost::of(&hash)?,
-        params: Params::try_from(&hash).map_err(|_| UnusableHash::Form)?,
-        salt: salt.to_vec(),
-        expected: expected.as_ref().to_vec(),
+        cost,
+        salt,
+        expected,
+        iterations,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::record::password_cost;
 
     #[test]
     fn verifies_the_password_and_no_other() {
@@ -350,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_only_argon2id_of_affordable_cost() {
+    fn of_argon2_takes_only_argon2id_of_affordable_cost() {
         let tail = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         for head in [
             "$argon2i$v=19$m=65536,t=2,p=1",
@@ -361,7 +415,7 @@ mod tests {
             "$argon2id$v=19$m=8,t=4294967295,p=1",
             "$argon2id$v=18$m=65536,t=2,p=1",
             "$argon2id$v=19$m=65536,t=2,p=100",
-            "$scrypt$ln=16,r=8,p=1",
+            "$scrypt$ln=18,r=8,p=1",
         ] {
             let hash = Secret::from(format!("{head}{tail}"));
             assert!(check_usable(&hash).is_err(), "{head}");

@@ -109,7 +109,7 @@ pub struct User {
     pub name: String,
     /// What pages call the user.
     pub display_name: Option<String>,
-    /// The argon2id hash in PHC form; `None` for a user that an outside login made known.
+    /// The hash of the password: argon2id in PHC form, or one that another system made; `None` for a user that an outside login made known.
     pub password_hash: Option<Secret>,
     /// A disabled user can neither log in nor be acted for.
     pub enabled: bool,
@@ -128,21 +128,45 @@ pub struct OutsideUser {
     pub display_name: Option<String>,
 }
 
-/// What a hash in PHC form costs to compute, as it says itself: all that is in front of its salt. No secret.
+/// PBKDF2's iterations as they count for its cost, which is that of the next step: systems that have raised the iterations
+/// with each release hold hashes of ten numbers, and a login does the work of every cost there is.
+pub const PBKDF2_STEPS: [u32; 3] = [75_000, 300_000, 1_200_000];
+
+/// What a hash costs to compute, as it says itself: all that is in front of its salt, in one spelling for each form. No
+/// secret; empty for what is no hash.
 #[must_use]
 pub fn password_cost(hash: &Secret) -> String {
     let text = String::from_utf8_lossy(hash.expose());
-    let mut parts = text.split('$');
-    let mut cost = match (parts.next(), parts.next()) {
-        (Some(""), Some(algorithm)) => format!("${algorithm}"),
-        _ => return String::new(),
-    };
-    // The salt is base64 without padding.
-    for part in parts.take_while(|part| part.contains('=')) {
-        cost.push('$');
-        cost.push_str(part);
+    let parts: Vec<&str> = text.split('$').collect();
+    match parts[..] {
+        ["", "2a" | "2b" | "2y", cost, ..] => format!("$2b${cost}"),
+        ["", "P" | "H", rest, ..] => format!("$P${}", rest.chars().next().unwrap_or_default()),
+        ["", name @ ("pbkdf2-sha256" | "pbkdf2-sha512"), rounds, ..]
+        | [name @ ("pbkdf2_sha256" | "pbkdf2_sha512"), rounds, ..] => {
+            let iterations = pbkdf2_iterations(rounds).unwrap_or_default();
+            let step = PBKDF2_STEPS.into_iter().find(|step| iterations <= *step);
+            let name = name.replace('_', "-");
+            format!("${name}${}", step.unwrap_or(iterations))
+        }
+        // The PHC form, whose salt is base64 without padding.
+        ["", algorithm, ref rest @ ..] => {
+            let params = rest.iter().take_while(|part| part.contains('='));
+            params.fold(format!("${algorithm}"), |cost, part| {
+                format!("{cost}${part}")
+            })
+        }
+        _ => String::new(),
     }
-    cost
+}
+
+/// Reads `29000`, or `i=29000` with or without `l=32` behind it.
+#[must_use]
+pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
+    let digits = match text.strip_prefix("i=") {
+        Some(params) => params.split(",l=").next()?,
+        None => text,
+    };
+    digits.parse().ok().filter(|iterations| *iterations > 0)
 }
 
 /// Where the user is sent after deciding.

@@ -128,6 +128,8 @@ fn no_session_outlives_the_password_that_opened_it() {
 /// Of `password`, by the reference implementation.
 const IMPORTED: &str =
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+/// Of `lètmein`, by Django.
+const DJANGO: &str = "pbkdf2_sha256$10000$seasalt$CWWFdHOWwPnki7HvkcqN9iA2T3KLW1cf2uZ5kvArtVY=";
 /// Of nothing that anybody knows.
 const TAIL: &str = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
@@ -163,6 +165,7 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
             ("imported", Some(IMPORTED), true),
             ("cheap", Some(&cheap), true),
             ("disabled", Some(IMPORTED), false),
+            ("django", Some(DJANGO), true),
             ("outside", None, true),
         ],
     );
@@ -172,6 +175,7 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
         (&local, "wrong"),
         ("imported", "wrong"),
         ("cheap", "wrong"),
+        ("django", "wrong"),
         ("disabled", "wrong"),
         // The right password of somebody who may not log in.
         ("disabled", "password"),
@@ -237,6 +241,53 @@ fn a_login_with_an_imported_hash_leaves_one_of_ours() {
     // The file can be imported once more.
     import(&proxy, &users);
     assert_eq!(hash_of(&proxy, "imported"), ours);
+}
+
+#[test]
+fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let users = [
+        (
+            "bcrypt",
+            "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
+            "U*U",
+        ),
+        ("django", DJANGO, "lètmein"),
+        (
+            "scrypt",
+            "$scrypt$ln=10,r=8,p=16$TmFDbA$/bq+HJ00cgB4VucZDQHp/nxq18vII3gw53N2Y0s3MWIurzDZLiKjiG/xCSedmDDaxyevuUqD7m2DYMvfoswGQA",
+            "password",
+        ),
+        ("phpass", "$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345"),
+    ];
+    let records = users.map(|(name, hash, _)| (name, Some(hash), true));
+    import(&proxy, &records);
+    let form = LoginForm::open(&proxy);
+    for (name, hash, password) in users {
+        form.send(name, "wrong").has_status(403);
+        assert_eq!(hash_of(&proxy, name), hash);
+        for _ in 0..2 {
+            let cookie = session(&form.send(name, password)).unwrap();
+            proxy
+                .send(Call::get("/account").header("Cookie", &cookie))
+                .has_status(200);
+            let ours = hash_of(&proxy, name);
+            assert!(
+                ours.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+                "{ours}"
+            );
+        }
+        form.send(name, "wrong").has_status(403);
+    }
+    import(&proxy, &records);
+    let md5 =
+        r#"{"kind":"user","id":"x","name":"x","password_hash":"5f4dcc3b5aa765d61d8327deb882cf99"}"#;
+    let lines = format!("{{\"kind\":\"export\",\"version\":1}}\n\n{md5}\n");
+    let ended = proxy.command_with(&["import", "-"], &lines);
+    assert_eq!(ended.code(), Some(1));
+    let expected = "standard input:3: user \"x\": password_hash is no hash of a known form";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `export` | the first line and no other: `version`, which is 1; `records`, how many lines follow, if that is known |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
-//! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, at most 128 MiB, 256 MiB times passes and 16 lanes, four different costs in a store), `enabled`, `created_at` |
+//! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, bcrypt, PBKDF2, scrypt or phpass; see `import --help`), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |

@@ -185,7 +185,7 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         ),
         (
             r#"{"kind":"user","id":"u","name":"u","password_hash":"$2y$10$abc"}"#,
-            r#"3: user "u": password_hash is not an argon2id hash"#,
+            r#"3: user "u": password_hash is no hash of a known form"#,
         ),
         (
             r#"{"kind":"user","id":"first","name":"other"}"#,
