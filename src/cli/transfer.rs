@@ -1,6 +1,7 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
 //! for taking over an existing system's keys. [`mod@format`] describes the format.
 
+mod csv_lines;
 mod file;
 pub mod format;
 
@@ -11,7 +12,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::format::Numbered;
+use self::{
+    csv_lines::{CsvError, CsvLines, Mapping},
+    format::Numbered,
+};
 use super::{
     context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
     output::Members,
@@ -36,6 +40,12 @@ The file is JSON Lines. To take over the keys of another system, write it like t
   {\"kind\":\"consumer\",\"key\":\"shop\",\"secret\":\"…\",\"name\":\"Shop\",\"callbacks\":[\"https://shop.example/back\"]}
   {\"kind\":\"user\",\"id\":\"4711\",\"name\":\"alice\"}
   {\"kind\":\"token\",\"token\":\"…\",\"token_secret\":\"…\",\"consumer\":\"shop\",\"user\":\"4711\"}
+
+Or give CSV with a header, and say which column holds what. A row is a consumer if it has a key, a token if it has a token, \
+else a user. An empty cell is left out; lists are separated by spaces; a time is also read in seconds since 1970 and as \
+2026-01-31 12:00:00, in UTC:
+
+  countersign import --csv apps.csv --map key=consumer_key,secret=consumer_secret,name=title
 
 What else there is, and may be left out:
 
@@ -74,8 +84,19 @@ pub struct ExportArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = IMPORT_HELP)]
 pub struct ImportArgs {
-    /// The file; - for standard input
-    file: PathBuf,
+    /// The file, as JSON Lines; - for standard input
+    #[arg(required_unless_present = "csv")]
+    file: Option<PathBuf>,
+    /// A CSV file in its place, with a header; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    csv: Option<PathBuf>,
+    /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
+    /// column, under its own name]
+    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = Mapping::parse, requires = "csv", conflicts_with = "file")]
+    map: Vec<Mapping>,
+    /// What the rows are [default: consumer if there is a key, token if there is a token, else user]
+    #[arg(long, value_parser = ["consumer", "user", "token"], requires = "csv", conflicts_with = "file")]
+    kind: Option<String>,
     #[command(flatten)]
     store: RecordArgs,
 }
@@ -109,27 +130,49 @@ impl ImportArgs {
     /// # Errors
     /// [`CommandError`]
     pub fn run(self) -> Result<Output, CommandError> {
-        let file = self.file;
-        self.store.run(StoreFile::MayBeCreated, async |context| {
-            import(&file, context).await
+        let Self {
+            file,
+            csv,
+            map,
+            kind,
+            store,
+        } = self;
+        let is_csv = csv.is_some();
+        let path = csv.or(file).unwrap_or_default();
+        let wrap = move |input: Box<dyn BufRead>| -> io::Result<Box<dyn BufRead>> {
+            if !is_csv {
+                return Ok(input);
+            }
+            let lines = CsvLines::new(input, &map, kind.as_deref())?;
+            Ok(Box::new(BufReader::new(lines)))
+        };
+        store.run(StoreFile::MayBeCreated, async |context| {
+            import(&path, wrap, context).await
         })
     }
 }
 
-async fn import(path: &Path, context: &Context) -> Result<String, CommandError> {
+async fn import(
+    path: &Path,
+    wrap: impl FnOnce(Box<dyn BufRead>) -> io::Result<Box<dyn BufRead>>,
+    context: &Context,
+) -> Result<String, CommandError> {
     let is_stdin = path == Path::new("-");
     let name = match is_stdin {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     };
-    let unreadable =
-        |error: io::Error| CommandError::from(error).about(format!("{name}: cannot be read"));
+    let failed = |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
+    let unreadable = |error: io::Error| match error.get_ref().and_then(|e| e.downcast_ref()) {
+        Some(csv @ CsvError { .. }) => failed(csv.to_string()),
+        None => CommandError::from(error).about(format!("{name}: cannot be read")),
+    };
     let input: Box<dyn BufRead> = match is_stdin {
         true => Box::new(io::stdin().lock()),
         false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
     };
+    let input = wrap(input).map_err(unreadable)?;
     let lines = format::read(input, context.now).map_err(unreadable)?;
-    let failed = |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
     let lines = lines.map_err(|error| failed(error.to_string()))?;
     warn(&lines, context);
     let (numbers, records): (Vec<usize>, Vec<Record>) = lines.into_iter().unzip();

@@ -116,6 +116,136 @@ fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
 }
 
 #[test]
+fn csv_is_imported_by_the_same_rules_as_json_lines() {
+    let place = Place::new();
+    let import = |file: &str, text: &str, options: &[&str]| {
+        fs::write(place.path(file), text).unwrap();
+        place.run(&[&["import", "--json", "--csv", file], options].concat())
+    };
+    // A byte order mark, CRLF, a quoted line break, a comma in a cell, and a column that nobody asked for.
+    let apps = "\u{feff}consumer_key,title,consumer_secret,back,active,since,notes\r\n\
+                shop,\"Shop, the\",s1,https://a.test/ oob,1,2020-01-31 12:00:00,\"two\r\nlines\"\r\n\
+                old,Old,s2,,f,1580472000,\r\n";
+    let map = "key=consumer_key,name=title,secret=consumer_secret,callbacks=back,enabled=active,created_at=since";
+    let done = import("apps.csv", apps, &["--map", map]).done().stdout;
+    assert!(done.contains("\"added\":2"), "{done}");
+    for (key, name, callbacks, enabled) in [
+        ("shop", "Shop, the", json!(["https://a.test/", "oob"]), true),
+        ("old", "Old", json!([]), false),
+    ] {
+        let consumer = place.json(&["consumer", "show", key]);
+        assert_eq!(consumer["name"], name);
+        assert_eq!(consumer["callbacks"], callbacks);
+        assert_eq!(consumer["enabled"], enabled);
+        assert_eq!(consumer["created_at"], "2020-01-31T12:00:00Z");
+    }
+    assert!(export(&place).contains(r#""secret":"s1""#));
+    let again = import("apps.csv", apps, &["--map", map]).done().stdout;
+    assert!(again.contains("\"added\":0,\"unchanged\":2"), "{again}");
+
+    let users = "id,name,display_name,password_hash\n\
+                 7,alice,,$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW\n8,bob,Bob,\n";
+    import("users.csv", users, &[]).done();
+    let tokens = "token,token_secret,consumer,user,permissions\nt1,ts,shop,7,read write\n";
+    import("tokens.csv", tokens, &[]).done();
+    let listed = place.json_lines(&["token", "list"]);
+    assert_eq!(listed[0]["permissions"], json!(["read", "write"]));
+    // The header may look like another kind.
+    let odd = "token,handle\nx1,carol\n";
+    import(
+        "odd.csv",
+        odd,
+        &["--kind", "user", "--map", "id=token,name=handle"],
+    )
+    .done();
+    assert_eq!(place.json_lines(&["user", "list"]).len(), 3);
+    let ended = place.run_with(&["import", "--csv", "-"], "id,name\n9,dave\n");
+    assert!(ended.done().stdout.contains("added"));
+}
+
+#[test]
+fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
+    let place = Place::new();
+    place.consumer("there");
+    let before = export(&place);
+    let good = "good,Good,s";
+    for (rows, options, expected) in [
+        (
+            good,
+            &["--map", "key=k"][..],
+            "1: there is no column \"k\"; the columns are key, name, secret",
+        ),
+        (good, &["--map", "key,key=name"], "1: key is mapped twice"),
+        (
+            "good,Good,s\n\"a\nb\",x",
+            &[],
+            "3: has 2 cells and the header 3",
+        ),
+        (
+            "good,Good,s\nx,X,",
+            &[],
+            "3: consumer \"x\": secret is missing",
+        ),
+        ("good,Good,\"s\n2\"\nä,X,s", &[], "4: consumer \"ä\": "),
+        (
+            "good,Good,s\ngood,Good,s",
+            &[],
+            "3: consumer \"good\": stands on line 2 already",
+        ),
+        (
+            "good,Good,s\nthere,Other,s",
+            &[],
+            "3: consumer \"there\" is in the store with other content",
+        ),
+        (
+            good,
+            &["--map", "key,name,secrte=secret"],
+            "2: consumer \"good\": unknown field `secrte`",
+        ),
+        (
+            good,
+            &["--map", "key,name,secret,enabled=name"],
+            "2: enabled: \"Good\" is neither true nor false",
+        ),
+        (
+            good,
+            &["--map", "key,name,secret,created_at=name"],
+            "2: consumer \"good\": \"Good\" is not a time",
+        ),
+        (good, &["--kind", "user"], "2: unknown field `key`"),
+    ] {
+        fs::write(place.path("f.csv"), format!("key,name,secret\n{rows}\n")).unwrap();
+        let line = place
+            .run(&[&["import", "--csv", "f.csv"], options].concat())
+            .failed(1);
+        assert!(
+            line.contains(&format!("f.csv:{expected}")),
+            "{expected}: {line}"
+        );
+        assert!(line.contains("nothing was imported"), "{line}");
+        assert_eq!(export(&place), before);
+    }
+    fs::write(place.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
+    let line = place.run(&["import", "--csv", "f.csv"]).failed(1);
+    assert!(line.contains("f.csv:2: is not UTF-8"), "{line}");
+    fs::write(place.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
+    let line = place.run(&["import", "--csv", "f.csv"]).failed(1);
+    assert!(
+        line.contains("f.csv:1: there are two columns \"key\""),
+        "{line}"
+    );
+    for usage in [
+        &["import"][..],
+        &["import", "f", "--csv", "f.csv"],
+        &["import", "f", "--map", "key=k"],
+        &["import", "--csv", "f.csv", "--map", "key="],
+        &["import", "--csv", "f.csv", "--kind", "session"],
+    ] {
+        assert_eq!(place.run(usage).code, Some(2), "{usage:?}");
+    }
+}
+
+#[test]
 fn an_import_takes_all_or_nothing() {
     const HEAD: &str = r#"{"kind":"export","version":1}"#;
     const GOOD: &str = r#"{"kind":"user","id":"u","name":"good"}"#;

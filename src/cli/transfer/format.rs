@@ -38,6 +38,9 @@ use crate::{
 /// The version of the format that is written, and the only one that is read.
 const VERSION: u32 = 1;
 
+/// The first line, for records whose number is not known.
+pub(super) const HEAD: &str = r#"{"kind":"export","version":1}"#;
+
 /// A record and the number of its line, counted from 1.
 pub type Numbered = (usize, Record);
 
