@@ -22,6 +22,7 @@ use crate::oauth::{
     sign, verify,
 };
 use crate::{
+    nonce::NonceUse,
     store::record::Dialect,
     verify::{advice, clock},
 };
@@ -62,6 +63,8 @@ struct Explanation {
     signature: Option<Examined>,
     /// Why the server rejects it besides: code and reason.
     rejections: Vec<String>,
+    /// Whether the nonce was used, if the server was asked: `Some(None)` if it cannot be known here.
+    nonce_used: Option<Option<bool>>,
     mask: Mask,
 }
 
@@ -80,8 +83,8 @@ struct Examined {
 impl ExplainArgs {
     /// Explains the request. `lookup` is asked for the secrets if the command line has none.
     ///
-    /// The exit code is 1 if the server would reject the request. Time, accepted methods and the states of consumer and
-    /// token count only where the secrets come from the store; whether the nonce was used is known to `serve` alone.
+    /// The exit code is 1 if the server would reject the request. Time, nonce, accepted methods and the states of consumer
+    /// and token count only where the secrets come from the store.
     ///
     /// # Errors
     /// [`CommandError`]
@@ -118,6 +121,7 @@ impl ExplainArgs {
 
         let mut signature = None;
         let mut rejections = Vec::new();
+        let mut nonce_used = None;
         match parameters.protocol(MethodSet::ALL) {
             Err(error) => problem = problem.or(Some(error)),
             Ok(protocol) => {
@@ -128,7 +132,10 @@ impl ExplainArgs {
                     let secrets =
                         self.secrets
                             .read(consumer_key, protocol.token, rsa, lookup, stdin)?;
-                    rejections = rejected(request, &protocol, method, secrets.server.as_ref());
+                    let server = secrets.server.as_ref();
+                    nonce_used = server.and_then(|server| was_used(&protocol, server));
+                    let is_used = nonce_used.flatten().unwrap_or(false);
+                    rejections = rejected(request, &protocol, method, server, is_used);
                     let sent = protocol.signature;
                     signature = Some(examine(request, &parameters, method, sent, secrets));
                 }
@@ -142,6 +149,7 @@ impl ExplainArgs {
             problem,
             signature,
             rejections,
+            nonce_used,
         })
     }
 
@@ -156,12 +164,23 @@ impl ExplainArgs {
     }
 }
 
+/// Whether the nonce of a request was used; nothing if it has none.
+fn was_used(protocol: &Protocol<'_>, server: &ServerView) -> Option<Option<bool>> {
+    Some((server.nonce_used)(NonceUse {
+        timestamp: protocol.timestamp.as_ref()?.seconds(),
+        consumer: protocol.consumer_key?,
+        token: protocol.token.unwrap_or_default(),
+        nonce: protocol.nonce.as_ref()?.as_bytes(),
+    }))
+}
+
 /// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
 fn rejected(
     request: &Request<'_>,
     protocol: &Protocol<'_>,
     method: SignatureMethod,
     server: Option<&ServerView>,
+    is_nonce_used: bool,
 ) -> Vec<String> {
     let mut rejections = Vec::new();
     if let Some(server) = server {
@@ -191,6 +210,10 @@ fn rejected(
             rejections
                 .push("signature_invalid: oauth_body_hash is not the hash of the body".to_owned());
         }
+    }
+    if is_nonce_used {
+        let reason = "a request with this nonce was accepted before; each needs a new one";
+        rejections.push(format!("nonce_used: {reason}"));
     }
     let state = server.and_then(|server| server.state);
     rejections.extend(state.map(|(code, reason)| format!("{code}: {reason}")));

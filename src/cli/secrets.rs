@@ -11,7 +11,9 @@ use super::{
 use crate::{
     app::live::other_urls,
     clock::UnixTime,
+    config::NonceScope,
     names::ConsumerKey,
+    nonce::{self, NonceUse},
     oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl},
     origin::HttpUrl,
     secret::Secret,
@@ -19,7 +21,6 @@ use crate::{
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
-#[derive(Debug)]
 pub struct KnownSecrets {
     /// The consumer's secret.
     pub consumer_secret: Secret,
@@ -32,7 +33,6 @@ pub struct KnownSecrets {
 }
 
 /// What the server knows besides the secrets, and rejects a request for.
-#[derive(Debug)]
 pub struct ServerView {
     /// The time of the command.
     pub now: UnixTime,
@@ -54,6 +54,8 @@ pub struct ServerView {
     pub state: Option<(&'static str, &'static str)>,
     /// URLs that the consumer may have signed by mistake.
     pub other_urls: Vec<OtherUrl>,
+    /// Whether a nonce was used; `None` where that cannot be known.
+    pub nonce_used: Box<dyn Fn(NonceUse<'_>) -> Option<bool>>,
 }
 
 /// Finds the secrets that belong to a consumer key and a token, where they are kept.
@@ -153,8 +155,22 @@ pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = config.into();
     Box::new(move |consumer_key, token| {
         let context = Context::load(&args, false, StoreFile::MustExist)?;
-        block_on(find(&context, consumer_key, token))?
+        let mut found = block_on(find(&context, consumer_key, token))??;
+        if let Some(server) = &mut found.server {
+            server.nonce_used = Box::new(move |nonce| nonce_used(&context, nonce));
+        }
+        Ok(found)
     })
+}
+
+fn nonce_used(context: &Context, nonce: NonceUse<'_>) -> Option<bool> {
+    match context.config.nonce_scope() {
+        NonceScope::Local => nonce::was_used(&context.config.nonce_path()?, nonce),
+        NonceScope::Shared => {
+            let store = context.store().ok()?;
+            block_on(store.nonce_used(nonce)).ok()?.ok()?
+        }
+    }
 }
 
 async fn find(
@@ -223,6 +239,7 @@ async fn find(
             callbacks: consumer.callbacks,
             state,
             other_urls: other_urls(public.chain(base), &config.upstream.api_url),
+            nonce_used: Box::new(|_| None),
         }),
     })
 }

@@ -11,6 +11,7 @@
 //! segment   61 fingerprints                      idle      when a second is out of use
 //! memory    segments for all buckets             recover   reading the file back
 //! map       the mapped file                      header    its first page
+//! look      asking the file from another process
 //! ```
 
 mod boot;
@@ -22,6 +23,7 @@ mod gap;
 mod header;
 mod idle;
 mod local;
+mod look;
 mod map;
 mod memory;
 mod open;
@@ -41,6 +43,7 @@ use thiserror::Error;
 
 pub use gap::{Continuity, Gap, MARK_AHEAD, MARK_EVERY, OnLost, mark_covers, next_mark};
 pub use local::LocalWindow;
+pub use look::was_used;
 pub use open::{OpenError, Opened, Params};
 
 use crate::clock::UnixTime;

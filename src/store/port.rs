@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{OnLost, SharedWindow},
+    nonce::{NonceUse, OnLost, SharedWindow},
     secret::Secret,
 };
 
@@ -200,6 +200,10 @@ pub trait Store: Send + Sync + 'static {
     /// as the store.
     fn shared_window(&self, _on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
         None
+    }
+    /// Whether a nonce is in [`Self::shared_window`]; `None`: the store has none.
+    fn nonce_used<'a>(&'a self, _nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
+        Box::pin(async { Ok(None) })
     }
 
     // What verification reads.

@@ -229,3 +229,28 @@ fn health_asks_the_running_process() {
     proxy.kill();
     assert_eq!(proxy.command(&["health"]).code(), Some(1));
 }
+
+#[test]
+fn explain_sees_that_the_nonce_was_used_while_the_proxy_runs() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let (consumer, _, token) = proxy.somebody();
+    let wire = |call: &Call| String::from_utf8(proxy.wire(call)).unwrap();
+    let explain = |wire: &str| proxy.command_with(&["explain", "--request", "-"], wire);
+    let request = wire(&Call::get("/a").by(&consumer).with(&token));
+    let before = explain(&request).done().stdout;
+    assert!(before.contains("Nonce\n  not used yet\n"), "{before}");
+    let mut connection = proxy.connect();
+    connection.send(request.as_bytes());
+    connection.answer("GET").has_status(200);
+    let after = explain(&request);
+    assert_eq!(after.code(), Some(1));
+    assert!(
+        after
+            .stdout
+            .contains("nonce_used: a request with this nonce"),
+        "{}",
+        after.stdout
+    );
+    explain(&wire(&Call::get("/a").by(&consumer).with(&token))).done();
+}

@@ -18,7 +18,7 @@ const LENGTH: Duration = Duration::from_secs(300);
 
 struct Replica {
     // The window ends with it.
-    _store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     window: Box<dyn SharedWindow>,
 }
 
@@ -30,10 +30,7 @@ impl Replica {
             serve(url)
         };
         let window = store.shared_window(on_lost).unwrap();
-        Self {
-            _store: store,
-            window,
-        }
+        Self { store, window }
     }
 
     async fn insert(
@@ -126,6 +123,21 @@ async fn is_fresh_once(url: &str) {
         for (fresh, asked) in fresh.iter().zip(asked) {
             assert_eq!(*fresh, asked.min(1), "{round}");
         }
+    }
+    // Any process can look one up, whoever inserted it.
+    for (nonce, timestamp, used) in [
+        ("4 59", 290, true),
+        ("4 59", 280, false),
+        ("5 59", 290, false),
+    ] {
+        let nonce = NonceUse {
+            timestamp: now + timestamp,
+            consumer: b"consumer",
+            token: b"token",
+            nonce: nonce.as_bytes(),
+        };
+        let found = replicas[0].store.nonce_used(nonce).await.unwrap();
+        assert_eq!(found, Some(used), "{nonce:?}");
     }
 }
 

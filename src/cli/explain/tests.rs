@@ -246,6 +246,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut ServerView)) -
         callbacks: Vec::new(),
         state: None,
         other_urls: Vec::new(),
+        nonce_used: Box::new(|_| Some(false)),
     });
     server.as_mut().map(change);
     let (code, printed, errors) = run_with_store(arguments, &mut |_, _| {
@@ -282,6 +283,20 @@ fn ends_with_1_if_the_server_rejects_the_request() {
     let (code, printed) = with_server(rfc, NOW, |server| server.rsa_only = true);
     assert_eq!(code, 1);
     assert!(printed.contains("restricted to its RSA key"), "{printed}");
+    let used = |server: &mut ServerView| {
+        server.nonce_used = Box::new(|nonce| {
+            let parts = [nonce.consumer, nonce.token, nonce.nonce].concat();
+            assert_eq!(parts, b"9djdj82h48djs9d2kkk9d7dh3k39sjv77d8f3e4a");
+            Some(nonce.timestamp == 137_131_201)
+        });
+    };
+    let (code, printed) = with_server(rfc, NOW, used);
+    assert_eq!(code, 1);
+    assert!(printed.contains("nonce_used: a request with"), "{printed}");
+    let unknown = |server: &mut ServerView| server.nonce_used = Box::new(|_| None);
+    let (code, printed) = with_server(rfc, NOW, unknown);
+    assert_eq!(code, 0);
+    assert!(printed.contains("cannot be known here"), "{printed}");
     let revoked = Some(("token_revoked", "the token was revoked"));
     let (code, printed) = with_server(rfc, NOW, |server| server.state = revoked);
     assert_eq!(code, 1);
@@ -313,6 +328,7 @@ fn ends_with_0_if_the_server_takes_the_signature_in_another_way() {
                     callbacks: Vec::new(),
                     state: None,
                     other_urls: Vec::new(),
+                    nonce_used: Box::new(|_| None),
                 }),
             })
         });

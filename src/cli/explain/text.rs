@@ -41,6 +41,11 @@ pub(super) fn written(explanation: &Explanation) -> String {
             [problem.to_string()],
         );
     }
+    match explanation.nonce_used {
+        Some(Some(false)) => text += &section("Nonce", ["not used yet"]),
+        Some(None) => text += &section("Nonce", ["whether it was used cannot be known here"]),
+        Some(Some(true)) | None => {}
+    }
     if !explanation.rejections.is_empty() {
         text += &section("The server rejects it", &explanation.rejections);
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{MARK_EVERY, OnLost, map::BLOCK_BYTES, next_mark},
+    super::{MARK_EVERY, NonceUse, OnLost, map::BLOCK_BYTES, next_mark},
     *,
 };
 
@@ -51,6 +51,31 @@ fn a_killed_process_loses_nothing() {
     assert_eq!(entries(killed.continuity()), Some(5_000));
     assert!(holds_all(&killed.start()));
     assert!(holds_all(&window));
+}
+
+#[test]
+fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
+    let place = used();
+    let _window = place.start();
+    let was_used = |timestamp, number: u64, consumer: &[u8]| {
+        let nonce = NonceUse {
+            timestamp,
+            consumer,
+            token: b"token",
+            nonce: &number.to_be_bytes(),
+        };
+        super::super::was_used(&place.path(), nonce)
+    };
+    for number in (0..5_000).step_by(97) {
+        let second = NOW.0 + number % 5;
+        assert_eq!(was_used(second, number, b"consumer"), Some(true));
+        assert_eq!(was_used(second + 1, number, b"consumer"), Some(false));
+        assert_eq!(was_used(second, number, b"consume"), Some(false));
+    }
+    fs::write(place.path(), b"SQLite format 3\0").unwrap();
+    assert_eq!(was_used(NOW.0, 0, b"consumer"), None);
+    fs::remove_file(place.path()).unwrap();
+    assert_eq!(was_used(NOW.0, 0, b"consumer"), None);
 }
 
 #[test]

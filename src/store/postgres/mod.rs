@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{OnLost, SharedWindow},
+    nonce::{NonceUse, OnLost, SharedWindow},
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
@@ -21,6 +21,7 @@ use crate::{
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
+        rows::seconds,
         seal::Seal,
         transfer::{Import, Record},
     },
@@ -149,6 +150,11 @@ impl Store for PostgresStore {
 
     fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
         Some(self.open_window(on_lost))
+    }
+
+    fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
+        let (second, digest) = (seconds(UnixTime(nonce.timestamp)), nonce.digest());
+        ask!(self, Single, PATIENCE, |tx| tx.nonce_used(second, digest))
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

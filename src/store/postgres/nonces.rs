@@ -20,6 +20,7 @@ use tokio_postgres::error::SqlState;
 use super::{
     PostgresStore, Trouble,
     pool::{Conn, Pool},
+    tx::Tx,
 };
 use crate::{
     clock::UnixTime,
@@ -84,6 +85,18 @@ impl PostgresStore {
             .spawn(insert_all(Arc::clone(&self.pool), waiting, due, on_lost));
         self.remote.spawn(tend(Arc::clone(&self.pool), tending));
         Box::new(Window { queue })
+    }
+}
+
+impl Tx {
+    /// Whether a nonce is in the shared window.
+    pub(super) async fn nonce_used(
+        &mut self,
+        second: i64,
+        digest: [u8; 16],
+    ) -> Result<Option<bool>, StoreError> {
+        let sql = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
+        Ok(Some(self.exists(sql, &[&second, &&digest[..]]).await?))
     }
 }
 

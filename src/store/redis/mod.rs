@@ -14,7 +14,7 @@ use redis::FromRedisValue;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{OnLost, SharedWindow},
+    nonce::{NonceUse, OnLost, SharedWindow},
     secret::Secret,
     store::{
         Store, StoreError, StoreFuture,
@@ -218,6 +218,10 @@ impl Store for RedisStore {
 
     fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
         Some(self.open_window(on_lost))
+    }
+
+    fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
+        Box::pin(async move { self.has_nonce(nonce).await.map(Some) })
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

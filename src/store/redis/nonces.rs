@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redis::{RedisError, Value, aio::MultiplexedConnection};
+use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 use thiserror::Error;
 
 use super::{
@@ -81,6 +81,22 @@ impl SharedWindow for Window {
                 _ => Err(Unavailable(ClocksApart.into())),
             }
         })
+    }
+}
+
+impl RedisStore {
+    /// Whether a nonce is in the shared window.
+    pub(super) async fn has_nonce(&self, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
+        let look = Look([NONCE.as_bytes(), &nonce.digest()].concat());
+        step::read(self.link.call(look).await?)
+    }
+}
+
+struct Look(Vec<u8>);
+
+impl Request for Look {
+    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        cmd("EXISTS").arg(&self.0).query_async(connection).await
     }
 }
 
