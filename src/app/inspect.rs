@@ -78,7 +78,7 @@ pub fn inspect(config: &Config, listener: SocketAddr, now: UnixTime) -> Vec<Find
     if let Some(key) = &upstream.key {
         findings.mode("upstream.tls.key", key);
     }
-    if let Some(key) = &config.store.encryption_key_file {
+    for key in &config.store.encryption_key_file {
         findings.mode("store.encryption_key_file", key);
     }
     if config.store.backend == StoreBackend::Sqlite {

@@ -130,24 +130,24 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
                 store::Backend::Redis(Box::new(target))
             }
         },
-        key: read_key(config)?,
+        keys: read_keys(config)?,
         opening,
     })?)
 }
 
-/// Reads the key that the store is sealed with, if there is one.
+/// Reads the keys of the store, if there are any.
 ///
 /// # Errors
 /// [`ServiceError::Key`]
-pub fn read_key(config: &Config) -> Result<Option<SealKey>, ServiceError> {
-    let Some(path) = &config.store.encryption_key_file else {
-        return Ok(None);
-    };
-    let read = SealKey::read(path).map_err(|source| ServiceError::Key {
-        path: path.clone(),
-        source,
+pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
+    let paths = config.store.encryption_key_file.iter();
+    let keys = paths.map(|path| {
+        SealKey::read(path).map_err(|source| ServiceError::Key {
+            path: path.clone(),
+            source,
+        })
     });
-    read.map(Some)
+    keys.collect()
 }
 
 /// Checks the paths of store and nonce window before either is created.

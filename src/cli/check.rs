@@ -1,6 +1,9 @@
 //! `check`: validates the configuration, reaches what it names, and warns of what is valid and unwise.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use super::context::{CommandError, ConfigArgs, Output, block_on, with_causes};
 use crate::{
@@ -15,7 +18,10 @@ use crate::{
     forward::{Fault, pool::Pool},
     nonce::LocalWindow,
     server::tls,
-    store::{Opening, Store, StoreError},
+    store::{
+        Opening, Store, StoreError,
+        port::{ResealFrom, Resealed},
+    },
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -118,7 +124,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     services::check_paths(config).map_err(service_error)?;
     if config.store.backend != StoreBackend::Sqlite {
         return match services::open_store(config, Opening::Check) {
-            Ok(store) => ask(&*store, "the server", warnings),
+            Ok(store) => ask(config, &*store, "the server", warnings),
             Err(ServiceError::Store(error)) if error.is_missing() => Ok(error.to_string()),
             Err(error) => Err(service_error(error)),
         };
@@ -127,15 +133,15 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     // For a link that leads nowhere, opening the store reports why.
     if !path.exists() && !path.is_symlink() {
         // The key is needed once there is a store; a wrong one is found now.
-        services::read_key(config).map_err(service_error)?;
+        services::read_keys(config).map_err(service_error)?;
         return missing("store.url", &path);
     }
     let store = services::open_store(config, Opening::Check).map_err(service_error)?;
-    ask(&*store, &path.display().to_string(), warnings)
+    ask(config, &*store, &path.display().to_string(), warnings)
 }
 
 /// Asks a store that is open.
-fn ask(store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
+fn ask(config: &Config, store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
     let asked = on_runtime(async {
         store.ping().await?;
         Ok::<_, StoreError>((store.findings().await?, store.consumers(None, 1).await?))
@@ -148,7 +154,52 @@ fn ask(store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResul
         true => ", without any consumer: countersign consumer add registers one",
         false => "",
     };
-    Ok(format!("{place} answers{hint}"))
+    let keys = &config.store.encryption_key_file;
+    let secrets = match keys.is_empty() {
+        true => "",
+        false => secrets(store, keys.len() > 1, warnings)?,
+    };
+    Ok(format!("{place} answers{hint}{secrets}"))
+}
+
+/// How long secrets that are under an older key are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Looks at secrets, all of them in a store that is not large: whether they are under the first key, and open at all.
+fn secrets(
+    store: &dyn Store,
+    has_more_keys: bool,
+    warnings: &mut Vec<String>,
+) -> Result<&'static str, (u8, String)> {
+    let (all, is_whole) = on_runtime(async {
+        let (mut all, begun) = (Resealed::default(), Instant::now());
+        let mut next = Some(ResealFrom::default());
+        while let Some(from) = next.take_if(|_| begun.elapsed() < LOOK) {
+            next = all.add(store.reseal(from, true).await?);
+        }
+        Ok::<_, StoreError>((all, next.is_none()))
+    })?
+    .map_err(|error| (1, format!("store.url: {}", with_causes(&error))))?;
+    if let Some((count, error)) = all.unopened {
+        let seen = all.seen;
+        return Err((
+            1,
+            format!(
+                "store.encryption_key_file: {count} of {seen} secrets cannot be decrypted: {error}"
+            ),
+        ));
+    }
+    if all.older > 0 {
+        let (older, seen) = (all.older, all.seen);
+        warnings.push(format!(
+            "store.encryption_key_file: {older} of {seen} secrets are in clear or under another key than the first; \
+             countersign rekey encrypts them anew"
+        ));
+    }
+    Ok(match has_more_keys && is_whole && all.older == 0 {
+        true => ", every secret is under the first key: the other keys can be left out",
+        false => "",
+    })
 }
 
 /// What `serve` will do about a file that does not exist.

@@ -122,6 +122,8 @@ pub enum StoreFile {
     MayBeCreated,
     /// There is nothing to find in a missing store: the configuration names the wrong one.
     MustExist,
+    /// As above, and from now on the first key seals.
+    Reseals,
 }
 
 /// What a command prints, and how it ends.
@@ -226,6 +228,7 @@ pub struct Context {
     pub now: UnixTime,
     path: PathBuf,
     store: OnceCell<Arc<dyn Store>>,
+    opening: Opening,
     json: bool,
     notes: RefCell<Vec<String>>,
 }
@@ -245,10 +248,14 @@ impl Context {
             now: Clock::system().now(),
             path: args.config.path(),
             store: OnceCell::new(),
+            opening: match file {
+                StoreFile::MayBeCreated | StoreFile::MustExist => Opening::Command,
+                StoreFile::Reseals => Opening::Reseal,
+            },
             json,
             notes: RefCell::default(),
         };
-        if file == StoreFile::MustExist && !context.store_exists() {
+        if file != StoreFile::MayBeCreated && !context.store_exists() {
             return Err(CommandError::failed(format!(
                 "{}: store.url: {}: no such file; correct store.url, or begin a store with countersign serve, consumer add, user add or import",
                 context.path.display(),
@@ -275,7 +282,7 @@ impl Context {
         if let Some(store) = self.store.get() {
             return Ok(&**store);
         }
-        let opened = services::open_store(&self.config, Opening::Command);
+        let opened = services::open_store(&self.config, self.opening);
         let store = opened.map_err(|e| CommandError::from(e).about(self.path.display()))?;
         Ok(&**self.store.get_or_init(|| store))
     }

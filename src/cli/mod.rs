@@ -12,6 +12,8 @@ pub mod health;
 pub mod output;
 pub mod password;
 mod pasted;
+mod progress;
+mod rekey;
 pub mod request;
 pub mod secret_arg;
 pub mod secrets;
@@ -81,6 +83,9 @@ enum Command {
         #[command(flatten)]
         args: RecordArgs,
     },
+    /// Encrypts every secret of the store anew with the first key of store.encryption_key_file
+    #[command(after_help = rekey::HELP)]
+    Rekey(RecordArgs),
     /// Writes consumers, users and access tokens to a file
     Export(ExportArgs),
     /// Takes consumers, users and access tokens in from a file
@@ -133,6 +138,9 @@ impl Command {
             }),
             Self::Token { command, args } => args.run(StoreFile::MustExist, async |context| {
                 token::execute(command, context).await
+            }),
+            Self::Rekey(args) => args.run(StoreFile::Reseals, async |context| {
+                rekey::execute(context).await
             }),
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),

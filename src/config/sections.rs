@@ -198,9 +198,9 @@ section! {
         backend: StoreBackend = "sqlite", restart;
         /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files, sslmode=disable turns it off. For Redis "redis://USER:PASSWORD@HOST/NUMBER", with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
         url: StoreUrl = "countersign.db", restart;
-        /// The file of a 32-byte key with which secrets are encrypted at rest. Without it a copy of the store is a copy of every secret.
-        #[serde(default, deserialize_with = "optional")]
-        encryption_key_file: Option<PathBuf> [else "none": "store.key"], restart;
+        /// The file of a 32-byte key with which secrets are encrypted at rest, or a list: the first key encrypts, all decrypt, and countersign rekey encrypts everything anew. Without it a copy of the store is a copy of every secret.
+        #[serde(default, deserialize_with = "distinct")]
+        encryption_key_file: Vec<PathBuf> [else "none": "store.key"], restart;
     }
 }
 

@@ -209,7 +209,7 @@ impl Warnings {
     fn store(&mut self, config: &Config) {
         let cache = &config.cache;
         report! { self;
-            ["store.encryption_key_file"] if config.store.encryption_key_file.is_none() =>
+            ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
                 "secrets are not encrypted in the store and in every backup of it; set the file of a key";
             ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
                 "a credential revoked while the store is away works on that long; make it a minute at most";

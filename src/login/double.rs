@@ -17,8 +17,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
-            VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
+            Resealed, TokenFilter, VerifiedPassword,
         },
         record::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
@@ -355,6 +355,9 @@ impl Store for MemoryStore {
         self.unused()
     }
     fn set_local_nonces_until(&self, _: UnixTime) -> StoreFuture<'_, ()> {
+        self.unused()
+    }
+    fn reseal(&self, _: ResealFrom, _: bool) -> StoreFuture<'_, Resealed> {
         self.unused()
     }
     fn purge(&self, _: UnixTime) -> StoreFuture<'_, ()> {

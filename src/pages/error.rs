@@ -139,7 +139,9 @@ impl PageError {
                 "Please try again",
                 "The service cannot answer just now. Try again in a few seconds.",
             ),
-            Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) | Self::Template(_) => (
+            Self::Store(StoreError::Broken(_) | StoreError::Unopened(_))
+            | Self::NoRandomness(_)
+            | Self::Template(_) => (
                 500,
                 "Something went wrong",
                 "The fault is on this side. Nothing was changed.",

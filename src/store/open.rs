@@ -17,8 +17,8 @@ use super::{
 pub struct Params {
     /// The engine and the place.
     pub backend: Backend,
-    /// Seals secrets.
-    pub key: Option<SealKey>,
+    /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
+    pub keys: Vec<SealKey>,
     /// What the store is opened for.
     pub opening: Opening,
 }
@@ -26,15 +26,25 @@ pub struct Params {
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// To serve from it: it is created or migrated, and a plain store that has secrets in it is sealed if there is a
-    /// key.
+    /// To serve from it: it is created or migrated, a plain store that has secrets in it is sealed if there is a key, and
+    /// the first key seals from now on.
     Serve,
     /// For a command beside processes that may serve from it: it is created, and stays plain if it has plain secrets,
     /// for a process that serves from it without the key could not go on. A store of a server, which other machines
     /// use, is not migrated.
     Command,
+    /// To seal all secrets anew beside processes that may serve from it: as for a command, but the first key seals from
+    /// now on, also in a plain store.
+    Reseal,
     /// To look at it: as for a command, but a store of a server is not created.
     Check,
+}
+
+impl Opening {
+    /// Whether the store is sealed with the first key from now on, although it has secrets in clear or under another key.
+    pub(super) fn begins_sealing(self) -> bool {
+        matches!(self, Self::Serve | Self::Reseal)
+    }
 }
 
 /// An engine and where it is.
@@ -82,22 +92,26 @@ impl OpenError {
 pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
     let Params {
         backend,
-        key,
+        keys,
         opening,
     } = params;
     Ok(match backend {
         Backend::Sqlite(path) => Arc::new(SqliteStore::open(sqlite::Params {
             path,
-            key,
-            seals_plain: opening == Opening::Serve,
+            keys,
+            begins_sealing: opening.begins_sealing(),
         })?),
         Backend::Postgres(url) => {
             let url = *url;
-            Arc::new(PostgresStore::open(postgres::Params { url, key, opening })?)
+            Arc::new(PostgresStore::open(postgres::Params {
+                url,
+                keys,
+                opening,
+            })?)
         }
         Backend::Redis(target) => Arc::new(RedisStore::open(redis::Params {
             target: *target,
-            key,
+            keys,
             opening,
         })?),
     })

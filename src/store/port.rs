@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     remote::StillDown,
+    seal::{COLUMNS, Seal, Unopened},
     transfer::{Import, Record},
 };
 use crate::{
@@ -33,6 +34,15 @@ pub enum StoreError {
     /// What the backend returned is not a record of ours.
     #[error("the store holds a broken record: {0}")]
     Broken(&'static str),
+    /// A secret is sealed with a key that this process does not have.
+    #[error(transparent)]
+    Unopened(Box<Unopened>),
+}
+
+impl From<Unopened> for StoreError {
+    fn from(error: Unopened) -> Self {
+        Self::Unopened(error.into())
+    }
 }
 
 /// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
@@ -188,6 +198,79 @@ pub struct TokenFilter {
     pub consumer: Option<ConsumerKey>,
 }
 
+/// Where a batch of [`Store::reseal`] begins; the default is the beginning.
+#[derive(Debug, Clone, Default)]
+pub struct ResealFrom {
+    /// The place in the list of columns that hold secrets.
+    pub column: usize,
+    /// The last record of the batch before, as the backend names it; empty for none.
+    pub after: String,
+}
+
+/// What one batch of [`Store::reseal`] did.
+#[derive(Debug, Default)]
+pub struct Resealed {
+    /// Secrets that were looked at.
+    pub seen: u64,
+    /// Of these: not sealed with that key, before the batch.
+    pub older: u64,
+    /// Of these: sealed with a key that this process does not have, so left as they were. One error is kept.
+    pub unopened: Option<(u64, Box<Unopened>)>,
+    /// Where the next batch begins; `None`: all secrets have been looked at.
+    pub next: Option<ResealFrom>,
+}
+
+impl ResealFrom {
+    /// The beginning of the column behind `column`.
+    pub(super) fn behind(column: usize) -> Option<Self> {
+        (column + 1 < COLUMNS.len()).then(|| Self {
+            column: column + 1,
+            after: String::new(),
+        })
+    }
+}
+
+impl Resealed {
+    /// Adds what another batch did, and returns where the next one begins.
+    pub fn add(&mut self, batch: Self) -> Option<ResealFrom> {
+        self.seen += batch.seen;
+        self.older += batch.older;
+        if let Some((count, error)) = batch.unopened {
+            let before = self.unopened.take().map_or(0, |(before, _)| before);
+            self.unopened = Some((before + count, error));
+        }
+        batch.next
+    }
+
+    /// Counts a kept secret, and returns what to keep in its place if it is not sealed with the key that seals; with
+    /// `look` nothing, and the first key counts.
+    pub(super) fn count(
+        &mut self,
+        seal: &Seal,
+        field: &'static str,
+        record: &str,
+        kept: &[u8],
+        look: bool,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.seen += 1;
+        let new = match look {
+            true => seal.open(field, record, kept).map(|_| None),
+            false => seal.reseal(field, record, kept),
+        };
+        let is_older =
+            new.as_ref().map_or(true, Option::is_some) || look && !seal.is_by_first(kept);
+        self.older += u64::from(is_older);
+        match new {
+            Err(StoreError::Unopened(error)) => {
+                let count = self.unopened.take().map_or(0, |(count, _)| count);
+                self.unopened = Some((count + 1, error));
+                Ok(None)
+            }
+            new => new,
+        }
+    }
+}
+
 /// A token backend.
 pub trait Store: Send + Sync + 'static {
     /// Whether the store answers; for readiness.
@@ -327,6 +410,9 @@ pub trait Store: Send + Sync + 'static {
 
     // Upkeep.
 
+    /// Seals secrets anew, in one short batch, that are not sealed with the key that seals; none that changes meanwhile is
+    /// put back. With `look` those are counted that are not sealed with the first key.
+    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     /// Waits until the engine reports that a process may have changed something since the last call; never completes
     /// where the engine reports nothing. A report may be lost: [`Store::changes_since`] is the truth.
     fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -1,19 +1,35 @@
 //! Secrets at rest: kept as they are, or sealed with AES-256-GCM under a key that stands outside the store.
 //!
-//! A kept secret is one tag byte and what follows it: `0` and the secret itself, or `1`, the nonce (12 bytes),
-//! the ciphertext and its tag (16 bytes). The name of the field and the key of its record are authenticated with
-//! it, so that nobody who can write to the store can put one record's secret into another.
-//! Nonces are random: one key is good for 2^32 secrets.
+//! A kept secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
+//! nonce (12 bytes), the ciphertext and its tag (16 bytes). Older versions wrote `1` and no id. The name of the field and
+//! the key of its record are authenticated with it, so that nobody who can write to the store can put one record's secret
+//! into another. Nonces are random: one key is good for 2^32 secrets.
+//!
+//! # Several keys
+//!
+//! All keys open. Which one seals is a fact of the store: the word that it keeps is sealed with that key, and every
+//! process follows it ([`Seal::follows`]) before it writes. `serve` and `rekey` put the word under the first key of the
+//! configuration; another command, which may run beside a process that does not have that key yet, leaves it. So after
+//! [`Store::reseal`](super::Store::reseal) has seen every record, none is under another key.
 
-use std::{fmt, fs::File, io::Read, path::Path};
+use std::{
+    fmt,
+    fs::File,
+    io::Read,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
+    digest::{self, SHA256},
+};
 use base64::{Engine, engine::general_purpose};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::StoreError;
-use crate::secret::Secret;
+use crate::{secret::Secret, telemetry::redact::RedactedToken};
 
 /// The length of a sealing key.
 pub const KEY_BYTES: usize = 32;
@@ -83,7 +99,8 @@ impl SealKey {
     }
 }
 
-fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
+/// Reads hexadecimal digits; `None`: there is something else.
+pub(super) fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     text.chunks_exact(2)
         .map(|pair| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok())
@@ -91,38 +108,128 @@ fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 const PLAIN: u8 = 0;
+/// Sealed by a version that knew one key only.
 const SEALED: u8 = 1;
+const SEALED_BY: u8 = 2;
+
+/// Tells keys apart: the first bytes of a hash, from which nothing of the key follows.
+type KeyId = [u8; 4];
+
+/// A secret that none of our keys opens.
+#[derive(Debug, Error)]
+#[error(
+    "no key of store.encryption_key_file opens the {field} of {record}, which is sealed with {key}; name that key too"
+)]
+pub struct Unopened {
+    field: &'static str,
+    record: String,
+    key: String,
+}
+
+impl Unopened {
+    fn new(field: &'static str, record: &str, id: Option<KeyId>) -> Self {
+        let is_token = field.contains("token");
+        Self {
+            field,
+            record: match is_token {
+                true => RedactedToken(record).to_string(),
+                false => format!("{record:?}"),
+            },
+            key: id.map_or("an unknown key".to_owned(), |id| {
+                format!("key {:08x}", u32::from_be_bytes(id))
+            }),
+        }
+    }
+}
 
 /// How a store keeps secrets: one value for the whole store.
-pub struct Seal(Option<RandomizedNonceKey>);
+pub struct Seal {
+    /// None: secrets are kept as they are.
+    keys: Vec<Key>,
+    /// The place of the key that seals.
+    sealing: AtomicUsize,
+}
+
+struct Key {
+    id: KeyId,
+    aead: RandomizedNonceKey,
+}
 
 impl fmt::Debug for Seal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_sealed() { "Sealed" } else { "Plain" })
+        f.write_str(if self.keys.is_empty() {
+            "Plain"
+        } else {
+            "Sealed"
+        })
     }
 }
 
 impl Seal {
     /// Keeps secrets as they are.
     #[must_use]
-    pub fn plain() -> Self {
-        Self(None)
+    pub const fn plain() -> Self {
+        Self {
+            keys: Vec::new(),
+            sealing: AtomicUsize::new(0),
+        }
     }
 
-    /// Keeps secrets sealed with `key`.
+    /// Keeps secrets sealed with the first of `keys`, and opens those that are sealed with any.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] if the cryptographic library refuses the key.
-    pub fn sealed(key: &SealKey) -> Result<Self, StoreError> {
-        RandomizedNonceKey::new(&AES_256_GCM, key.0.as_slice())
-            .map(|key| Self(Some(key)))
-            .map_err(|_| StoreError::Broken("the sealing key is refused"))
+    /// [`StoreError::Broken`] if the cryptographic library refuses a key.
+    pub fn sealed(keys: &[SealKey]) -> Result<Self, StoreError> {
+        let keys = keys.iter().map(|SealKey(key)| {
+            let mut hash = digest::Context::new(&SHA256);
+            hash.update(b"countersign sealing key\0");
+            hash.update(&key[..]);
+            let id = hash.finish();
+            Some(Key {
+                id: *id.as_ref().first_chunk()?,
+                aead: RandomizedNonceKey::new(&AES_256_GCM, key.as_slice()).ok()?,
+            })
+        });
+        let keys: Option<Vec<Key>> = keys.collect();
+        Ok(Self {
+            keys: keys.ok_or(StoreError::Broken("the sealing key is refused"))?,
+            sealing: AtomicUsize::new(0),
+        })
     }
 
-    /// Whether secrets are sealed.
-    #[must_use]
-    pub fn is_sealed(&self) -> bool {
-        self.0.is_some()
+    /// Follows the word that the store keeps now: from now on the key that sealed it seals. `false`: the store keeps secrets
+    /// in another way, or with a key that is not ours, and nothing may be written.
+    pub(super) fn follows(&self, word: Option<&[u8]>) -> bool {
+        let Some(word) = word else {
+            return self.keys.is_empty();
+        };
+        let Ok((secret, place)) = self.open_with(WORD_FIELD, "", word) else {
+            return false;
+        };
+        self.sealing.store(place, Ordering::Relaxed);
+        secret == Secret::from(WORD) && !self.keys.is_empty()
+    }
+
+    /// Whether the first key seals.
+    fn follows_first(&self) -> bool {
+        self.sealing.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether `kept` is sealed with the key that seals now.
+    fn is_current(&self, kept: &[u8]) -> bool {
+        self.is_by(self.sealing.load(Ordering::Relaxed), kept)
+    }
+
+    /// Whether `kept` is sealed with the first key.
+    pub(super) fn is_by_first(&self, kept: &[u8]) -> bool {
+        self.is_by(0, kept)
+    }
+
+    fn is_by(&self, place: usize, kept: &[u8]) -> bool {
+        let sealed = kept.strip_prefix(&[SEALED_BY]);
+        let key = self.keys.get(place);
+        key.zip(sealed)
+            .is_some_and(|(key, sealed)| sealed.starts_with(&key.id))
     }
 
     /// What to keep for `secret`, the field `field` of the record with the key `record`.
@@ -135,7 +242,7 @@ impl Seal {
         record: &str,
         secret: &Secret,
     ) -> Result<Vec<u8>, StoreError> {
-        let Some(key) = &self.0 else {
+        let Some(key) = self.keys.get(self.sealing.load(Ordering::Relaxed)) else {
             let mut kept = Vec::with_capacity(1 + secret.expose().len());
             kept.push(PLAIN);
             kept.extend_from_slice(secret.expose());
@@ -144,38 +251,78 @@ impl Seal {
         let mut text = Zeroizing::new(Vec::with_capacity(secret.expose().len() + 16));
         text.extend_from_slice(secret.expose());
         let nonce = key
+            .aead
             .seal_in_place_append_tag(Aad::from(context(field, record)), &mut *text)
             .map_err(|_| StoreError::Broken("a secret cannot be sealed"))?;
-        let mut kept = Vec::with_capacity(1 + NONCE_LEN + text.len());
-        kept.push(SEALED);
-        kept.extend_from_slice(nonce.as_ref());
-        kept.extend_from_slice(&text);
-        Ok(kept)
+        Ok([&[SEALED_BY], &key.id[..], nonce.as_ref(), &text].concat())
     }
 
     /// The secret that was kept for the field `field` of the record with the key `record`.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] if it was not kept by this key for this field of this record. A plain secret in a
-    /// sealed store is refused too: only somebody without the key can have put it there.
+    /// [`StoreError::Unopened`] if none of the keys has sealed it. [`StoreError::Broken`] if it was not kept for this field
+    /// of this record. A plain secret in a sealed store is refused too: only somebody without the key can have put it
+    /// there.
     pub fn open(
         &self,
         field: &'static str,
         record: &str,
         kept: &[u8],
     ) -> Result<Secret, StoreError> {
-        match (&self.0, kept.split_first()) {
-            (None, Some((&PLAIN, secret))) => Ok(Secret::from(secret.to_vec())),
-            (Some(key), Some((&SEALED, sealed))) => unseal(key, &context(field, record), sealed)
-                .ok_or(StoreError::Broken("a sealed secret does not open")),
-            (None, Some((&SEALED, _))) => {
+        self.open_with(field, record, kept)
+            .map(|(secret, _)| secret)
+    }
+
+    /// The secret, and the place of the key that has sealed it.
+    fn open_with(
+        &self,
+        field: &'static str,
+        record: &str,
+        kept: &[u8],
+    ) -> Result<(Secret, usize), StoreError> {
+        let context = &context(field, record);
+        let unopened = |id| StoreError::from(Unopened::new(field, record, id));
+        match (self.keys.is_empty(), kept.split_first()) {
+            (true, Some((&PLAIN, secret))) => Ok((Secret::from(secret.to_vec()), 0)),
+            (false, Some((&SEALED, sealed))) => {
+                let mut keys = self.keys.iter().enumerate();
+                keys.find_map(|(place, key)| Some((unseal(&key.aead, context, sealed)?, place)))
+                    .ok_or_else(|| unopened(None))
+            }
+            (false, Some((&SEALED_BY, rest))) => {
+                const SHORT: StoreError = StoreError::Broken("a sealed secret is too short");
+                let (id, sealed) = rest.split_first_chunk().ok_or(SHORT)?;
+                let place = self.keys.iter().position(|key| key.id == *id);
+                let place = place.ok_or_else(|| unopened(Some(*id)))?;
+                unseal(&self.keys[place].aead, context, sealed)
+                    .map(|secret| (secret, place))
+                    .ok_or(StoreError::Broken("a sealed secret does not open"))
+            }
+            (true, Some((&(SEALED | SEALED_BY), _))) => {
                 Err(StoreError::Broken("a secret is sealed and there is no key"))
             }
-            (Some(_), Some((&PLAIN, _))) => Err(StoreError::Broken(
+            (false, Some((&PLAIN, _))) => Err(StoreError::Broken(
                 "a secret of a sealed store is not sealed",
             )),
             _ => Err(StoreError::Broken("a secret has no known form")),
         }
+    }
+
+    /// What to keep instead of `kept`, if it is not sealed with the key that seals now.
+    ///
+    /// # Errors
+    /// Those of [`Seal::open`].
+    pub(super) fn reseal(
+        &self,
+        field: &'static str,
+        record: &str,
+        kept: &[u8],
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        if self.is_current(kept) {
+            return Ok(None);
+        }
+        let secret = self.open(field, record, kept)?;
+        self.close(field, record, &secret).map(Some)
     }
 }
 
@@ -235,6 +382,8 @@ const WORD_FIELD: &str = "meta.sealed";
 pub(super) enum Settled {
     /// As this seal does.
     With(Seal),
+    /// Sealed, but not with the first key: it is from the time on when the store keeps this word.
+    Older(Seal, Vec<u8>),
     /// In clear, and there is a key: the store can be sealed with this, and then keeps this word.
     Unsealed(Seal, Vec<u8>),
 }
@@ -257,19 +406,20 @@ impl<E: Into<StoreError>> From<E> for Mismatch {
 }
 
 /// Finds how a store keeps its secrets by the word in it, if there is one.
-pub(super) fn settle(word: Option<&[u8]>, key: Option<&SealKey>) -> Result<Settled, Mismatch> {
-    let seal = key.map_or_else(|| Ok(Seal::plain()), Seal::sealed)?;
-    match (word, key) {
-        (None, None) => Ok(Settled::With(seal)),
-        (Some(_), None) => Err(Mismatch::KeyMissing),
-        (Some(word), Some(_)) => match seal.open(WORD_FIELD, "", word) {
-            Ok(word) if word == Secret::from(WORD) => Ok(Settled::With(seal)),
-            _ => Err(Mismatch::WrongKey),
-        },
-        (None, Some(_)) => {
-            let word = seal.close(WORD_FIELD, "", &Secret::from(WORD))?;
-            Ok(Settled::Unsealed(seal, word))
-        }
+pub(super) fn settle(word: Option<&[u8]>, keys: &[SealKey]) -> Result<Settled, Mismatch> {
+    let seal = Seal::sealed(keys)?;
+    if keys.is_empty() {
+        return match word {
+            None => Ok(Settled::With(seal)),
+            Some(_) => Err(Mismatch::KeyMissing),
+        };
+    }
+    let new_word = seal.close(WORD_FIELD, "", &Secret::from(WORD))?;
+    match word {
+        None => Ok(Settled::Unsealed(seal, new_word)),
+        Some(word) if !seal.follows(Some(word)) => Err(Mismatch::WrongKey),
+        Some(_) if seal.follows_first() => Ok(Settled::With(seal)),
+        Some(_) => Ok(Settled::Older(seal, new_word)),
     }
 }
 
@@ -293,7 +443,15 @@ mod tests {
     use super::*;
 
     fn seal(byte: u8) -> Seal {
-        Seal::sealed(&SealKey::new([byte; KEY_BYTES])).unwrap()
+        sealed(&[byte])
+    }
+
+    fn sealed(bytes: &[u8]) -> Seal {
+        let keys: Vec<_> = bytes
+            .iter()
+            .map(|byte| SealKey::new([*byte; KEY_BYTES]))
+            .collect();
+        Seal::sealed(&keys).unwrap()
     }
 
     #[test]
@@ -328,6 +486,86 @@ mod tests {
             changed[place] ^= 1;
             assert!(seal(1).open("f", "r", &changed).is_err(), "{place}");
         }
+    }
+
+    /// As versions that knew one key only have sealed.
+    fn without_id(kept: &[u8]) -> Vec<u8> {
+        [&[SEALED], &kept[5..]].concat()
+    }
+
+    #[test]
+    fn the_first_key_seals_and_all_open() {
+        let both = sealed(&[2, 1]);
+        let secret = Secret::from("s");
+        let old = seal(1).close("f", "r", &secret).unwrap();
+        for old in [old.clone(), without_id(&old)] {
+            assert_eq!(both.open("f", "r", &old).unwrap(), secret);
+            let new = both.reseal("f", "r", &old).unwrap().unwrap();
+            assert_eq!(seal(2).open("f", "r", &new).unwrap(), secret);
+            assert!(both.reseal("f", "r", &new).unwrap().is_none());
+        }
+        let new = both.close("f", "r", &secret).unwrap();
+        assert_eq!(seal(2).open("f", "r", &new).unwrap(), secret);
+    }
+
+    #[test]
+    fn the_word_of_the_store_decides_which_key_seals() {
+        let word = |keys: &[SealKey]| match settle(None, keys) {
+            Ok(Settled::Unsealed(_, word)) => word,
+            _ => panic!("not plain"),
+        };
+        let keys = [1, 2].map(|byte| SealKey::new([byte; KEY_BYTES]));
+        let [first, second] = [word(&keys[..1]), word(&keys[1..])];
+        let seal = sealed(&[1, 2]);
+        let sealing =
+            |seal: &Seal| seal.close("f", "r", &Secret::from("s")).unwrap()[1..5].to_vec();
+        for word in [&first, &second, &without_id(&second)] {
+            assert!(seal.follows(Some(word)));
+            let of_second = sealing(&sealed(&[2]));
+            assert_eq!(sealing(&seal) == of_second, *word != first);
+        }
+        assert!(!seal.follows(None) && !sealed(&[3]).follows(Some(&first)));
+        assert!(Seal::plain().follows(None) && !Seal::plain().follows(Some(&first)));
+        assert!(matches!(settle(Some(&first), &keys), Ok(Settled::With(_))));
+        assert!(matches!(
+            settle(Some(&second), &keys),
+            Ok(Settled::Older(..))
+        ));
+        assert!(matches!(
+            settle(Some(&second), &keys[..1]),
+            Err(Mismatch::WrongKey)
+        ));
+        assert!(matches!(
+            settle(Some(&second), &[]),
+            Err(Mismatch::KeyMissing)
+        ));
+    }
+
+    #[test]
+    fn names_the_record_and_the_key_that_is_missing() {
+        let kept = seal(1)
+            .close(field::CONSUMER, "shop", &Secret::from("s"))
+            .unwrap();
+        let error = seal(2).open(field::CONSUMER, "shop", &kept).unwrap_err();
+        let id = kept[1..5].iter().map(|byte| format!("{byte:02x}"));
+        let id: String = id.collect();
+        let expected = format!(
+            "no key of store.encryption_key_file opens the consumer.secret of \"shop\", which is sealed with key {id}; \
+             name that key too"
+        );
+        assert_eq!(error.to_string(), expected);
+        let token = "0123456789abcdef0123456789abcdef";
+        let kept = seal(1)
+            .close(field::ACCESS_TOKEN, token, &Secret::from("s"))
+            .unwrap();
+        let error = seal(2)
+            .open(field::ACCESS_TOKEN, token, &without_id(&kept))
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("access_token.secret of 01234567…, which is sealed with an unknown key"),
+            "{text}"
+        );
     }
 
     #[test]

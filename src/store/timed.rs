@@ -5,8 +5,8 @@ use std::{pin::Pin, sync::Arc, time::Instant};
 use super::{
     Store, StoreFuture,
     port::{
-        Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
-        VerifiedPassword,
+        Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
+        Resealed, TokenFilter, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     transfer::{Import, Record},
@@ -108,6 +108,7 @@ timed! {
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
     fn export(&self) -> StoreFuture<'_, Vec<Record>>;
     fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import>;
+    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
     fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;

@@ -10,6 +10,7 @@
 mod consumers;
 mod failures;
 mod place;
+mod rekey;
 mod signing;
 mod tokens;
 mod transfer;

@@ -25,6 +25,7 @@ mod records;
 mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
+mod reseal;
 mod sessions;
 mod shared_nonces;
 mod sqlite;

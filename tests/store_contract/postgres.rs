@@ -43,6 +43,10 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
         }
     }
 
+    fn engine(&self) -> Engine {
+        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
+    }
+
     async fn open(&self) -> Arc<dyn Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
         open(&self.url, key, Opening::Serve).unwrap()
@@ -52,7 +56,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
     open_store(Params {
         backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
-        key,
+        keys: key.into_iter().collect(),
         opening,
     })
 }

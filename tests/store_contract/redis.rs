@@ -14,7 +14,7 @@ use countersign::{
     clock::Clock,
     names::{ConsumerKey, UserId},
     store::{
-        Opening, Store, StoreError,
+        Backend as Engine, Opening, Store, StoreError,
         port::{Added, Change, TokenFilter},
         redis::{OpenError, Params, RedisStore, Target},
         seal::SealKey,
@@ -44,6 +44,10 @@ impl<const SEALED: bool> Backend for Redis<SEALED> {
         Self(RedisServer::start())
     }
 
+    fn engine(&self) -> Engine {
+        Engine::Redis(Box::new(Target::parse(&self.0.url()).unwrap()))
+    }
+
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(open(&self.0.url(), SEALED.then_some(7)).unwrap())
     }
@@ -52,7 +56,10 @@ impl<const SEALED: bool> Backend for Redis<SEALED> {
 fn params(url: &str, key: Option<u8>) -> Params {
     Params {
         target: Target::parse(url).unwrap(),
-        key: key.map(|byte| SealKey::new([byte; 32])),
+        keys: key
+            .into_iter()
+            .map(|byte| SealKey::new([byte; 32]))
+            .collect(),
         opening: Opening::Serve,
     }
 }
@@ -581,6 +588,10 @@ impl Backend for Emptied {
         Self
     }
 
+    fn engine(&self) -> Engine {
+        Engine::Redis(Box::new(Target::parse(&cluster_url(0)).unwrap()))
+    }
+
     async fn open(&self) -> Arc<dyn Store> {
         // Whichever node is named, the store is found.
         static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -614,6 +625,7 @@ async fn works_in_a_cluster() {
     crate::changes::tells_every_kind_once_and_in_order::<Emptied>().await;
     crate::transfer::is_idempotent::<Emptied>().await;
     crate::transfer::takes_all_or_nothing::<Emptied>().await;
+    crate::reseal::keeps_what_changes_meanwhile::<Emptied>().await;
     crate::upkeep::purges_what_ended_a_day_ago::<Emptied>().await;
     crate::upkeep::everything_is_there_when_opened_again::<Emptied>().await;
 

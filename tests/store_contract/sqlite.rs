@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use countersign::store::{
-    Store,
+    Backend as Engine, Store,
     seal::SealKey,
     sqlite::{Params, SqliteStore},
 };
@@ -33,13 +33,17 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
         Self(tempfile::tempdir().unwrap())
     }
 
+    fn engine(&self) -> Engine {
+        Engine::Sqlite(self.path())
+    }
+
     async fn open(&self) -> Arc<dyn Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
         Arc::new(
             SqliteStore::open(Params {
                 path: self.path(),
-                key,
-                seals_plain: true,
+                keys: key.into_iter().collect(),
+                begins_sealing: true,
             })
             .unwrap(),
         )

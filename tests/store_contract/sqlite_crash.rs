@@ -28,8 +28,8 @@ fn open(path: &Path) -> Arc<dyn Store> {
     Arc::new(
         SqliteStore::open(Params {
             path: path.to_owned(),
-            key: None,
-            seals_plain: false,
+            keys: Vec::new(),
+            begins_sealing: false,
         })
         .unwrap(),
     )

@@ -33,8 +33,8 @@ fn key(byte: u8) -> Option<SealKey> {
 fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> {
     let params = Params {
         path: path.to_owned(),
-        key,
-        seals_plain: true,
+        keys: key.into_iter().collect(),
+        begins_sealing: true,
     };
     Ok(Arc::new(SqliteStore::open(params)?))
 }
@@ -311,8 +311,8 @@ async fn a_command_with_a_key_leaves_a_plain_file_to_those_that_serve_from_it() 
     let command = || {
         let params = Params {
             path: path.clone(),
-            key: key(1),
-            seals_plain: false,
+            keys: key(1).into_iter().collect(),
+            begins_sealing: false,
         };
         SqliteStore::open(params).unwrap()
     };
@@ -332,8 +332,8 @@ async fn a_command_with_a_key_leaves_a_plain_file_to_those_that_serve_from_it() 
     let (directory, path) = place();
     let params = Params {
         path,
-        key: key(1),
-        seals_plain: false,
+        keys: key(1).into_iter().collect(),
+        begins_sealing: false,
     };
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(params).unwrap());
     populate(&store).await;

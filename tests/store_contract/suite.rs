@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use countersign::store::Store;
+use countersign::store::{self, Store};
 
 /// One store of its own, empty at first; dropping it removes it.
 pub(crate) trait Backend: Sized {
     /// Makes the store.
     async fn fresh() -> Self;
+    /// The engine and the place.
+    fn engine(&self) -> store::Backend;
     /// Opens it once more, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
 }
@@ -42,6 +44,8 @@ macro_rules! contract {
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
                 refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
+            reseal: seals_everything_anew_beside_a_process_that_serves, keeps_what_changes_meanwhile,
+                seals_a_plain_store, names_a_secret_that_no_key_opens;
             upkeep: answers_a_ping, the_mark_of_nonces_only_rises, purges_what_ended_a_day_ago,
                 everything_is_there_when_opened_again;
         }

@@ -42,10 +42,7 @@ fn takes_the_environment_over_the_file() {
     assert_eq!(config.listen.tls.certificate, [Path::new("cert.pem")]);
     assert_eq!(config.listen.tls.key, [Path::new("key.pem")]);
     assert_eq!(config.service.realm, "from a file");
-    assert_eq!(
-        config.store.encryption_key_file.as_deref(),
-        Some(Path::new("store.key"))
-    );
+    assert_eq!(config.store.encryption_key_file, [Path::new("store.key")]);
     assert_eq!(config.nonce.max_entries.get(), 50_000);
     assert_eq!(
         config.operation[0].access,

@@ -283,6 +283,8 @@ struct SharedFailure(#[source] Arc<StoreError>);
 fn shared(error: Arc<StoreError>) -> StoreError {
     match *error {
         StoreError::Broken(what) => StoreError::Broken(what),
-        StoreError::Unavailable(_) => StoreError::Unavailable(Box::new(SharedFailure(error))),
+        StoreError::Unavailable(_) | StoreError::Unopened(_) => {
+            StoreError::Unavailable(Box::new(SharedFailure(error)))
+        }
     }
 }

@@ -16,8 +16,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
-            VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
+            Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
@@ -46,14 +46,13 @@ pub use open::{OpenError, Params};
 pub use url::{Url, UrlError};
 
 use pool::Pool;
-use tx::{Mode, Stamp, Tx};
+use tx::{Mode, Tx};
 
 /// A store in PostgreSQL.
 pub struct PostgresStore {
     remote: Remote,
     pool: Arc<Pool>,
     seal: Arc<Seal>,
-    stamp: Arc<Stamp>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -100,17 +99,13 @@ impl PostgresStore {
         patience: Duration,
         work: impl for<'t> FnOnce(&'t mut Tx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
-        let (pool, seal, stamp) = (
-            Arc::clone(&self.pool),
-            Arc::clone(&self.seal),
-            Arc::clone(&self.stamp),
-        );
+        let (pool, seal) = (Arc::clone(&self.pool), Arc::clone(&self.seal));
         self.remote.run(async move {
             let attempt = async {
                 let _permit = pool.permit().await?;
                 let done = async {
                     let mut tx = Tx::new(pool.take().await?, seal);
-                    tx.begin(mode, patience, &stamp).await?;
+                    tx.begin(mode, patience).await?;
                     let value = work(&mut tx).await?;
                     tx.commit(mode).await?;
                     // After an error the transaction ends with its connection, which is then not used again.
@@ -343,6 +338,10 @@ impl Store for PostgresStore {
 
     fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
         ask!(self, Alone, LONG_PATIENCE, |tx| tx.import(&records))
+    }
+
+    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
+        ask!(self, Shared, ADMIN_PATIENCE, |tx| tx.reseal(&from, look))
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {

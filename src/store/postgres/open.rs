@@ -10,10 +10,11 @@ use super::{
     PostgresStore, Trouble, Url,
     pool::Pool,
     schema::{MIGRATIONS, VERSION},
-    tx::{LOCK, STAMP, Stamp, read_stamp},
+    tx::{LOCK, STAMP, Stamp, Tx, read_stamp},
 };
 use crate::store::{
     Opening, StoreError,
+    port::{ResealFrom, Resealed},
     remote::Remote,
     seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
     tls::TlsFileError,
@@ -24,8 +25,8 @@ use crate::store::{
 pub struct Params {
     /// The servers and the database.
     pub url: Url,
-    /// Seals secrets.
-    pub key: Option<SealKey>,
+    /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
+    pub keys: Vec<SealKey>,
     /// What the store is opened for.
     pub opening: Opening,
 }
@@ -110,14 +111,13 @@ impl PostgresStore {
                 io::Error::other("the thread of the store has ended").into(),
             ))
         });
-        let (seal, stamp) = prepared.map_err(|cause| cause.at(place))?;
+        let seal = prepared.map_err(|cause| cause.at(place))?;
         let listener = Arc::clone(&pool);
         remote.spawn(async move { listener.listen().await });
         Ok(Self {
             remote,
             pool,
             seal: Arc::new(seal),
-            stamp: Arc::new(stamp),
         })
     }
 }
@@ -154,7 +154,7 @@ impl Cause {
     }
 }
 
-async fn prepare(pool: Arc<Pool>, params: Params) -> Result<(Seal, Stamp), Cause> {
+async fn prepare(pool: Arc<Pool>, params: Params) -> Result<Seal, Cause> {
     let conn = match timeout(REACH, pool.connect()).await {
         Ok(Ok(conn)) => conn,
         Ok(Err(error)) => return Err(Cause::Unreachable(error.into())),
@@ -166,20 +166,21 @@ async fn prepare(pool: Arc<Pool>, params: Params) -> Result<(Seal, Stamp), Cause
     match (params.opening, found) {
         (_, found) if found > VERSION => return Err(Cause::Newer(found)),
         (Opening::Check, 0) => return Err(Cause::Missing),
-        (Opening::Check | Opening::Command, found) if (1..VERSION).contains(&found) => {
+        (Opening::Check | Opening::Command | Opening::Reseal, found)
+            if (1..VERSION).contains(&found) =>
+        {
             return Err(Cause::Older(found));
         }
         _ => {}
     }
     let mut settled = None;
     if found == VERSION {
-        let (stamp, word) = stamp(client).await?;
-        settled = match seal::settle(word.as_deref(), params.key.as_ref()).map_err(Cause::Key)? {
-            Settled::With(seal) => Some((seal, stamp)),
-            Settled::Unsealed(..) if params.opening == Opening::Check => {
-                Some((Seal::plain(), stamp))
-            }
-            Settled::Unsealed(..) => None,
+        let Stamp { sealed, .. } = stamp(client).await?;
+        settled = match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
+            Settled::With(seal) => Some(seal),
+            Settled::Older(seal, _) if !params.opening.begins_sealing() => Some(seal),
+            Settled::Unsealed(..) if params.opening == Opening::Check => Some(Seal::plain()),
+            Settled::Older(..) | Settled::Unsealed(..) => None,
         };
     }
     let settled = match settled {
@@ -192,7 +193,7 @@ async fn prepare(pool: Arc<Pool>, params: Params) -> Result<(Seal, Stamp), Cause
 
 /// Migrates, and settles how secrets are kept: all or nothing, and alone on the database. After an error the
 /// transaction ends with the connection.
-async fn settle(client: &Client, params: &Params) -> Result<(Seal, Stamp), Cause> {
+async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
     let wait = MIGRATION_WAIT.as_millis();
     let begin = format!(
         "BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0;
@@ -218,27 +219,27 @@ async fn settle(client: &Client, params: &Params) -> Result<(Seal, Stamp), Cause
     client
         .execute("UPDATE meta SET version = $1", &[&VERSION])
         .await?;
-    let (_, word) = stamp(client).await?;
-    let seal = match seal::settle(word.as_deref(), params.key.as_ref()).map_err(Cause::Key)? {
-        Settled::With(seal) => seal,
-        Settled::Unsealed(..)
-            if params.opening != Opening::Serve && has_secrets(client).await? =>
-        {
-            Seal::plain()
-        }
-        Settled::Unsealed(seal, word) => {
-            for column in &COLUMNS {
-                seal_column(client, column, &seal).await?;
+    let begins = params.opening.begins_sealing();
+    let Stamp { sealed, .. } = stamp(client).await?;
+    let (seal, new_word) =
+        match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
+            Settled::With(seal) => (seal, None),
+            Settled::Older(seal, word) => (seal, Some(word).filter(|_| begins)),
+            Settled::Unsealed(..) if !begins && has_secrets(client).await? => (Seal::plain(), None),
+            Settled::Unsealed(seal, word) => {
+                for column in &COLUMNS {
+                    seal_column(client, column, &seal).await?;
+                }
+                (seal, Some(word))
             }
-            client
-                .execute("UPDATE meta SET sealed = $1", &[&word])
-                .await?;
-            seal
-        }
-    };
-    let (stamp, _) = stamp(client).await?;
+        };
+    if new_word.is_some() {
+        let put = "UPDATE meta SET sealed = $1";
+        client.execute(put, &[&new_word]).await?;
+        seal.follows(new_word.as_deref());
+    }
     client.batch_execute("COMMIT").await?;
-    Ok((seal, stamp))
+    Ok(seal)
 }
 
 /// The schema of the database; 0: there is none.
@@ -255,11 +256,9 @@ async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
         .try_get(0)
 }
 
-async fn stamp(client: &Client) -> Result<(Stamp, Option<Vec<u8>>), Cause> {
-    let stamp = read_stamp(&client.simple_query(STAMP).await?)
-        .ok_or(StoreError::Broken("the table meta is empty"))?;
-    let row = client.query_one("SELECT sealed FROM meta", &[]).await?;
-    Ok((stamp, row.try_get(0)?))
+async fn stamp(client: &Client) -> Result<Stamp, Cause> {
+    let stamp = read_stamp(&client.simple_query(STAMP).await?);
+    Ok(stamp.ok_or(StoreError::Broken("the table meta is empty"))?)
 }
 
 async fn has_secrets(client: &Client) -> Result<bool, tokio_postgres::Error> {
@@ -274,6 +273,57 @@ async fn has_secrets(client: &Client) -> Result<bool, tokio_postgres::Error> {
 
 /// Rows that are read before they are written anew.
 const BATCH: usize = 1_000;
+
+impl Tx {
+    /// A batch of [`Store::reseal`](crate::store::Store::reseal).
+    pub(super) async fn reseal(
+        &mut self,
+        from: &ResealFrom,
+        look: bool,
+    ) -> Result<Resealed, StoreError> {
+        let Column {
+            table,
+            key,
+            name,
+            field,
+        } = &COLUMNS[from.column];
+        let select = format!(
+            "SELECT {key}, {name} FROM {table} WHERE {key} > $1 AND {name} IS NOT NULL
+             ORDER BY {key} LIMIT {BATCH}"
+        );
+        let client = self.conn.client();
+        let mut resealed = Resealed {
+            next: ResealFrom::behind(from.column),
+            ..Resealed::default()
+        };
+        let (mut keys, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        for row in client.query(&select, &[&from.after]).await? {
+            let (record, kept): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+            resealed.next = Some(ResealFrom {
+                column: from.column,
+                after: record.clone(),
+            });
+            if let Some(sealed) = resealed.count(&self.seal, field, &record, &kept, look)? {
+                keys.push(record);
+                old.push(kept);
+                new.push(sealed);
+            }
+        }
+        if !keys.is_empty() {
+            // Rows are locked in one order, or two processes could wait for each other.
+            let update = format!(
+                "WITH locked AS (
+                     SELECT {table}.{key} AS key, new.sealed FROM {table}
+                     JOIN unnest($1::text[], $2::bytea[], $3::bytea[]) AS new (key, old, sealed)
+                         ON {table}.{key} = new.key AND {table}.{name} = new.old
+                     ORDER BY {table}.{key} FOR NO KEY UPDATE OF {table}
+                 ) UPDATE {table} SET {name} = locked.sealed FROM locked WHERE {table}.{key} = locked.key"
+            );
+            client.execute(&update, &[&keys, &old, &new]).await?;
+        }
+        Ok(resealed)
+    }
+}
 
 async fn seal_column(client: &Client, column: &Column, seal: &Seal) -> Result<(), StoreError> {
     let Column {

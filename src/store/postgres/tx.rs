@@ -7,12 +7,13 @@ use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 use super::{
     Trouble,
     pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
+    schema::VERSION,
 };
 use crate::store::{
     StoreError,
     port::Change,
     rows::{self, Columns},
-    seal::Seal,
+    seal::{Seal, hexadecimal},
 };
 
 /// How use cases run beside each other. Every transaction is `READ COMMITTED`; an advisory lock, taken before the first
@@ -34,11 +35,11 @@ pub(super) enum Mode {
 pub(super) const LOCK: u32 = 0x4374_536e;
 
 /// What every process on a database must agree on to write: schema and sealing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Stamp {
-    pub(super) version: String,
-    /// The sealed word in hexadecimal.
-    pub(super) sealed: Option<String>,
+    pub(super) version: i32,
+    /// The sealed word.
+    pub(super) sealed: Option<Vec<u8>>,
 }
 
 /// A use case under way.
@@ -60,12 +61,7 @@ impl Tx {
     }
 
     /// Begins, in one round trip. `patience` above the usual one is given to each statement.
-    pub(super) async fn begin(
-        &mut self,
-        mode: Mode,
-        patience: Duration,
-        stamp: &Stamp,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn begin(&mut self, mode: Mode, patience: Duration) -> Result<(), StoreError> {
         let lock = match mode {
             Mode::Single => return Ok(()),
             Mode::Snapshot => "",
@@ -87,10 +83,12 @@ impl Tx {
         }
         batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});{STAMP}");
         let messages = self.conn.client().simple_query(&batch).await?;
-        if read_stamp(&messages).as_ref() == Some(stamp) {
-            Ok(())
-        } else {
-            Err(Trouble::Replaced.into())
+        match read_stamp(&messages) {
+            Some(Stamp {
+                version: VERSION,
+                sealed,
+            }) if self.seal.follows(sealed.as_deref()) => Ok(()),
+            _ => Err(Trouble::Replaced.into()),
         }
     }
 
@@ -179,8 +177,11 @@ pub(super) fn read_stamp(messages: &[SimpleQueryMessage]) -> Option<Stamp> {
         _ => None,
     })?;
     Some(Stamp {
-        version: row.try_get(0).ok()??.to_owned(),
-        sealed: row.try_get(1).ok()?.map(str::to_owned),
+        version: row.try_get(0).ok()??.parse().ok()?,
+        sealed: match row.try_get(1).ok()? {
+            Some(word) => Some(hexadecimal(word.as_bytes())?),
+            None => None,
+        },
     })
 }
 

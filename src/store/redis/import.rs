@@ -1,12 +1,20 @@
 //! Prepared transactions: what an import or the sealing of a store changes is prepared here from what was read, staged
 //! in Redis, and made in one run of the script, if everything that it depends on is still as it was read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use aws_lc_rs::rand;
 use redis::Value;
 
-use super::{CHUNK, RedisStore, TRIES, Trouble, folded, row, step};
+use super::{
+    CHUNK, RedisStore, TRIES, Trouble, folded,
+    open::SCHEMA,
+    row,
+    step::{self, Step},
+};
 use crate::{
     clock::Clock,
     names::{ConsumerKey, UserId},
@@ -56,6 +64,7 @@ impl RedisStore {
     pub(super) async fn import_all(&self, records: Vec<Record>) -> Result<Import, StoreError> {
         for _ in 0..TRIES {
             self.sweep().await?;
+            let sealed = self.sealed.load_full();
             let mut prepared = Prepared::default();
             prepared.push("count", ["orphans", "0"]);
             let mut world = self.look_around(&records, &mut prepared).await?;
@@ -63,7 +72,7 @@ impl RedisStore {
             let import = self.take_all(&records, &mut world, &mut prepared)?;
             let changes_nothing =
                 matches!(import, Import::Refused { .. }) || prepared.0.len() == checks;
-            if changes_nothing || self.commit(prepared).await? {
+            if changes_nothing || self.commit(prepared, &sealed).await? {
                 return Ok(import);
             }
         }
@@ -71,7 +80,12 @@ impl RedisStore {
     }
 
     /// Makes a prepared transaction; `false`: something that it depends on has changed, so nothing was done.
-    pub(super) async fn commit(&self, prepared: Prepared) -> Result<bool, StoreError> {
+    /// `sealed` is the word of the store for which it was prepared.
+    pub(super) async fn commit(
+        &self,
+        prepared: Prepared,
+        sealed: &[u8],
+    ) -> Result<bool, StoreError> {
         let mut name = [0; 16];
         rand::fill(&mut name).map_err(|_| StoreError::Broken("there is no randomness"))?;
         let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -80,8 +94,13 @@ impl RedisStore {
             let step = some.iter().fold(step, |step, packed| step.arg(packed));
             self.run::<()>(step).await?;
         }
-        let step = self.step("commit").arg(&name);
-        self.run_long(step.number(prepared.0.len() as u64)).await
+        let step = Step::new(SCHEMA, sealed, "commit").arg(&name);
+        let step = step.number(prepared.0.len() as u64);
+        match self.link.long_call(Arc::new(step)).await {
+            // What was prepared is sealed with the former key.
+            Err(error) if self.follows(&error).await => Ok(false),
+            reply => step::read(reply?),
+        }
     }
 
     /// Reads all that the import depends on, and prepares the checks that it is still so.

@@ -36,7 +36,7 @@ use crate::store::{
 };
 
 /// How long a caller waits for an ordinary use case: callers are to get a response within a second.
-const PATIENCE: Duration = Duration::from_millis(900);
+pub(super) const PATIENCE: Duration = Duration::from_millis(900);
 /// How long a caller waits for a use case that may touch every record.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 /// How long one attempt to connect may take, from the first name looked up to the last command of the login.
@@ -154,6 +154,15 @@ impl Link {
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Trouble> {
         self.remote.wait_for(future).ok_or_else(Trouble::cut)
+    }
+
+    /// Waits.
+    pub(super) async fn pause(&self, length: Duration) -> Result<(), StoreError> {
+        let pause = async move {
+            sleep(length).await;
+            Ok(())
+        };
+        self.remote.run(pause).await
     }
 
     /// Asks the primary. A request that was sent is carried out although nobody waits any more.

@@ -9,7 +9,8 @@
 
 use std::sync::Arc;
 
-use redis::FromRedisValue;
+use arc_swap::ArcSwap;
+use redis::{FromRedisValue, cmd};
 
 use crate::{
     clock::UnixTime,
@@ -20,7 +21,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
-            MAX_WRONG_VERIFIERS, TokenFilter, VerifiedPassword,
+            MAX_WRONG_VERIFIERS, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
@@ -56,7 +57,7 @@ pub struct RedisStore {
     /// Seals secrets.
     seal: Seal,
     /// The word by which the store recognises its key, empty if secrets are kept in clear.
-    sealed: Vec<u8>,
+    sealed: ArcSwap<Vec<u8>>,
 }
 
 impl std::fmt::Debug for RedisStore {
@@ -72,15 +73,49 @@ const CHUNK: usize = 500;
 
 impl RedisStore {
     fn step(&self, use_case: &str) -> Step {
-        Step::new(open::SCHEMA, &self.sealed, use_case)
+        Step::new(open::SCHEMA, &self.sealed.load(), use_case)
     }
 
     async fn run<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
-        step::read(self.link.call(step).await?)
+        let step = Arc::new(step);
+        step::read(match self.link.call(Arc::clone(&step)).await {
+            Err(error) if self.follows(&error).await => {
+                let step = step.sealed(&self.sealed.load());
+                self.link.call(Arc::new(step)).await?
+            }
+            reply => reply?,
+        })
     }
 
     async fn run_long<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
-        step::read(self.link.long_call(step).await?)
+        let step = Arc::new(step);
+        step::read(match self.link.long_call(Arc::clone(&step)).await {
+            Err(error) if self.follows(&error).await => {
+                let step = step.sealed(&self.sealed.load());
+                self.link.long_call(Arc::new(step)).await?
+            }
+            reply => reply?,
+        })
+    }
+
+    /// Whether a call failed only because another of our keys seals now.
+    async fn follows(&self, error: &StoreError) -> bool {
+        if !step::is_of_stamp(error) {
+            return false;
+        }
+        let mut question = cmd("HMGET");
+        question.arg(META).arg("schema").arg("sealed");
+        let stamp = self.link.call(question).await.and_then(step::read);
+        let Ok((Some(open::SCHEMA), Some(word))) =
+            stamp as Result<(Option<u64>, Option<Vec<u8>>), _>
+        else {
+            return false;
+        };
+        let follows = self.seal.follows(Some(&word));
+        if follows {
+            self.sealed.store(Arc::new(word));
+        }
+        follows
     }
 
     async fn find(
@@ -624,6 +659,10 @@ impl Store for RedisStore {
 
     fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
         Box::pin(self.import_all(records))
+    }
+
+    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
+        Box::pin(self.reseal_some(from, look))
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {

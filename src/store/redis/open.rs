@@ -2,17 +2,19 @@
 
 use std::{error::Error, io, sync::Arc};
 
+use arc_swap::ArcSwap;
 use thiserror::Error;
 
 use super::{
-    CHUNK, RedisStore,
+    CHUNK, RedisStore, TRIES,
     import::Prepared,
-    link::{Link, Trouble},
+    link::{Link, PATIENCE, Trouble},
     step::{self, Fields, Step},
     target::Target,
 };
 use crate::store::{
     Opening, StoreError,
+    port::{ResealFrom, Resealed},
     seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
     tls::TlsFileError,
 };
@@ -20,13 +22,21 @@ use crate::store::{
 /// The schema that this program knows.
 pub(super) const SCHEMA: u64 = 1;
 
+/// What other stores call the table, the index of its records, and the kind that is in front of their keys.
+const INDEXES: [(&str, &str, &str); 4] = [
+    ("consumers", "consumers", "c"),
+    ("users", "users", "u"),
+    ("access_tokens", "tokens", "a"),
+    ("request_tokens", "r-ends", "r"),
+];
+
 /// Where the store is and how it keeps secrets.
 #[derive(Debug)]
 pub struct Params {
     /// The servers.
     pub target: Target,
-    /// Seals secrets.
-    pub key: Option<SealKey>,
+    /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
+    pub keys: Vec<SealKey>,
     /// What the store is opened for.
     pub opening: Opening,
 }
@@ -95,7 +105,7 @@ impl RedisStore {
     pub fn open(params: Params) -> Result<Self, OpenError> {
         let Params {
             target,
-            key,
+            keys,
             opening,
         } = params;
         let place = target.to_string();
@@ -108,9 +118,8 @@ impl RedisStore {
         link.connect().map_err(unreachable)?;
         let (opening_link, at) = (Arc::clone(&link), place.clone());
         let settled =
-            link.wait_for(async move { settle(&opening_link, &at, key.as_ref(), opening).await });
-        let (seal, sealed) = settled.map_err(unreachable)??;
-        Ok(Self { link, seal, sealed })
+            link.wait_for(async move { settle(&opening_link, &at, &keys, opening).await });
+        settled.map_err(unreachable)?
     }
 }
 
@@ -125,9 +134,9 @@ fn failed(place: &str, source: StoreError) -> OpenError {
 async fn settle(
     link: &Arc<Link>,
     place: &str,
-    key: Option<&SealKey>,
+    keys: &[SealKey],
     opening: Opening,
-) -> Result<(Seal, Vec<u8>), OpenError> {
+) -> Result<RedisStore, OpenError> {
     let fail = |error: StoreError| failed(place, error);
     let mismatch = |mismatch| match mismatch {
         Mismatch::KeyMissing => OpenError::KeyMissing(place.to_owned()),
@@ -135,56 +144,120 @@ async fn settle(
         Mismatch::Store(error) => fail(error),
     };
     // A new store is sealed from its first record on.
-    let word = match seal::settle(None, key).map_err(mismatch)? {
+    let word = match seal::settle(None, keys).map_err(mismatch)? {
         Settled::With(_) => Vec::new(),
-        Settled::Unsealed(_, word) => word,
+        Settled::Older(_, word) | Settled::Unsealed(_, word) => word,
     };
-    let begin = Step::new(SCHEMA, b"", "begin").number(SCHEMA).arg(&word);
-    let begin = begin.flag(opening != Opening::Check);
-    let stamp: Option<(String, Vec<u8>)> =
-        step::read(link.call(begin).await.map_err(fail)?).map_err(fail)?;
-    let Some((schema, sealed)) = stamp else {
-        return Err(OpenError::Missing(place.to_owned()));
-    };
-    if schema != SCHEMA.to_string() {
-        return Err(OpenError::NewerSchema {
-            place: place.to_owned(),
-            found: schema,
-            known: SCHEMA,
-        });
-    }
-    let word = Some(&*sealed).filter(|sealed| !sealed.is_empty());
-    let (seal, word) = match seal::settle(word, key).map_err(mismatch)? {
-        Settled::With(seal) => return Ok((seal, sealed)),
-        Settled::Unsealed(seal, word) => (seal, word),
-    };
-    let plain = RedisStore {
-        link: Arc::clone(link),
-        seal: Seal::plain(),
-        sealed,
-    };
-    let (mut prepared, has_secrets) = plain.prepare_sealing(&seal).await.map_err(fail)?;
-    if has_secrets && opening != Opening::Serve {
-        return Ok((plain.seal, plain.sealed));
-    }
-    prepared.push("sealed", [&word]);
-    if plain.commit(prepared).await.map_err(fail)? {
-        return Ok((seal, word));
+    // Several processes may begin at once.
+    for _ in 0..TRIES {
+        let begin = Step::new(SCHEMA, b"", "begin").number(SCHEMA).arg(&word);
+        let begin = begin.flag(opening != Opening::Check);
+        let stamp: Option<(String, Vec<u8>)> =
+            step::read(link.call(Arc::new(begin)).await.map_err(fail)?).map_err(fail)?;
+        let Some((schema, sealed)) = stamp else {
+            return Err(OpenError::Missing(place.to_owned()));
+        };
+        if schema != SCHEMA.to_string() {
+            return Err(OpenError::NewerSchema {
+                place: place.to_owned(),
+                found: schema,
+                known: SCHEMA,
+            });
+        }
+        let found = Some(&*sealed).filter(|sealed| !sealed.is_empty());
+        let store = |seal, sealed| RedisStore {
+            link: Arc::clone(link),
+            seal,
+            sealed: ArcSwap::from_pointee(sealed),
+        };
+        match seal::settle(found, keys).map_err(mismatch)? {
+            Settled::With(seal) => return Ok(store(seal, sealed)),
+            Settled::Older(seal, _) if !opening.begins_sealing() => {
+                return Ok(store(seal, sealed));
+            }
+            Settled::Older(seal, new) => {
+                let older = store(seal, sealed);
+                let mut prepared = Prepared::default();
+                prepared.push("sealed", [&new]);
+                older
+                    .commit(prepared, &older.sealed.load())
+                    .await
+                    .map_err(fail)?;
+            }
+            Settled::Unsealed(seal, new) => {
+                let plain = store(Seal::plain(), sealed);
+                let (mut prepared, has_secrets) =
+                    plain.prepare_sealing(&seal).await.map_err(fail)?;
+                if has_secrets && !opening.begins_sealing() {
+                    return Ok(plain);
+                }
+                prepared.push("sealed", [&new]);
+                if !plain
+                    .commit(prepared, &plain.sealed.load())
+                    .await
+                    .map_err(fail)?
+                {
+                    return Err(OpenError::Busy(place.to_owned()));
+                }
+            }
+        }
     }
     Err(OpenError::Busy(place.to_owned()))
 }
 
 impl RedisStore {
+    /// A batch of [`Store::reseal`](crate::store::Store::reseal).
+    pub(super) async fn reseal_some(
+        &self,
+        from: ResealFrom,
+        look: bool,
+    ) -> Result<Resealed, StoreError> {
+        if !look && from.column == 0 && from.after.is_empty() {
+            // Calls that were under way when the word was replaced may still write under the former key.
+            self.link.pause(PATIENCE).await?;
+        }
+        let Column {
+            table, name, field, ..
+        } = &COLUMNS[from.column];
+        let mut indexes = INDEXES.iter();
+        let (_, index, kind) = indexes
+            .find(|(of, ..)| of == table)
+            .ok_or(StoreError::Broken("a table has no index"))?;
+        let cursor = if from.after.is_empty() {
+            "0"
+        } else {
+            &*from.after
+        };
+        let step = self.step("scan_field").arg(index).arg(kind).arg(name);
+        let step = step.arg(cursor).number(CHUNK as u64);
+        let (cursor, found): (String, Vec<(String, Vec<u8>)>) = self.run(step).await?;
+        let mut resealed = Resealed {
+            next: match &*cursor {
+                "0" => ResealFrom::behind(from.column),
+                _ => Some(ResealFrom {
+                    after: cursor,
+                    ..from
+                }),
+            },
+            ..Resealed::default()
+        };
+        let mut step = self.step("replace_field").arg(kind).arg(name);
+        for (key, kept) in &found {
+            if let Some(sealed) = resealed.count(&self.seal, field, key, kept, look)? {
+                step = step.arg(key).arg(kept).arg(sealed);
+            }
+        }
+        if !look {
+            self.run::<()>(step).await?;
+        }
+        Ok(resealed)
+    }
+
     /// Prepares that every secret of a plain store is sealed; and whether there is any.
     async fn prepare_sealing(&self, seal: &Seal) -> Result<(Prepared, bool), StoreError> {
         let mut prepared = Prepared::default();
         let mut has_secrets = false;
-        for (table, index, kind) in [
-            ("consumers", "consumers", "c"),
-            ("users", "users", "u"),
-            ("access_tokens", "tokens", "a"),
-            ("request_tokens", "r-ends", "r"),
-        ] {
+        for (table, index, kind) in INDEXES {
             let keys: Vec<String> = self.run_long(self.step("keys").arg(index)).await?;
             prepared.push("count", [index, &*keys.len().to_string()]);
             for some in keys.chunks(CHUNK) {

@@ -20,7 +20,7 @@ local call = redis.call
 
 local stamp = call('HMGET', META, 'schema', 'sealed')
 if ARGV[3] ~= 'begin' and (stamp[1] ~= ARGV[1] or (stamp[2] or '') ~= ARGV[2]) then
-  return redis.error_reply('STAMP the store was emptied, migrated or sealed anew since it was opened')
+  return redis.error_reply('STAMP the store was emptied, migrated or sealed with another key since it was opened')
 end
 
 local function record(key)
@@ -215,6 +215,26 @@ end
 
 -- All keys of an index, for sealing.
 function use.keys(index) return call('ZRANGE', P .. index, 0, -1) end
+
+-- Some values of a field of the records of an index, from a cursor on, and the next cursor.
+function use.scan_field(index, kind, field, cursor, count)
+  local found, scanned = {}, call('ZSCAN', P .. index, cursor, 'COUNT', count)
+  for place = 1, #scanned[2], 2 do
+    local key = scanned[2][place]
+    local value = call('HGET', P .. kind .. ':' .. key, field)
+    if value then found[#found + 1] = { key, value } end
+  end
+  return { scanned[1], found }
+end
+
+-- Replaces values of a field that are still as they were: keys, old values, new ones.
+function use.replace_field(kind, field, ...)
+  local values = { ... }
+  for place = 1, #values, 3 do
+    local key = P .. kind .. ':' .. values[place]
+    if call('HGET', key, field) == values[place + 1] then call('HSET', key, field, values[place + 2]) end
+  end
+end
 
 function use.local_nonces_until()
   return call('HGET', META, 'nonces_until')

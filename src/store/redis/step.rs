@@ -1,6 +1,9 @@
 //! One use case as the script takes it, and what it returns.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use redis::{
     ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
@@ -94,7 +97,16 @@ impl Step {
     }
 }
 
-impl Request for Step {
+impl Step {
+    /// The same for a store that keeps another word.
+    pub(super) fn sealed(&self, sealed: &[u8]) -> Self {
+        let mut args = self.0.clone();
+        args[1] = sealed.to_vec();
+        Self(args)
+    }
+}
+
+impl Request for Arc<Step> {
     async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         USE_CASES
             .run(&[super::META.as_bytes()], &self.0, connection)
@@ -172,6 +184,14 @@ impl Columns for Row {
 /// Reads what a use case returned.
 pub(super) fn read<T: FromRedisValue>(reply: Value) -> Result<T, StoreError> {
     T::from_redis_value(reply).map_err(|_| StoreError::Broken("a reply has another form"))
+}
+
+/// Whether the script refused the stamp of a call.
+pub(super) fn is_of_stamp(error: &StoreError) -> bool {
+    let StoreError::Unavailable(source) = error else {
+        return false;
+    };
+    matches!(source.downcast_ref(), Some(Trouble::Redis(error)) if error.code() == Some("STAMP"))
 }
 
 /// The fault that an error means.

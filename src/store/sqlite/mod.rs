@@ -14,8 +14,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, TokenFilter,
-            VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
+            Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         seal::SealKey,
@@ -48,11 +48,11 @@ use threads::{LONG_PATIENCE, PATIENCE, Threads};
 pub struct Params {
     /// The file.
     pub path: PathBuf,
-    /// Seals secrets.
-    pub key: Option<SealKey>,
-    /// Whether a plain file that has secrets in it is sealed when it is opened with a key. Otherwise it stays as it is,
-    /// for whoever serves from it without the key could not go on.
-    pub seals_plain: bool,
+    /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
+    pub keys: Vec<SealKey>,
+    /// Whether a file that has secrets in clear, or under another key, is sealed with the first key from now on. Otherwise
+    /// it stays as it is, for whoever serves from it without that key could not go on.
+    pub begins_sealing: bool,
 }
 
 /// A store in an SQLite file.
@@ -312,6 +312,17 @@ impl Store for SqliteStore {
     fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
         self.threads
             .write(LONG_PATIENCE, move |tx| tx.import(&records))
+    }
+
+    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
+        match look {
+            true => self
+                .threads
+                .read(PATIENCE, move |tx| sealing::reseal(tx, &from, look)),
+            false => self
+                .threads
+                .write(PATIENCE, move |tx| sealing::reseal(tx, &from, look)),
+        }
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {

@@ -119,12 +119,10 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
             .map_err(step)?;
         readers.push(reader);
     }
-    let stamp = sealing::stamp(&writer).map_err(step)?;
     Ok(Connections {
         writer,
         readers,
         seal: Arc::new(seal),
-        stamp,
     })
 }
 
@@ -217,14 +215,14 @@ fn use_log(sql: &Connection) -> rusqlite::Result<()> {
 fn prepare(path: &Path, params: &Params, sql: &Connection) -> Result<(Seal, bool), OpenError> {
     let step = |error| explain(path, error);
     // What sealing replaces is overwritten, not only let go.
-    sql.pragma_update(None, "secure_delete", params.key.is_some())
+    sql.pragma_update(None, "secure_delete", !params.keys.is_empty())
         .map_err(step)?;
     sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
     let found = schema::version(sql).map_err(step)?;
     let prepared = refuse_newer(path, sql)
         .and_then(|()| schema::migrate(sql).map_err(step))
         .and_then(|()| {
-            sealing::settle(sql, params.key.as_ref(), params.seals_plain).map_err(|mismatch| {
+            sealing::settle(sql, &params.keys, params.begins_sealing).map_err(|mismatch| {
                 match mismatch {
                     Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
                     Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),

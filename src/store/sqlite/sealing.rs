@@ -5,50 +5,50 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{schema, tx::Tx};
 use crate::store::{
     StoreError,
+    port::{ResealFrom, Resealed},
     seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
 };
 
-/// The state of a file that an open store relies on. Another process may migrate or seal the file meanwhile; whoever
-/// finds another stamp must not write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
-    version: i64,
-    sealed: Option<Vec<u8>>,
+/// Reads the word by which the file recognises its key, if its secrets are sealed.
+fn word(sql: &Connection) -> rusqlite::Result<Option<Vec<u8>>> {
+    sql.prepare_cached("SELECT value FROM meta WHERE name = 'sealed'")?
+        .query_row([], |row| row.get(0))
+        .optional()
 }
 
-/// Reads the stamp.
-pub(super) fn stamp(sql: &Connection) -> rusqlite::Result<Stamp> {
-    let version = schema::version(sql)?;
-    let sealed = sql
-        .prepare_cached("SELECT value FROM meta WHERE name = 'sealed'")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    Ok(Stamp { version, sealed })
+/// Whether an open store may write: another process may have migrated the file meanwhile, or sealed it with a key that is
+/// not ours.
+pub(super) fn is_ours(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    Ok(schema::version(tx.sql)? == schema::VERSION && tx.seal.follows(word(tx.sql)?.as_deref()))
 }
 
 /// Finds how the secrets of the file are kept, and seals those of a plain file when there is a key, in the transaction
-/// that is open; unless `seals_plain`, only a file without any. `true`: it has just sealed some.
+/// that is open; unless `begins`, only a file without any. `true`: it has just sealed some.
 pub(super) fn settle(
     sql: &Connection,
-    key: Option<&SealKey>,
-    seals_plain: bool,
+    keys: &[SealKey],
+    begins: bool,
 ) -> Result<(Seal, bool), Mismatch> {
-    let (seal, word) = match seal::settle(stamp(sql)?.sealed.as_deref(), key)? {
+    let (seal, new_word, is_plain) = match seal::settle(word(sql)?.as_deref(), keys)? {
         Settled::With(seal) => return Ok((seal, false)),
-        Settled::Unsealed(seal, word) => (seal, word),
+        Settled::Older(seal, _) if !begins => return Ok((seal, false)),
+        Settled::Older(seal, new_word) => (seal, new_word, false),
+        Settled::Unsealed(seal, new_word) => (seal, new_word, true),
     };
     let tx = Tx { sql, seal: &seal };
-    if !seals_plain && has_secrets(&tx)? {
+    if !begins && has_secrets(&tx)? {
         return Ok((Seal::plain(), false));
     }
     let mut any = false;
-    for column in &COLUMNS {
+    for column in COLUMNS.iter().filter(|_| is_plain) {
         any |= seal_column(&tx, column)?;
     }
     tx.run(
-        "INSERT INTO meta (name, value) VALUES ('sealed', ?1)",
-        [word],
+        "INSERT INTO meta (name, value) VALUES ('sealed', ?1)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [&new_word],
     )?;
+    seal.follows(Some(&new_word));
     Ok((seal, any))
 }
 
@@ -65,35 +65,65 @@ fn has_secrets(tx: &Tx<'_>) -> Result<bool, StoreError> {
 /// Rows that are read before they are written anew.
 const BATCH: usize = 1_000;
 
-fn seal_column(tx: &Tx<'_>, column: &Column) -> Result<bool, StoreError> {
+/// A secret as it is kept: the row, the record's key, and what is kept.
+type Kept = (i64, String, Vec<u8>);
+
+fn batch(tx: &Tx<'_>, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> {
     let Column {
-        table,
-        key,
-        name,
-        field,
+        table, key, name, ..
     } = column;
     let select = format!(
         "SELECT rowid, {key}, {name} FROM {table}
          WHERE rowid > ?1 AND {name} IS NOT NULL ORDER BY rowid LIMIT {BATCH}"
     );
+    tx.all(&select, [after], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })
+}
+
+fn put(tx: &Tx<'_>, column: &Column, row: i64, kept: &[u8]) -> Result<(), StoreError> {
+    let Column { table, name, .. } = column;
     let update = format!("UPDATE {table} SET {name} = ?2 WHERE rowid = ?1");
+    tx.run(&update, params![row, kept]).map(drop)
+}
+
+fn seal_column(tx: &Tx<'_>, column: &Column) -> Result<bool, StoreError> {
     let plain = Seal::plain();
     let mut last: i64 = 0;
     loop {
-        let rows = tx.all(&select, [last], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, String>(1)?,
-                row.get::<_, Vec<u8>>(2)?,
-            ))
-        })?;
-        for (id, record, kept) in &rows {
-            let secret = plain.open(field, record, kept)?;
-            tx.run(&update, params![id, tx.seal.close(field, record, &secret)?])?;
-            last = *id;
+        let rows = batch(tx, column, last)?;
+        for (row, record, kept) in &rows {
+            let secret = plain.open(column.field, record, kept)?;
+            put(
+                tx,
+                column,
+                *row,
+                &tx.seal.close(column.field, record, &secret)?,
+            )?;
+            last = *row;
         }
         if rows.len() < BATCH {
             return Ok(last > 0);
         }
     }
+}
+
+/// A batch of [`Store::reseal`](crate::store::Store::reseal).
+pub(super) fn reseal(tx: &Tx<'_>, from: &ResealFrom, look: bool) -> Result<Resealed, StoreError> {
+    let mut resealed = Resealed::default();
+    let column = &COLUMNS[from.column];
+    let rows = batch(tx, column, from.after.parse().unwrap_or(0))?;
+    for (row, record, kept) in &rows {
+        if let Some(new) = resealed.count(tx.seal, column.field, record, kept, look)? {
+            put(tx, column, *row, &new)?;
+        }
+    }
+    resealed.next = match rows.last() {
+        Some((row, ..)) => Some(ResealFrom {
+            column: from.column,
+            after: row.to_string(),
+        }),
+        None => ResealFrom::behind(from.column),
+    };
+    Ok(resealed)
 }

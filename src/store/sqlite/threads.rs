@@ -18,7 +18,7 @@ use super::{
     Trouble,
     answer::{Slot, Waiter, Watchdog},
     queue::Queue,
-    sealing::{self, Stamp},
+    sealing,
     tx::Tx,
 };
 use crate::store::{StoreError, StoreFuture, seal::Seal};
@@ -49,8 +49,6 @@ pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) seal: Arc<Seal>,
-    /// The state of the file that the connections were made for.
-    pub(super) stamp: Stamp,
 }
 
 /// The running threads; they end when this is dropped.
@@ -69,7 +67,6 @@ impl Threads {
             writer,
             readers,
             seal,
-            stamp,
         } = connections;
         let (alive, ended) = mpsc::channel();
         let threads = Self {
@@ -82,7 +79,7 @@ impl Threads {
         spawn("store-watch", &alive, move || watchdog.run())?;
         let (queue, sealed) = (Arc::clone(&threads.writes), Arc::clone(&seal));
         spawn("store-write", &alive, move || {
-            write(&queue, &writer, &sealed, &stamp)
+            write(&queue, &writer, &sealed)
         })?;
         for reader in readers {
             let (queue, seal) = (Arc::clone(&threads.reads), Arc::clone(&seal));
@@ -182,10 +179,10 @@ fn read_one(tx: &Tx<'_>, work: Work) -> Result<Deliver, StoreError> {
     result
 }
 
-fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal, stamp: &Stamp) {
+fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
     until_closed(queue, GROUP, sql, |tasks| {
         let waiters: Vec<_> = tasks.iter().map(|task| Arc::clone(&task.waiter)).collect();
-        match write_group(&Tx { sql, seal }, stamp, tasks) {
+        match write_group(&Tx { sql, seal }, tasks) {
             Ok(delivers) => delivers.into_iter().for_each(|deliver| deliver()),
             Err(error) => {
                 // One cause for all. Those that have failed on their own have their answer already.
@@ -199,9 +196,9 @@ fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal, stamp: &Stamp) {
 }
 
 /// Runs a group and commits it. An error is the group's: nothing of it is kept.
-fn write_group(tx: &Tx<'_>, stamp: &Stamp, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
+fn write_group(tx: &Tx<'_>, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
     tx.run("BEGIN IMMEDIATE", [])?;
-    if sealing::stamp(tx.sql)? != *stamp {
+    if !sealing::is_ours(tx)? {
         return Err(Trouble::Replaced.into());
     }
     let mut delivers = Vec::with_capacity(tasks.len());
@@ -268,8 +265,8 @@ mod tests {
     fn start(path: &Path) -> Threads {
         let params = Params {
             path: path.to_owned(),
-            key: None,
-            seals_plain: false,
+            keys: Vec::new(),
+            begins_sealing: false,
         };
         Threads::start(open::open(&params).unwrap()).unwrap()
     }

@@ -18,7 +18,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            TokenFilter, VerifiedPassword,
+            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         transfer::{Import, Record},
@@ -177,6 +177,7 @@ impl Store for Double {
         fn import(&self, Vec<Record>) -> StoreFuture<'_, Import>;
         fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
         fn set_local_nonces_until(&self, UnixTime) -> StoreFuture<'_, ()>;
+        fn reseal(&self, ResealFrom, bool) -> StoreFuture<'_, Resealed>;
         fn purge(&self, UnixTime) -> StoreFuture<'_, ()>;
     }
 }

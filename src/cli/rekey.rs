@@ -1,0 +1,47 @@
+//! `rekey`: every secret of the store is sealed with the first key of `store.encryption_key_file`.
+
+use super::{
+    context::{CommandError, Context},
+    output::Members,
+    progress::Progress,
+};
+use crate::store::port::{ResealFrom, Resealed};
+
+pub(super) const HELP: &str = "\
+To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
+old.key out. With several replicas every one has to know both keys first: begin with [\"old.key\", \"new.key\"] on all of \
+them. serve goes on meanwhile. The command can be interrupted and run again.";
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no key, the store fails, or a secret is sealed with a key that is not named.
+pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
+    if context.config.store.encryption_key_file.is_empty() {
+        return Err(CommandError::usage(
+            "store.encryption_key_file: names no key; make one with openssl rand -out FILE 32 and name the file",
+        ));
+    }
+    let store = context.store()?;
+    let mut all = Resealed::default();
+    let mut progress = Progress::new("secrets");
+    let mut next = Some(ResealFrom::default());
+    while let Some(from) = next.take() {
+        next = all.add(store.reseal(from, false).await?);
+        progress.show(all.seen);
+    }
+    drop(progress);
+    let (unopened, example) = all.unopened.unzip();
+    let unopened = unopened.unwrap_or(0);
+    let rekeyed = all.older - unopened;
+    tracing::info!(target: "audit", event = "store_rekeyed", by = "command", rekeyed, unopened);
+    if let Some(example) = example {
+        return Err(CommandError::failed(format!(
+            "{rekeyed} secrets were encrypted anew, and {unopened} cannot be decrypted and stay as they were: {example}"
+        )));
+    }
+    let counts = Members::default()
+        .with("rekeyed", rekeyed)
+        .with("unchanged", all.seen - all.older);
+    Ok(context.show(counts))
+}

@@ -1,0 +1,89 @@
+//! `rekey`.
+
+use serde_json::json;
+
+use crate::place::Place;
+
+const LIST: &[&str] = &["consumer", "list"];
+
+fn place(keys: &str) -> Place {
+    let place = Place::new();
+    for (name, byte) in [("old.key", 1), ("new.key", 2)] {
+        std::fs::write(place.path(name), [byte; 32]).unwrap();
+    }
+    use_keys(&place, keys);
+    place
+}
+
+fn use_keys(place: &Place, keys: &str) {
+    let chmod = |name: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(place.path(name), mode).unwrap();
+    };
+    ["old.key", "new.key"].iter().for_each(|name| chmod(name));
+    place.configure(&format!("store.encryption_key_file = {keys}\nlisten.address = '127.0.0.1:0'\nadmin.listen = '127.0.0.1:0'"));
+}
+
+#[test]
+fn the_old_key_can_be_dropped_afterwards() {
+    let place = place("'old.key'");
+    place.consumer("shop");
+    place.user("alice");
+    use_keys(&place, "['new.key', 'old.key']");
+    place.consumer("other");
+    let checked = place.run(&["check"]);
+    assert!(
+        checked
+            .stderr
+            .contains("3 of 3 secrets are in clear or under another key than the first"),
+        "{checked:?}"
+    );
+    assert_eq!(
+        place.json(&["rekey"]),
+        json!({ "rekeyed": 3, "unchanged": 0 })
+    );
+    assert_eq!(
+        place.json(&["rekey"]),
+        json!({ "rekeyed": 0, "unchanged": 3 })
+    );
+    let ended = place.run(&["rekey"]).done();
+    assert_eq!(ended.stdout, "rekeyed    0\nunchanged  3\n");
+    let checked = place.run(&["check"]);
+    assert!(
+        checked.stdout.contains("the other keys can be left out"),
+        "{checked:?}"
+    );
+    use_keys(&place, "'new.key'");
+    assert_eq!(place.json_lines(LIST).len(), 2);
+    use_keys(&place, "'old.key'");
+    let line = place.run(LIST).failed(1);
+    assert!(line.contains("is encrypted with another key"), "{line}");
+}
+
+#[test]
+fn a_plain_store_is_encrypted() {
+    let place = Place::new();
+    place.consumer("shop");
+    let line = place.run(&["rekey"]).failed(2);
+    assert!(
+        line.contains("store.encryption_key_file: names no key"),
+        "{line}"
+    );
+    std::fs::write(place.path("new.key"), [2; 32]).unwrap();
+    place.configure("store.encryption_key_file = 'new.key'");
+    assert_eq!(
+        place.json(&["rekey"]),
+        json!({ "rekeyed": 0, "unchanged": 1 })
+    );
+    place.configure("");
+    let line = place.run(LIST).failed(1);
+    assert!(line.contains("is encrypted; name its key"), "{line}");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_an_error() {
+    let place = place("['new.key', 'old.key']");
+    let line = place.run(&["rekey"]).failed(1);
+    assert!(line.contains("no such file"), "{line}");
+}

@@ -1,0 +1,184 @@
+//! Several keys, and sealing anew.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use countersign::{
+    secret::Secret,
+    store::{
+        OpenError, Opening, Params, Store, StoreError, open_store,
+        port::{Added, ResealFrom, Resealed},
+        transfer::Record,
+    },
+};
+
+use crate::{
+    records::{access_token, allow, authorize, consumer, populate, rich_consumer},
+    suite::Backend,
+};
+
+fn open<B: Backend>(
+    backend: &B,
+    keys: &[u8],
+    opening: Opening,
+) -> Result<Arc<dyn Store>, OpenError> {
+    open_store(Params {
+        backend: backend.engine(),
+        keys: keys
+            .iter()
+            .map(|byte| countersign::store::seal::SealKey::new([*byte; 32]))
+            .collect(),
+        opening,
+    })
+}
+
+fn serve<B: Backend>(backend: &B, keys: &[u8]) -> Arc<dyn Store> {
+    open(backend, keys, Opening::Serve).unwrap()
+}
+
+/// What `rekey` does, or `check` with `look`.
+async fn reseal(store: &Arc<dyn Store>, look: bool) -> Resealed {
+    let mut all = Resealed::default();
+    let mut next = Some(ResealFrom::default());
+    while let Some(from) = next {
+        next = all.add(store.reseal(from, look).await.unwrap());
+    }
+    all
+}
+
+pub(crate) async fn seals_everything_anew_beside_a_process_that_serves<B: Backend>() {
+    let backend = B::fresh().await;
+    let old = serve(&backend, &[1]);
+    authorize(&old, allow()).await;
+    old.add_consumer(rich_consumer("rich")).await.unwrap();
+    // More than a batch.
+    let tokens = (0..1_100).map(|number| access_token(&format!("t{number}"), "c", "u"));
+    old.import(tokens.map(Record::AccessToken).collect())
+        .await
+        .unwrap();
+    // A command beside a process that does not know the new key yet writes what that process can read.
+    let command = open(&backend, &[2, 1], Opening::Command).unwrap();
+    command.add_consumer(consumer("d")).await.unwrap();
+    assert!(old.consumer(&"d".parse().unwrap()).await.unwrap().is_some());
+    let serving = serve(&backend, &[1, 2]);
+    let before = serving.export().await.unwrap();
+    let request_token = serving.request_token("r").await.unwrap();
+
+    let rekeys = open(&backend, &[2, 1], Opening::Reseal).unwrap();
+    let seen = 1_100 + 4 + 1 + 2;
+    let looked = reseal(&rekeys, true).await;
+    assert_eq!((looked.seen, looked.older), (seen, seen));
+    let resealed = reseal(&rekeys, false).await;
+    assert_eq!((resealed.seen, resealed.older), (seen, seen));
+    assert!(resealed.unopened.is_none());
+    // Once more finds nothing to do.
+    assert_eq!(reseal(&rekeys, false).await.older, 0);
+    // The process that serves goes on, and what it writes is under the new key.
+    assert_eq!(serving.export().await.unwrap(), before);
+    serving.add_consumer(consumer("e")).await.unwrap();
+    let token = access_token("late", "c", "u");
+    assert_eq!(
+        serving.issue_access_token(token).await.unwrap(),
+        Added::Added
+    );
+    let before = serving.export().await.unwrap();
+    assert_eq!(reseal(&rekeys, true).await.older, 0);
+    // The one that has the old key alone writes nothing any more.
+    let late = old.add_consumer(consumer("f")).await;
+    assert!(matches!(late, Err(StoreError::Unavailable(_))), "{late:?}");
+    assert!(open(&backend, &[1], Opening::Serve).is_err());
+    // And the old key can be dropped.
+    let new = serve(&backend, &[2]);
+    assert_eq!(new.export().await.unwrap(), before);
+    assert_eq!(new.request_token("r").await.unwrap(), request_token);
+}
+
+pub(crate) async fn keeps_what_changes_meanwhile<B: Backend>() {
+    const CONSUMERS: usize = 40;
+    let backend = B::fresh().await;
+    let serving = serve(&backend, &[1, 2]);
+    populate(&serving).await;
+    for number in 0..CONSUMERS {
+        let consumer = consumer(&format!("c{number}"));
+        serving.add_consumer(consumer).await.unwrap();
+    }
+    let is_done = Arc::new(AtomicBool::new(false));
+    let (changing, ends) = (Arc::clone(&serving), Arc::clone(&is_done));
+    let changes = tokio::spawn(async move {
+        let mut round = 0;
+        loop {
+            let is_last = ends.load(Ordering::SeqCst);
+            round += 1;
+            for number in 0..CONSUMERS {
+                let key = format!("c{number}").parse().unwrap();
+                let secret = Secret::from(format!("{round} of {number}"));
+                let rotated = changing.rotate_consumer_secret(&key, secret, None).await;
+                assert!(rotated.unwrap().is_some());
+            }
+            if is_last {
+                return round;
+            }
+        }
+    });
+    let rekeys = open(&backend, &[2, 1], Opening::Reseal).unwrap();
+    for _ in 0..3 {
+        reseal(&rekeys, false).await;
+    }
+    is_done.store(true, Ordering::SeqCst);
+    let round = changes.await.unwrap();
+    assert!(round > 1, "{round}");
+    assert_eq!(reseal(&rekeys, true).await.older, 0);
+    let new = serve(&backend, &[2]);
+    for number in 0..CONSUMERS {
+        let key = format!("c{number}").parse().unwrap();
+        let found = new.consumer(&key).await.unwrap().unwrap();
+        assert_eq!(found.secret, Secret::from(format!("{round} of {number}")));
+    }
+}
+
+pub(crate) async fn seals_a_plain_store<B: Backend>() {
+    let backend = B::fresh().await;
+    let plain = serve(&backend, &[]);
+    populate(&plain).await;
+    let before = plain.export().await.unwrap();
+    // Neither a command nor a look changes it.
+    let command = open(&backend, &[1], Opening::Command).unwrap();
+    assert_eq!(reseal(&command, true).await.older, 2);
+    plain.add_consumer(consumer("d")).await.unwrap();
+    plain.remove_consumer(&"d".parse().unwrap()).await.unwrap();
+    let rekeys = open(&backend, &[1], Opening::Reseal).unwrap();
+    let resealed = reseal(&rekeys, false).await;
+    assert_eq!((resealed.seen, resealed.older), (2, 0));
+    assert_eq!(rekeys.export().await.unwrap(), before);
+    assert!(open(&backend, &[], Opening::Serve).is_err());
+    assert!(plain.add_consumer(consumer("d")).await.is_err());
+}
+
+pub(crate) async fn names_a_secret_that_no_key_opens<B: Backend>() {
+    let backend = B::fresh().await;
+    populate(&serve(&backend, &[1])).await;
+    // The first key seals as soon as somebody serves with it.
+    let both = serve(&backend, &[2, 1]);
+    both.add_consumer(consumer("d")).await.unwrap();
+    let new = serve(&backend, &[2]);
+    assert!(new.consumer(&"d".parse().unwrap()).await.unwrap().is_some());
+    let error = new.consumer(&"c".parse().unwrap()).await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Unopened(_)), "{error:?}");
+    assert!(
+        text.contains("consumer.secret of \"c\"") && text.contains("key "),
+        "{text}"
+    );
+    let resealed = reseal(&new, false).await;
+    let (count, _) = resealed.unopened.unwrap();
+    assert_eq!((resealed.seen, resealed.older, count), (3, 2, 2));
+    // Nothing is lost.
+    assert!(
+        both.consumer(&"c".parse().unwrap())
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
