@@ -40,7 +40,7 @@ pub(super) async fn respond(
     let now = endpoints.clock.now();
     let exchange = Exchange {
         token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
-        consumer: signer.consumer.consumer.key.clone(),
+        consumer: signer.consumer.key.clone(),
         verifier,
         now,
         access_token: random::token()?,

@@ -26,10 +26,11 @@ pub(super) async fn respond(
 ) -> Result<OwnResponse, Failure> {
     let request = endpoints.signed(head, collected, &[ProtocolParameter::Callback])?;
     let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
-    let consumer = &verified.credential().consumer().consumer;
+    let consumer = &verified.credential().consumer();
 
     let requested = request.credentials.callback.unwrap_or_default();
-    let callback = callback::accept(&consumer.callbacks, requested).map_err(Rejection::Callback)?;
+    let callback =
+        callback::accept(consumer.callbacks(), requested).map_err(Rejection::Callback)?;
     let mut scopes = request
         .parameters
         .find("scope")

@@ -24,15 +24,15 @@ pub(super) async fn respond(
         return Err(Rejection::TokenUnknown.into());
     };
     let credentials = endpoints.verifier.credentials();
-    let token = &access.token;
+    let token = access.token();
     credentials
         .store()
-        .revoke_access_token(&token.token, endpoints.clock.now())
+        .revoke_access_token(token, endpoints.clock.now())
         .await?;
-    credentials.forget_access(&token.token);
+    credentials.forget_access(token);
     tracing::info!(
-        target: "audit", event = "token_revoked", by = "consumer", consumer = %token.consumer,
-        user = %token.user, token = %RedactedToken(&token.token),
+        target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,
+        user = %access.user(), token = %RedactedToken(token),
     );
     let mut response = OwnResponse::new(
         200,

@@ -344,7 +344,7 @@ fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result
     };
     let names = &params.identity;
     if let Some(user) = permit.user() {
-        headers.insert(&names.user, value(user.as_str())?);
+        headers.insert(&names.user, value(user)?);
     }
     if let Some(consumer) = permit.consumer() {
         headers.insert(&names.consumer, value(consumer.as_str())?);

@@ -10,7 +10,7 @@
 //! signature::verify                                -> SignatureHolds
 //! ```
 //!
-//! Secrets come in as [`SigningKey`], made once per pair of secrets and kept; time and nonces are somebody else's.
+//! Secrets come in as a [`Key`], whose [`KeyStates`] are kept; time and nonces are somebody else's.
 
 pub mod base_string;
 pub mod body_hash;
@@ -42,5 +42,5 @@ pub use self::{
     rsa::{RsaPrivateKey, RsaPublicKey},
     shape::{Fault, Place, Reason, ShapeError},
     signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
-    signing_key::SigningKey,
+    signing_key::{KeptKey, Key, KeyStates, SigningKey},
 };

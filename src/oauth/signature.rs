@@ -7,7 +7,7 @@ use super::{
     base_string::BaseString,
     method::SignatureMethod,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    signing_key::{Message, SigningKey},
+    signing_key::{Key, Message, hmac_md5, hmac_sha1, hmac_sha256, hmac_sha512},
 };
 
 /// The proof that a request was signed with the key it was checked with. Nothing but [`verify`] makes one.
@@ -33,17 +33,17 @@ const LONGEST_BASE64: usize = 88;
 /// [`SignatureInvalid`] in every other case.
 pub fn verify(
     method: SignatureMethod,
-    key: &SigningKey,
+    key: &impl Key,
     rsa: Option<&RsaPublicKey>,
     base: &BaseString<'_>,
     sent: &[u8],
 ) -> Result<SignatureHolds, SignatureInvalid> {
     let holds = match method {
-        SignatureMethod::HmacSha1 => is_base64_of(sent, &key.hmac_sha1(base)),
-        SignatureMethod::HmacMd5 => is_base64_of(sent, &key.hmac_md5(base)),
-        SignatureMethod::HmacSha256 => is_base64_of(sent, &key.hmac_sha256(base)),
-        SignatureMethod::HmacSha512 => is_base64_of(sent, &key.hmac_sha512(base)),
-        SignatureMethod::Plaintext => equal(sent, key.text()),
+        SignatureMethod::HmacSha1 => is_base64_of(sent, &hmac_sha1(key, base)),
+        SignatureMethod::HmacMd5 => is_base64_of(sent, &hmac_md5(key, base)),
+        SignatureMethod::HmacSha256 => is_base64_of(sent, &hmac_sha256(key, base)),
+        SignatureMethod::HmacSha512 => is_base64_of(sent, &hmac_sha512(key, base)),
+        SignatureMethod::Plaintext => equal(sent, &key.text()),
         SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
             rsa.is_some_and(|rsa| rsa.verifies(method, base, sent))
         }
@@ -67,27 +67,23 @@ pub fn sign_rsa(
 
 /// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
 #[must_use]
-pub fn sign(method: SignatureMethod, key: &SigningKey, base: &BaseString<'_>) -> Option<String> {
+pub fn sign(method: SignatureMethod, key: &impl Key, base: &BaseString<'_>) -> Option<String> {
     sign_message(method, key, base)
 }
 
 /// [`sign`] for a base string that is there as text.
 #[must_use]
-pub fn sign_text(method: SignatureMethod, key: &SigningKey, base_string: &[u8]) -> Option<String> {
+pub fn sign_text(method: SignatureMethod, key: &impl Key, base_string: &[u8]) -> Option<String> {
     sign_message(method, key, &base_string)
 }
 
-fn sign_message(
-    method: SignatureMethod,
-    key: &SigningKey,
-    message: &impl Message,
-) -> Option<String> {
+fn sign_message(method: SignatureMethod, key: &impl Key, message: &impl Message) -> Option<String> {
     let signature = match method {
-        SignatureMethod::HmacSha1 => STANDARD.encode(key.hmac_sha1(message)),
-        SignatureMethod::HmacMd5 => STANDARD.encode(key.hmac_md5(message)),
-        SignatureMethod::HmacSha256 => STANDARD.encode(key.hmac_sha256(message)),
-        SignatureMethod::HmacSha512 => STANDARD.encode(key.hmac_sha512(message)),
-        SignatureMethod::Plaintext => String::from_utf8_lossy(key.text()).into_owned(),
+        SignatureMethod::HmacSha1 => STANDARD.encode(hmac_sha1(key, message)),
+        SignatureMethod::HmacMd5 => STANDARD.encode(hmac_md5(key, message)),
+        SignatureMethod::HmacSha256 => STANDARD.encode(hmac_sha256(key, message)),
+        SignatureMethod::HmacSha512 => STANDARD.encode(hmac_sha512(key, message)),
+        SignatureMethod::Plaintext => String::from_utf8_lossy(&key.text()).into_owned(),
         SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
             return None;
         }

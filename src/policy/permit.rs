@@ -119,10 +119,10 @@ impl Permit {
 
     /// The user that the call acts for.
     #[must_use]
-    pub fn user(&self) -> Option<&UserId> {
+    pub fn user(&self) -> Option<&str> {
         match &self.0 {
-            Bearer::Consumer(access) => Some(&access.token.user),
-            Bearer::User(user) => Some(user),
+            Bearer::Consumer(access) => Some(access.user()),
+            Bearer::User(user) => Some(user.as_str()),
             Bearer::Application(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }
@@ -131,8 +131,8 @@ impl Permit {
     #[must_use]
     pub fn consumer(&self) -> Option<&ConsumerKey> {
         match &self.0 {
-            Bearer::Consumer(access) => Some(&access.consumer.consumer.key),
-            Bearer::Application(consumer) => Some(&consumer.consumer.key),
+            Bearer::Consumer(access) => Some(&access.consumer.key),
+            Bearer::Application(consumer) => Some(&consumer.key),
             Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }
@@ -141,7 +141,7 @@ impl Permit {
     #[must_use]
     pub fn token(&self) -> Option<&str> {
         match &self.0 {
-            Bearer::Consumer(access) => Some(&access.token.token),
+            Bearer::Consumer(access) => Some(access.token()),
             Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
         }
     }
@@ -165,11 +165,8 @@ impl Bearer {
     /// A permission counts only while the consumer has it too.
     fn permissions(&self) -> impl Iterator<Item = &Permission> {
         let (granted, held): (&[Permission], Option<&[Permission]>) = match self {
-            Self::Consumer(access) => (
-                &access.token.permissions,
-                Some(&access.consumer.consumer.permissions),
-            ),
-            Self::Application(consumer) => (&consumer.consumer.permissions, None),
+            Self::Consumer(access) => (&access.permissions, Some(&access.consumer.permissions)),
+            Self::Application(consumer) => (&consumer.permissions, None),
             Self::User(_) | Self::Anonymous | Self::Observed => (&[], None),
         };
         granted

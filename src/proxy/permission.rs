@@ -259,7 +259,7 @@ impl Worker {
             // A call that is not permitted counts too: in observe mode it goes on to the API.
             if let Some(rate) = &pending.live.rate {
                 rate.count(
-                    &verified.credential().consumer().consumer.key,
+                    &verified.credential().consumer().key,
                     self.shared.started.elapsed(),
                 )
                 .map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
@@ -296,7 +296,7 @@ impl Worker {
             .consumer(&key.value)
             .await
         {
-            Ok(Some(consumer)) => consumer.consumer.enforce,
+            Ok(Some(consumer)) => consumer.enforce,
             Ok(None) => false,
             // Unknown: fail closed.
             Err(_) => true,

@@ -162,9 +162,9 @@ fn diagnosed(
     credential: &Credential,
     now: UnixTime,
 ) -> Option<Mistake> {
-    let none = Secret::from("");
+    let token_secret = credential.token_secret().unwrap_or(Secret::from(""));
     let consumer = credential.consumer();
-    let previous = consumer.consumer.previous_secret.as_ref();
+    let previous = consumer.previous_secret();
     let expired = previous.filter(|(_, until)| now >= *until);
     let diagnosis = diagnose(&Attempt {
         method: request.method,
@@ -180,11 +180,11 @@ fn diagnosed(
         other_body: body,
         prefix: &request.url.prefix,
         other_urls: &params.other_urls,
-        callbacks: &consumer.consumer.callbacks,
+        callbacks: consumer.callbacks(),
         previous_secret: expired.map(|(secret, _)| secret),
-        consumer_secret: &consumer.consumer.secret,
-        token_secret: credential.token_secret().unwrap_or(&none),
-        rsa: consumer.rsa.as_ref(),
+        consumer_secret: &consumer.secret,
+        token_secret: &token_secret,
+        rsa: consumer.rsa(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature,
     })?;

@@ -9,7 +9,7 @@ use crate::{
     secret::Secret,
     store::{
         cached::{AccessCredentials, ConsumerCredentials},
-        record::{Consumer, Dialect, RequestToken},
+        record::{Dialect, RequestToken},
     },
 };
 
@@ -76,7 +76,8 @@ impl RequestTokenCredentials {
         consumer: Arc<ConsumerCredentials>,
         now: UnixTime,
     ) -> Self {
-        let keys = secrets(&consumer.consumer, now)
+        let keys = consumer
+            .secrets(now)
             .map(|secret| SigningKey::new(secret, &token.secret))
             .collect();
         Self {
@@ -98,11 +99,11 @@ impl Credential {
         }
     }
 
-    pub(super) fn token_secret(&self) -> Option<&Secret> {
+    pub(super) fn token_secret(&self) -> Option<Secret> {
         match self {
-            Self::AccessToken(access) => Some(&access.token.secret),
+            Self::AccessToken(access) => Some(Secret::from(access.secret().to_vec())),
             Self::Application(_) | Self::Consumer(_) => None,
-            Self::RequestToken(request) => Some(&request.token.secret),
+            Self::RequestToken(request) => Some(request.token.secret.clone()),
         }
     }
 
@@ -111,17 +112,17 @@ impl Credential {
     /// # Errors
     /// [`Rejection::ConsumerDisabled`], then [`Rejection::TokenExpired`], then [`Rejection::TokenRevoked`].
     pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Rejection> {
-        if !self.consumer().consumer.enabled {
+        if !self.consumer().enabled {
             return Err(Rejection::ConsumerDisabled);
         }
         let Self::AccessToken(access) = self else {
             return Ok(());
         };
-        let expired = access.token.expires_at.is_some_and(|at| now >= at);
+        let expired = access.expires_at().is_some_and(|at| now >= at);
         if expired || is_idle(params, access, now) {
             return Err(Rejection::TokenExpired);
         }
-        if access.token.revoked_at.is_some() {
+        if access.is_revoked {
             return Err(Rejection::TokenRevoked);
         }
         Ok(())
@@ -131,17 +132,7 @@ impl Credential {
 /// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
 pub(super) fn is_idle(params: &Params, access: &AccessCredentials, now: UnixTime) -> bool {
     params.access_idle.is_some_and(|idle| {
-        let last_used = access.last_used().unwrap_or(access.token.issued_at);
+        let last_used = access.last_used().unwrap_or(access.issued_at);
         now >= last_used.after(idle)
     })
-}
-
-/// The secrets that verify now: the current one, and the one before while its grace lasts.
-fn secrets(consumer: &Consumer, now: UnixTime) -> impl Iterator<Item = &Secret> {
-    let previous = consumer
-        .previous_secret
-        .as_ref()
-        .filter(move |(_, until)| now < *until)
-        .map(|(secret, _)| secret);
-    std::iter::once(&consumer.secret).chain(previous)
 }

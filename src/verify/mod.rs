@@ -26,8 +26,8 @@ use crate::{
     clock::{Clock, UnixTime},
     nonce::NonceUse,
     oauth::{
-        BaseString, BodyHash, Credentials, MethodSet, Place, RsaPublicKey, Selection,
-        SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl, signature,
+        BaseString, BodyHash, Credentials, Key, MethodSet, Place, RsaPublicKey, Selection,
+        SignatureHolds, SignatureMethod, diagnosis::OtherUrl, signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -155,7 +155,7 @@ impl Verifier {
             Err(fault) => return Err(fault),
         };
         let by_secret = !request.credentials.signature_method.is_rsa();
-        let restricted = by_secret && credential.consumer().consumer.rsa_only;
+        let restricted = by_secret && credential.consumer().rsa_only;
         let proof = prove(params, purpose, request, &credential, now)?;
         if restricted && proof.is_some() {
             // Only the owner of the secret gets here.
@@ -219,7 +219,7 @@ impl Verifier {
                     _ => None,
                 };
                 let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
-                let token = token.filter(|token| token.consumer == consumer.consumer.key);
+                let token = token.filter(|token| token.consumer == consumer.key);
                 let token = token.ok_or(Rejection::TokenUnknown)?;
                 let credentials = RequestTokenCredentials::new(token, consumer, now);
                 Ok(Credential::RequestToken(Box::new(credentials)))
@@ -235,11 +235,9 @@ impl Verifier {
 
     /// Reads a token from the store again: another process may have used it.
     async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
-        let token = access.token.token.as_bytes();
+        let token = access.token().as_bytes();
         let found = self.credentials.access_anew(token).await?;
-        let same = |found: &Arc<AccessCredentials>| {
-            found.consumer.consumer.key == access.consumer.consumer.key
-        };
+        let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
         found
             .filter(same)
             .ok_or_else(|| Rejection::TokenUnknown.into())
@@ -302,8 +300,8 @@ fn prove(
         return Err(Rejection::SignatureMethodRejected);
     }
     let consumer = credential.consumer();
-    let rsa = consumer.rsa.as_ref();
-    let selections = purpose.selections(params, consumer.consumer.dialect);
+    let rsa = consumer.rsa();
+    let selections = purpose.selections(params, consumer.dialect);
     Ok(match credential {
         Credential::AccessToken(access) => try_keys(request, access.keys(now), rsa, selections),
         Credential::Application(consumer) => try_keys(request, consumer.keys(now), rsa, selections),
@@ -318,9 +316,9 @@ fn prove(
 }
 
 /// Tries the keys, each with every base string that the call may be signed with.
-fn try_keys<'k>(
+fn try_keys(
     request: &SignedRequest<'_>,
-    keys: impl Iterator<Item = &'k SigningKey>,
+    keys: impl Iterator<Item = impl Key>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
 ) -> Option<Proof> {
@@ -332,7 +330,7 @@ fn try_keys<'k>(
     for key in keys {
         for &selection in selections {
             let base = base_string(request, selection);
-            if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature) {
+            if let Ok(_holds) = signature::verify(signature_method, &key, rsa, &base, signature) {
                 return Some(Proof { _holds, selection });
             }
         }
@@ -351,7 +349,7 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
 }
 
 fn is_of(consumer: &ConsumerCredentials, key: &[u8]) -> bool {
-    consumer.consumer.key.as_str().as_bytes() == key
+    consumer.key.as_str().as_bytes() == key
 }
 
 fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     login::double::{MemoryStore, user},
     nonce::{self, Gap, LocalWindow},
-    oauth::{BaseString, Parameters},
+    oauth::{BaseString, Parameters, SigningKey},
     parse::origin::PublicUrl,
     secret::Secret,
     store::{

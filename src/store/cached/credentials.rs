@@ -1,48 +1,69 @@
 //! Consumers and access tokens, ready to verify.
+//!
+//! There may be a million of each, so they hold what verification needs of a record and no more: together with what
+//! the cache itself takes, a consumer and a token stay below 700 bytes.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use once_cell::race::OnceBox;
+
 use super::kind::{Entry, Stamp};
 use crate::{
     clock::UnixTime,
-    oauth::{RsaPublicKey, SigningKey},
+    names::{ConsumerKey, Permission},
+    oauth::{KeptKey, KeyStates, RsaPublicKey},
     secret::Secret,
-    store::record::{AccessToken, Consumer},
+    store::record::{AccessToken, Consumer, Dialect},
 };
 
 /// A consumer, ready to verify.
 #[derive(Debug)]
 pub struct ConsumerCredentials {
-    /// The record.
-    pub consumer: Consumer,
-    /// Its RSA key, if it has one that can be read.
-    pub rsa: Option<RsaPublicKey>,
-    current: ConsumerKeys,
-    previous: Option<(ConsumerKeys, UnixTime)>,
+    /// [`Consumer::key`]
+    pub key: ConsumerKey,
+    /// [`Consumer::secret`]
+    pub secret: Secret,
+    /// [`Consumer::permissions`]
+    pub permissions: Arc<[Permission]>,
+    /// [`Consumer::dialect`]
+    pub dialect: Option<Dialect>,
+    /// [`Consumer::enforce`]
+    pub enforce: bool,
+    /// [`Consumer::enabled`]
+    pub enabled: bool,
+    /// [`Consumer::rsa_only`]
+    pub rsa_only: bool,
+    // Most calls bring a token, whose keys are used instead.
+    keys: OnceBox<ConsumerKeys>,
+    rare: Option<Box<Rare>>,
     stamp: Stamp,
 }
 
-/// The keys of one secret for calls without a token.
+/// What few consumers have, or few calls need.
 #[derive(Debug)]
-struct ConsumerKeys {
-    joined: SigningKey,
-    alone: SigningKey,
+struct Rare {
+    callbacks: Box<[String]>,
+    rsa_public_key: Option<String>,
+    rsa: Option<RsaPublicKey>,
+    previous: Option<(Secret, UnixTime)>,
+    previous_keys: ConsumerKeys,
 }
 
-impl ConsumerKeys {
-    fn new(secret: &Secret) -> Self {
-        Self {
-            joined: SigningKey::new(secret, &Secret::from("")),
-            alone: SigningKey::consumer_secret_alone(secret),
-        }
-    }
+/// The keys of one secret for calls without a token.
+#[derive(Debug, Default)]
+struct ConsumerKeys {
+    joined: KeyStates,
+    alone: KeyStates,
 }
 
 impl ConsumerCredentials {
-    pub(super) fn new(consumer: Consumer, stamp: Stamp) -> Self {
+    pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
+        let is_rare = !consumer.callbacks.is_empty()
+            || consumer.rsa_public_key.is_some()
+            || consumer.previous_secret.is_some();
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
             // Checked when it was registered, so the store was changed by other hands. The secret still serves.
             RsaPublicKey::from_pem(pem)
@@ -52,83 +73,193 @@ impl ConsumerCredentials {
                 .ok()
         });
         Self {
-            rsa,
-            current: ConsumerKeys::new(&consumer.secret),
-            previous: consumer
-                .previous_secret
-                .as_ref()
-                .map(|(secret, until)| (ConsumerKeys::new(secret), *until)),
-            consumer,
+            rare: is_rare.then(|| {
+                Box::new(Rare {
+                    callbacks: consumer.callbacks.into(),
+                    rsa_public_key: consumer.rsa_public_key,
+                    rsa,
+                    previous: consumer.previous_secret,
+                    previous_keys: ConsumerKeys::default(),
+                })
+            }),
+            key: consumer.key,
+            secret: consumer.secret,
+            permissions,
+            dialect: consumer.dialect,
+            enforce: consumer.enforce,
+            enabled: consumer.enabled,
+            rsa_only: consumer.rsa_only,
+            keys: OnceBox::new(),
             stamp,
         }
     }
 
-    /// The keys of calls without a token: the current secret's, and the one before while its grace lasts.
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = &SigningKey> {
-        self.secrets(now).map(|keys| &keys.joined)
+    /// The registered callbacks.
+    #[must_use]
+    pub fn callbacks(&self) -> &[String] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.callbacks)
+    }
+
+    /// The RSA key, if there is one that can be read.
+    #[must_use]
+    pub fn rsa(&self) -> Option<&RsaPublicKey> {
+        self.rare.as_ref()?.rsa.as_ref()
+    }
+
+    /// The secret before the last rotation and the time until which it verifies too.
+    #[must_use]
+    pub fn previous_secret(&self) -> Option<&(Secret, UnixTime)> {
+        self.rare.as_ref()?.previous.as_ref()
+    }
+
+    /// The secrets that verify: the current one, and the one before while its grace lasts.
+    pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = &Secret> {
+        let previous = self.previous_secret();
+        let graced = previous.filter(move |(_, until)| now < *until);
+        std::iter::once(&self.secret).chain(graced.map(|(secret, _)| secret))
+    }
+
+    /// The keys of calls without a token, in the order of [`Self::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets.map(|(secret, states)| kept(secret.expose(), Some(b""), &states.joined))
     }
 
     /// As [`Self::keys`], as the service's description has it: the secret without `&`.
-    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = &SigningKey> {
-        self.secrets(now).map(|keys| &keys.alone)
+    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
     }
 
-    fn secrets(&self, now: UnixTime) -> impl Iterator<Item = &ConsumerKeys> {
-        std::iter::once(&self.current).chain(graced(self.previous.as_ref(), now))
+    fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
+        let current = self.keys.get_or_init(Box::default);
+        std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
     }
 }
 
 impl Entry for ConsumerCredentials {
+    fn key(&self) -> &[u8] {
+        self.key.as_str().as_bytes()
+    }
+
     fn stamp(&self) -> &Stamp {
         &self.stamp
     }
 
     fn succeed(&self, old: &Self) -> bool {
-        self.consumer == old.consumer
+        let rsa_public_key = |of: &Self| of.rare.as_ref()?.rsa_public_key.clone();
+        self.key == old.key
+            && self.secret == old.secret
+            && self.permissions == old.permissions
+            && (self.dialect, self.enforce) == (old.dialect, old.enforce)
+            && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
+            && self.callbacks() == old.callbacks()
+            && self.previous_secret() == old.previous_secret()
+            && rsa_public_key(self) == rsa_public_key(old)
     }
 }
 
 /// An access token with its consumer, ready to verify.
 #[derive(Debug)]
 pub struct AccessCredentials {
-    /// The record; its `last_used_at` may be behind [`Self::last_used`].
-    pub token: AccessToken,
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
-    current: SigningKey,
-    previous: Option<(SigningKey, UnixTime)>,
+    /// [`AccessToken::permissions`]
+    pub permissions: Arc<[Permission]>,
+    /// [`AccessToken::issued_at`]
+    pub issued_at: UnixTime,
+    // The secret, the token and the user's id, in one piece of memory.
+    text: Secret,
+    token_at: u32,
+    user_at: u32,
+    /// The end of time for one that never expires.
+    expires_at: UnixTime,
+    states: KeyStates,
+    /// The states under the consumer's previous secret.
+    previous_states: OnceBox<KeyStates>,
     /// The last use in seconds since 1970; 0: none.
     last_used: AtomicU64,
+    stamp: Stamp,
     /// A use has not been taken for writing yet.
     unwritten: AtomicBool,
-    stamp: Stamp,
+    /// It was revoked.
+    pub is_revoked: bool,
 }
+
+const NEVER: UnixTime = UnixTime(u64::MAX);
 
 impl AccessCredentials {
     pub(super) fn new(
-        token: AccessToken,
+        token: &AccessToken,
+        permissions: Arc<[Permission]>,
         consumer: Arc<ConsumerCredentials>,
         stamp: Stamp,
     ) -> Self {
-        let key = |secret: &Secret| SigningKey::new(secret, &token.secret);
+        let parts = [
+            token.secret.expose(),
+            token.token.as_bytes(),
+            token.user.as_str().as_bytes(),
+        ];
+        let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
+        // A secret of four gigabytes is in no store; it would not verify.
+        let place = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
         Self {
-            current: key(&consumer.consumer.secret),
-            previous: consumer
-                .consumer
-                .previous_secret
-                .as_ref()
-                .map(|(secret, until)| (key(secret), *until)),
+            token_at: place(&parts[..1]),
+            user_at: place(&parts[..2]),
+            text: Secret::from(parts.concat()),
+            consumer,
+            permissions,
+            issued_at: token.issued_at,
+            expires_at: token.expires_at.unwrap_or(NEVER),
+            is_revoked: token.revoked_at.is_some(),
+            states: KeyStates::default(),
+            previous_states: OnceBox::new(),
             last_used: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0)),
             unwritten: AtomicBool::new(false),
-            token,
-            consumer,
             stamp,
         }
     }
 
-    /// The keys of calls with this token: the current secret's, and the one before while its grace lasts.
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = &SigningKey> {
-        std::iter::once(&self.current).chain(graced(self.previous.as_ref(), now))
+    fn part(&self, from: u32, to: Option<u32>) -> &[u8] {
+        let text = self.text.expose();
+        let to = to.map_or(text.len(), |to| to as usize);
+        text.get(from as usize..to).unwrap_or_default()
+    }
+
+    /// The identifier.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        std::str::from_utf8(self.key()).unwrap_or_default()
+    }
+
+    /// The id of the user it acts for.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        std::str::from_utf8(self.part(self.user_at, None)).unwrap_or_default()
+    }
+
+    /// The shared secret.
+    #[must_use]
+    pub fn secret(&self) -> &[u8] {
+        self.part(0, Some(self.token_at))
+    }
+
+    /// From when on it is expired; `None`: never.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<UnixTime> {
+        Some(self.expires_at).filter(|at| *at != NEVER)
+    }
+
+    /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+        let mut previous = false;
+        self.consumer.secrets(now).map(move |secret| {
+            let states = match std::mem::replace(&mut previous, true) {
+                false => &self.states,
+                true => self.previous_states.get_or_init(Box::default),
+            };
+            kept(secret.expose(), Some(self.secret()), states)
+        })
     }
 
     /// The last use known here, written or not.
@@ -153,7 +284,7 @@ impl AccessCredentials {
     /// Takes the use for writing. First off the list, then the time: a use that comes between is put on it again.
     pub(super) fn take_use(&self) -> Option<(String, UnixTime)> {
         self.unwritten.store(false, Ordering::SeqCst);
-        Some((self.token.token.clone(), self.last_used()?))
+        Some((self.token().to_owned(), self.last_used()?))
     }
 
     /// A use that was taken was not written; `true` if it has to be put on the list again.
@@ -163,6 +294,10 @@ impl AccessCredentials {
 }
 
 impl Entry for AccessCredentials {
+    fn key(&self) -> &[u8] {
+        self.part(self.token_at, Some(self.user_at))
+    }
+
     fn stamp(&self) -> &Stamp {
         &self.stamp
     }
@@ -173,14 +308,23 @@ impl Entry for AccessCredentials {
             .fetch_max(old.last_used.load(Ordering::SeqCst), Ordering::SeqCst);
         old.last_used
             .fetch_max(self.last_used.load(Ordering::SeqCst), Ordering::SeqCst);
-        let mut token = self.token.clone();
-        token.last_used_at = old.token.last_used_at;
-        token == old.token && Arc::ptr_eq(&self.consumer, &old.consumer)
+        Arc::ptr_eq(&self.consumer, &old.consumer)
+            && self.text == old.text
+            && (self.token_at, self.user_at) == (old.token_at, old.user_at)
+            && self.permissions == old.permissions
+            && (self.issued_at, self.expires_at, self.is_revoked)
+                == (old.issued_at, old.expires_at, old.is_revoked)
     }
 }
 
-fn graced<K>(previous: Option<&(K, UnixTime)>, now: UnixTime) -> Option<&K> {
-    previous
-        .filter(|(_, until)| now < *until)
-        .map(|(keys, _)| keys)
+const fn kept<'a>(
+    consumer_secret: &'a [u8],
+    token_secret: Option<&'a [u8]>,
+    states: &'a KeyStates,
+) -> KeptKey<'a> {
+    KeptKey {
+        consumer_secret,
+        token_secret,
+        states,
+    }
 }

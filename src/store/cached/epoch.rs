@@ -20,7 +20,7 @@ pub(super) struct Epochs {
 /// The state of a record at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Epoch {
-    cell: usize,
+    cell: u32,
     count: u32,
 }
 
@@ -49,7 +49,7 @@ impl Epochs {
 
     /// Announces a change of one record.
     pub(super) fn advance(&self, key: &[u8]) {
-        if let Some(cell) = self.cells.get(self.cell(key)) {
+        if let Some(cell) = self.cells.get(self.cell(key) as usize) {
             cell.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -61,15 +61,20 @@ impl Epochs {
         }
     }
 
-    fn cell(&self, key: &[u8]) -> usize {
-        let hash = self.hasher.hash_one(key);
-        let cells = self.cells.len() as u64;
-        usize::try_from(hash % cells).unwrap_or(0)
+    /// A hash that nobody outside can foresee.
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
     }
 
-    fn count(&self, cell: usize) -> u32 {
+    fn cell(&self, key: &[u8]) -> u32 {
+        // Half of the hash: the groups of the cache take the rest of the other's division.
+        let cells = u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
+        ((self.hash(key) >> 32) as u32) % cells
+    }
+
+    fn count(&self, cell: u32) -> u32 {
         self.cells
-            .get(cell)
+            .get(cell as usize)
             .map_or(0, |cell| cell.load(Ordering::SeqCst))
     }
 }

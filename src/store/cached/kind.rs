@@ -15,6 +15,7 @@ use super::{
     Params,
     epoch::{Epoch, Epochs},
     flight::Flights,
+    groups::Groups,
 };
 use crate::{clock::UnixTime, store::StoreError};
 
@@ -71,6 +72,8 @@ impl Stamp {
 
 /// What is cached.
 pub(super) trait Entry: Send + Sync + 'static {
+    /// Its key.
+    fn key(&self) -> &[u8];
     /// When it was read.
     fn stamp(&self) -> &Stamp;
     /// Takes over what `old`, the entry of the same key before, has gathered since; `true` if both are otherwise the
@@ -82,7 +85,7 @@ type Outcome<V> = Result<Option<Arc<V>>, Arc<StoreError>>;
 
 /// The cache of one kind of record.
 pub(super) struct Kind<V: Entry> {
-    known: Cache<Arc<[u8]>, Arc<V>>,
+    known: Groups<V>,
     unknown: Cache<Arc<[u8]>, Arc<Stamp>>,
     flights: Flights<Outcome<V>>,
     epochs: Epochs,
@@ -98,10 +101,7 @@ impl<V: Entry> Kind<V> {
             .saturating_add(params.stale_if_error)
             .min(LONGEST_TTL);
         Self {
-            known: Cache::builder()
-                .max_capacity(params.max_entries)
-                .time_to_live(keep)
-                .build(),
+            known: Groups::new(params.max_entries, keep),
             unknown: Cache::builder()
                 .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
                 .time_to_live(params.negative_ttl.min(LONGEST_TTL))
@@ -113,11 +113,14 @@ impl<V: Entry> Kind<V> {
         }
     }
 
+    fn known(&self, key: &[u8]) -> Option<Arc<V>> {
+        let found = self.known.get(self.epochs.hash(key));
+        found.filter(|entry| entry.key() == key)
+    }
+
     /// The entry under `key` that may be used without asking the store. Not counted.
     pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
-        self.known
-            .get(key)
-            .filter(|entry| self.is_fresh(entry, now))
+        self.known(key).filter(|entry| self.is_fresh(entry, now))
     }
 
     /// Whether the entry may be used without asking the store.
@@ -160,7 +163,7 @@ impl<V: Entry> Kind<V> {
             count(&self.counts.negative_hits);
             return Ok(None);
         }
-        if let Some(entry) = self.known.get(key)
+        if let Some(entry) = self.known(key)
             && self.is_bearable(&entry, now)
             && bears(&entry)
             && UnixTime(entry.stamp().failed_at.load(Ordering::Relaxed)).after(BACK_OFF) > now
@@ -208,7 +211,7 @@ impl<V: Entry> Kind<V> {
         F: Future<Output = Result<Option<V>, StoreError>>,
     {
         let outcome = read(Stamp::new(epoch, now)).await;
-        let old = self.known.get(&key);
+        let (old, hash) = (self.known(&key), self.epochs.hash(&key));
         match outcome {
             Ok(Some(new)) => {
                 let entry = match old {
@@ -220,11 +223,12 @@ impl<V: Entry> Kind<V> {
                     _ => Arc::new(new),
                 };
                 self.unknown.invalidate(&key);
-                self.known.insert(key, Arc::clone(&entry));
+                let worth = |beside: &V| self.is_bearable(beside, now);
+                self.known.insert(hash, Arc::clone(&entry), worth);
                 Ok(Some(entry))
             }
             Ok(None) => {
-                self.known.invalidate(&key);
+                self.known.remove(hash);
                 self.unknown.insert(key, Arc::new(Stamp::new(epoch, now)));
                 Ok(None)
             }
@@ -242,21 +246,21 @@ impl<V: Entry> Kind<V> {
     /// Forgets `key`, also where it is being read or held elsewhere.
     pub(super) fn forget(&self, key: &[u8]) {
         self.epochs.advance(key);
-        self.known.invalidate(key);
+        self.known.remove(self.epochs.hash(key));
         self.unknown.invalidate(key);
     }
 
     /// Forgets everything.
     pub(super) fn forget_all(&self) {
         self.epochs.advance_all();
-        self.known.invalidate_all();
+        self.known.clear();
         self.unknown.invalidate_all();
     }
 
     /// Drops an entry as if it had been pushed out.
     #[cfg(test)]
     pub(super) fn drop_quietly(&self, key: &[u8]) {
-        self.known.invalidate(key);
+        self.known.remove(self.epochs.hash(key));
     }
 
     /// Makes a change known of another key that shares the cell.

@@ -8,7 +8,9 @@
 mod credentials;
 mod epoch;
 mod flight;
+mod groups;
 mod kind;
+mod permissions;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,7 @@ use std::{
 pub use credentials::{AccessCredentials, ConsumerCredentials};
 pub use kind::Counts;
 use kind::{Kind, count};
+use permissions::PermissionLists;
 
 use super::{Store, StoreError, port::Change};
 use crate::{
@@ -63,6 +66,7 @@ pub struct Cached {
     clock: Clock,
     consumers: Kind<ConsumerCredentials>,
     access: Kind<AccessCredentials>,
+    permissions: PermissionLists,
     dummy: SigningKey,
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
     /// Where the feed of changes was left.
@@ -79,6 +83,7 @@ impl Cached {
             clock,
             consumers: Kind::new(params, CONSUMER_CELLS),
             access: Kind::new(params, TOKEN_CELLS),
+            permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: Mutex::default(),
@@ -126,7 +131,10 @@ impl Cached {
         let name = &name;
         let read = |stamp| async move {
             let found = self.store.consumer(name).await?;
-            Ok(found.map(|consumer| ConsumerCredentials::new(consumer, stamp)))
+            Ok(found.map(|consumer| {
+                let permissions = self.permissions.shared(&consumer.permissions);
+                ConsumerCredentials::new(consumer, permissions, stamp)
+            }))
         };
         // Boxed, here and below: a hit, which is what nearly every call is, need not carry the room that a read takes.
         Box::pin(self.consumers.find(key, now, |_| true, |_| true, read)).await
@@ -160,8 +168,10 @@ impl Cached {
             let Some(token) = self.store.access_token(name).await? else {
                 return Ok(None);
             };
+            let permissions = self.permissions.shared(&token.permissions);
             let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
-            Ok(consumer.map(|consumer| AccessCredentials::new(token, consumer, stamp)))
+            Ok(consumer
+                .map(|consumer| AccessCredentials::new(&token, permissions, consumer, stamp)))
         };
         let holds = |found: &AccessCredentials| self.consumers.is_current(&found.consumer);
         let bears = |found: &AccessCredentials| self.consumers.is_bearable(&found.consumer, now);
@@ -287,7 +297,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
 }
 
 fn key_of(access: &AccessCredentials) -> &[u8] {
-    access.consumer.consumer.key.as_str().as_bytes()
+    access.consumer.key.as_str().as_bytes()
 }
 
 impl fmt::Debug for Cached {

@@ -79,9 +79,9 @@ async fn a_consumer_that_is_another_is_noticed_under_a_fresh_token() {
         .unwrap()
         .enabled = false;
     setup.later(29);
-    assert!(setup.access().await.unwrap().consumer.consumer.enabled);
+    assert!(setup.access().await.unwrap().consumer.enabled);
     setup.later(1);
-    assert!(!setup.access().await.unwrap().consumer.consumer.enabled);
+    assert!(!setup.access().await.unwrap().consumer.enabled);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@ mod changes;
 mod double;
 mod expiry;
 mod loading;
+mod memory;
 mod uses;
 
 use std::{
@@ -110,7 +111,7 @@ impl Setup {
     }
 
     async fn is_revoked(&self) -> bool {
-        self.access().await.unwrap().token.revoked_at.is_some()
+        self.access().await.unwrap().is_revoked
     }
 
     /// Asks for `t` in a task of its own, and returns when its read is at the gate.

@@ -95,7 +95,7 @@ async fn a_use_that_is_not_written_yet_outlives_the_entry() {
         .permissions = vec!["p".parse().unwrap()];
     setup.later(60);
     let found = setup.access().await.unwrap();
-    assert_eq!(found.token.permissions.len(), 1);
+    assert_eq!(found.permissions.len(), 1);
     assert_eq!(found.last_used(), Some(at(50)));
 }
 

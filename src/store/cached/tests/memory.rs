@@ -1,0 +1,72 @@
+//! What a consumer with a token takes in the cache.
+
+use std::process::Command;
+
+use super::*;
+use crate::oauth::{SignatureMethod, sign_text};
+
+const PAIRS: u64 = 40_000;
+/// Pairs after which memory is counted: what does not grow with the cache, 3 MB, is there by then.
+const FIRST: u64 = 10_000;
+/// Set in the process that fills a cache.
+const FILLS: &str = "COUNTERSIGN_TEST_FILLS_CACHE";
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+/// Fills a cache and prints the bytes of memory that a pair takes.
+async fn fill() {
+    let setup = setup_with(&Params {
+        max_entries: PAIRS,
+        ..params()
+    });
+    let name = |what: &str, number: u64| format!("{what}{number:07}{}", "x".repeat(19));
+    for number in 0..PAIRS {
+        let mut consumer = consumer(&name("consumer", number));
+        consumer.secret = Secret::from(name("secret", number));
+        consumer.permissions = vec!["members.read".parse().unwrap()];
+        let mut token = token(&name("token", number), consumer.key.as_str());
+        token.secret = Secret::from(name("secret", number));
+        token.permissions.clone_from(&consumer.permissions);
+        let mut records = setup.store.records();
+        records.tokens.insert(token.token.clone(), token);
+        records.consumers.insert(consumer.key.clone(), consumer);
+    }
+    let mut before = 0;
+    for number in 0..PAIRS {
+        if number == FIRST {
+            before = resident();
+        }
+        let found = setup.cached.access(name("token", number).as_bytes()).await;
+        let found = found.unwrap().unwrap();
+        let key = found.keys(START).next().unwrap();
+        assert!(sign_text(SignatureMethod::HmacSha1, &key, b"text").is_some());
+    }
+    println!("bytes {}", (resident() - before) / (PAIRS - FIRST));
+    let (consumers, tokens) = setup.reads();
+    assert_eq!((consumers as u64, tokens as u64), (PAIRS, PAIRS));
+}
+
+#[test]
+fn a_consumer_with_a_token_takes_at_most_700_bytes() {
+    if std::env::var_os(FILLS).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        return runtime.unwrap().block_on(fill());
+    }
+    // In a process of its own, where no other test takes memory.
+    let name = std::thread::current().name().unwrap().to_owned();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &name, "--nocapture"])
+        .env(FILLS, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let bytes = text.lines().find_map(|line| line.strip_prefix("bytes "));
+    let bytes: u64 = bytes.expect(&text).parse().unwrap();
+    println!("{bytes} bytes for each pair");
+    assert!(output.status.success() && bytes <= 700, "{bytes}: {text}");
+}
