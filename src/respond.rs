@@ -13,6 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use self::html::Frame;
+
 use crate::{
     fields::{all, list, trim},
     forward,
@@ -330,7 +332,12 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The response to a failure. Every rejection has advice; `request_id` may be empty.
 #[must_use]
-pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str) -> OwnResponse {
+pub fn failure(
+    failure: &Failure,
+    frame: Frame<'_>,
+    format: Format,
+    request_id: &str,
+) -> OwnResponse {
     let format = match failure {
         // Only pages are under that host.
         Failure::Route(route::Rejection::NotFound) if format == Format::Form => Format::Html,
@@ -339,7 +346,13 @@ pub fn failure(failure: &Failure, realm: &str, format: Format, request_id: &str)
     let mut problem = problem(failure);
     let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
     problem.advice = problem.advice.take().or_else(usual);
-    render(problem, realm, format, request_id)
+    render(problem, frame, format, request_id)
+}
+
+/// The word of a failure in metrics and logs.
+#[must_use]
+pub fn verdict(failure: &Failure) -> Verdict {
+    problem(failure).verdict
 }
 
 fn problem(failure: &Failure) -> Problem {
@@ -506,7 +519,7 @@ fn joined(names: &ParameterNames) -> String {
     names.iter().collect::<Vec<_>>().join("&")
 }
 
-fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> OwnResponse {
+fn render(problem: Problem, frame: Frame<'_>, format: Format, request_id: &str) -> OwnResponse {
     let Problem {
         status,
         verdict,
@@ -527,11 +540,12 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
     };
     let page = || {
         let (title, text) = html::explained(status);
-        let advice = advice.as_deref().filter(|_| code.is_none());
         let page = html::ErrorPage {
-            service: realm,
+            frame,
             title,
-            text: advice.unwrap_or(text),
+            text,
+            // Of a problem with a code it is among the members.
+            advice: advice.as_deref().filter(|_| code.is_none()),
             members: &members().collect::<Vec<_>>(),
             again: field
                 .as_ref()
@@ -582,7 +596,7 @@ fn render(problem: Problem, realm: &str, format: Format, request_id: &str) -> Ow
             .push(("Cache-Control", "no-store".to_owned()));
     }
     if let (401, Some(code)) = (status, code) {
-        let realm = realm.replace('\\', "\\\\").replace('"', "\\\"");
+        let realm = frame.look.realm.replace('\\', "\\\\").replace('"', "\\\"");
         response.fields.push((
             "WWW-Authenticate",
             format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\""),

@@ -19,7 +19,7 @@ use crate::{
     },
     peer::Peer,
     proxy::Shared,
-    respond::{self, Format, OwnResponse},
+    respond::{self, Format, OwnResponse, html::Look},
     server::{
         caller::Limits,
         connection::Handler,
@@ -153,7 +153,7 @@ impl Handler for Admin {
     ) -> Result<Response<ResponseBody>, Gone> {
         let answer = self.page(&request).await.unwrap_or_else(|rejection| {
             let format = Format::preferred_by(request.headers());
-            respond::failure(&rejection.into(), "", format, "")
+            respond::failure(&rejection.into(), Look::plain().in_english(), format, "")
         });
         Ok(answer.into_response(request.method()))
     }

@@ -10,6 +10,7 @@ use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
+    language::{Languages, MessagesError},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
@@ -19,6 +20,7 @@ use crate::{
         rate::ConsumerRate,
     },
     proxy::{Live, Served},
+    respond::html::Look,
     route,
     server::{caller::Limits, tls::TlsError},
     verify,
@@ -33,6 +35,9 @@ pub enum LiveError {
     /// The operations.
     #[error(transparent)]
     Operations(#[from] OperationError),
+    /// The messages of the pages.
+    #[error(transparent)]
+    Messages(#[from] MessagesError),
 }
 
 /// Makes what requests need; `listener` is where the first public listener is bound.
@@ -42,6 +47,7 @@ pub enum LiveError {
 pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
     let origins = origins(config, listener);
     let verify = verify_params(config, listener);
+    let look = Arc::new(look(config)?);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -51,7 +57,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         },
         user_parameters: config.tokens.user_parameters(),
         pages: Arc::new(Pages::new(
-            page_params(config, &origins),
+            page_params(config, &origins, Arc::clone(&look)),
             services.pages.clone(),
         )),
         base: origins.base.clone(),
@@ -72,7 +78,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
         forward: forward_params(config, origins.base.secure, services),
         upstream: upstream_params(config)?,
-        realm: config.service.realm.clone(),
+        look,
         access_log: config.log.access,
         concurrent_requests: descriptors::at_most(
             config.limits.concurrent_requests.get() as usize,
@@ -156,7 +162,22 @@ fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
     }
 }
 
-fn page_params(config: &Config, origins: &Origins) -> pages::Params {
+/// What all pages have in common.
+///
+/// # Errors
+/// A file of messages that cannot be used.
+pub fn look(config: &Config) -> Result<Look, MessagesError> {
+    let mut languages = Languages::built_in();
+    if let Some(directory) = &config.pages.messages {
+        languages.read(directory)?;
+    }
+    Ok(Look {
+        realm: config.service.realm.clone(),
+        languages,
+    })
+}
+
+fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Params {
     let text = |entry: &config::PermissionEntry| PermissionText {
         name: entry.name.clone(),
         title: entry
@@ -169,7 +190,7 @@ fn page_params(config: &Config, origins: &Origins) -> pages::Params {
         secure: origins.base.secure,
         origin: origins.base.origin(),
         path: config.service.path.clone(),
-        realm: config.service.realm.clone(),
+        look,
         session_ttl: config.login.session_ttl,
         user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,

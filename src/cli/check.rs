@@ -39,10 +39,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 6] = [
+    let checks: [(&str, Check); 7] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("operations", operations),
+        ("pages", pages),
         ("store", store),
         ("nonces", nonces),
         ("API", api),
@@ -118,6 +119,14 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
     })
+}
+
+fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
+    let look = live::look(config).map_err(|error| (2, error.to_string()))?;
+    Ok(format!(
+        "in {}",
+        look.languages.tags().collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

@@ -41,8 +41,8 @@ pub use self::{
     problem::{ConfigErrors, Problem},
     sections::{
         Admin, Cache, Identity, IdentityAssertion, Limits, Listen, ListenTls, Log, Login, Nonce,
-        Operation, Operations, Paths, PermissionEntry, Service, Signature, Store, Tokens, Upstream,
-        UpstreamTls,
+        Operation, Operations, Pages, Paths, PermissionEntry, Service, Signature, Store, Tokens,
+        Upstream, UpstreamTls,
     },
     store_url::StoreUrl,
     units::{ByteSize, InvalidUnit, Lifetime, format_duration, parse_duration},
@@ -75,6 +75,8 @@ pub struct Config {
     pub tokens: Tokens,
     /// How users prove who they are.
     pub login: Login,
+    /// What the pages look like.
+    pub pages: Pages,
     /// What the API is told about the caller.
     pub identity: Identity,
     /// What holds for all operations.
@@ -106,6 +108,7 @@ const SECTIONS: &[Schema] = &[
     Cache::SCHEMA,
     Tokens::SCHEMA,
     Login::SCHEMA,
+    Pages::SCHEMA,
     Identity::SCHEMA,
     IdentityAssertion::SCHEMA,
     PermissionEntry::SCHEMA,
@@ -129,6 +132,7 @@ impl Config {
             cache: reader.section()?,
             tokens: reader.section()?,
             login: reader.section()?,
+            pages: reader.section()?,
             identity: reader.section()?,
             operations: reader.section()?,
             operation: reader.list()?,

@@ -14,7 +14,7 @@ impl Config {
             };
         }
         keep! {
-            listen service upstream signature nonce store cache tokens login identity operations paths limits admin log
+            listen service upstream signature nonce store cache tokens login pages identity operations paths limits admin log
         }
         if self.listens_with_tls() != running.listens_with_tls() {
             self.listen.tls = running.listen.tls.clone();

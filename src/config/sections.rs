@@ -276,6 +276,15 @@ section! {
 }
 
 section! {
+    /// What users see: login, consent, connected applications, errors.
+    Pages["pages"] {
+        /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages.
+        #[serde(default, deserialize_with = "optional")]
+        messages: Option<PathBuf> [else "none: Arabic, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
+    }
+}
+
+section! {
     /// The fields that identify the caller to the API. Fields of these names that a caller sends are dropped.
     Identity["identity"] {
         /// The user's id.

@@ -1,6 +1,6 @@
 //! Passes a browser's request to the pages and their response back.
 
-use http::{HeaderName, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 
 use super::Endpoints;
 use crate::{
@@ -42,6 +42,10 @@ pub(super) async fn respond(
         path: std::str::from_utf8(head.target.path).unwrap_or_default(),
         query: head.target.query.unwrap_or_default(),
         form,
+        accept_language: parts
+            .headers
+            .get(header::ACCEPT_LANGUAGE)
+            .map(HeaderValue::as_bytes),
         cookies: all(&parts.headers, &header::COOKIE).collect(),
         origin: single(&header::ORIGIN)?,
         sec_fetch_site: single(&SEC_FETCH_SITE)?,

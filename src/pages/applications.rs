@@ -38,15 +38,15 @@ impl Pages {
     /// Leads from `/` to the page of a user's applications.
     #[must_use]
     pub fn home(&self) -> Page {
-        Page::see_other(self.applications_path())
+        Page::see_other(format!("{}?mode=applications", self.params.path))
     }
 
-    pub(super) fn applications_path(&self) -> String {
-        format!("{}?mode=applications", self.params.path)
+    pub(super) fn applications_path(&self, request: &PageRequest<'_>) -> String {
+        self.in_same_language(request, format!("{}?mode=applications", self.params.path))
     }
 
     async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
-        let here = self.applications_path();
+        let here = self.applications_path(request);
         let place = LoginPlace {
             here: &here,
             next: &here,
@@ -102,7 +102,7 @@ impl Pages {
         here: &str,
         caller: &LoggedIn,
     ) -> Result<Page, PageError> {
-        let broken = |_| PageError::Malformed("It names a page twice.");
+        let broken = |_| PageError::Malformed("error-malformed-twice");
         let after = fields::parameter(request.query, "after").map_err(broken)?;
         let revoked = fields::parameter(request.query, "revoked")
             .map_err(broken)?
@@ -121,7 +121,7 @@ impl Pages {
             applications.push(self.application(caller, name, token));
         }
         let template = view::Applications {
-            service: &self.params.realm,
+            frame: self.frame(request),
             action: here,
             user: &displayed(&caller.user),
             logout_action: &format!("{}?mode=logout", self.params.path),

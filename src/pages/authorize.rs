@@ -18,11 +18,11 @@ use super::{
     view::{self, Destination},
 };
 use crate::{
-    clock::UnixTime,
     issue::{
         callback::{self, ESCAPED},
         random,
     },
+    language::Texts,
     names::Permission,
     secret::Secret,
     store::{
@@ -64,16 +64,14 @@ impl Pages {
 
     async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let act = act(request, &self.params.origin)?;
-        let broken = PageError::Malformed(
-            "It names no request. Go back to the application and start again.",
-        );
+        let broken = PageError::Malformed("error-malformed-no-request");
         let Ok(Some(token)) = fields::parameter(request.query, "oauth_token") else {
             return Err(broken);
         };
         if token.is_empty() {
             return Err(broken);
         }
-        let here = self.here(request.path, &token);
+        let here = self.here(request, &token);
         match act {
             Act::Show => {
                 let asked = self.found(&token, request).await?;
@@ -81,7 +79,7 @@ impl Pages {
                     let caller = self.logged_in(request).await?;
                     return match caller {
                         Some(caller) if caller.user.id == *user => {
-                            self.show_verifier(&asked, verifier, request.now)
+                            self.show_verifier(request, &asked, verifier)
                         }
                         _ => Err(PageError::TokenUsed),
                     };
@@ -89,7 +87,7 @@ impl Pages {
                 let asked = asked.undecided()?;
                 match self.logged_in(request).await? {
                     Some(caller) => {
-                        let page = self.consent(&here, &token, &caller, &asked)?;
+                        let page = self.consent(request, &here, &token, &caller, &asked)?;
                         Ok(self.with_session(page, &caller))
                     }
                     None => self.show_login(request, &Self::place(&here, &asked)),
@@ -125,16 +123,17 @@ impl Pages {
     }
 
     /// The path and query by which the browser came, for the forms to come back to.
-    fn here(&self, path: &str, token: &str) -> String {
+    fn here(&self, request: &PageRequest<'_>, token: &str) -> String {
         let token = utf8_percent_encode(token, ESCAPED);
-        if path == AUTHORIZE_ALIAS {
+        let path = if request.path == AUTHORIZE_ALIAS {
             format!("{AUTHORIZE_ALIAS}?oauth_token={token}")
         } else {
             format!(
                 "{}?mode=auth_req_token&oauth_token={token}",
                 self.params.path
             )
-        }
+        };
+        self.in_same_language(request, path)
     }
 
     fn place<'a>(here: &'a str, asked: &'a Asked) -> LoginPlace<'a> {
@@ -184,6 +183,7 @@ impl Pages {
 
     fn consent(
         &self,
+        request: &PageRequest<'_>,
         here: &str,
         token: &str,
         caller: &LoggedIn,
@@ -208,8 +208,8 @@ impl Pages {
             }
         };
         let template = view::Consent {
-            service: &self.params.realm,
-            applications: &self.applications_path(),
+            frame: self.frame(request),
+            applications: &self.applications_path(request),
             action: here,
             csrf: &csrf::value(&caller.id, Purpose::Decide, token),
             consumer: &asked.consumer.name,
@@ -248,9 +248,7 @@ impl Pages {
             }
             Some("deny") => Decision::Deny,
             _ => {
-                return Err(PageError::Malformed(
-                    "The form that your browser sent names no decision.",
-                ));
+                return Err(PageError::Malformed("error-malformed-decision"));
             }
         };
         let decided = self
@@ -270,11 +268,17 @@ impl Pages {
             Decided::Unknown => return Err(PageError::TokenUnknown),
         }
         audit_decision(request, &asked, caller, &decision);
-        self.lead_on(&asked, &decision, here)
+        self.lead_on(request, &asked, &decision, here)
     }
 
     /// Sends the user on to the consumer after the decision was recorded.
-    fn lead_on(&self, asked: &Asked, decision: &Decision, here: &str) -> Result<Page, PageError> {
+    fn lead_on(
+        &self,
+        request: &PageRequest<'_>,
+        asked: &Asked,
+        decision: &Decision,
+        here: &str,
+    ) -> Result<Page, PageError> {
         let token = asked.token.token.as_str();
         match (&asked.token.callback, decision) {
             (
@@ -305,8 +309,8 @@ impl Pages {
             (Callback::Oob, Decision::Deny) => Page::html(
                 200,
                 &view::Denied {
-                    service: &self.params.realm,
-                    applications: &self.applications_path(),
+                    frame: self.frame(request),
+                    applications: &self.applications_path(request),
                     consumer: &asked.consumer.name,
                 },
             ),
@@ -316,14 +320,14 @@ impl Pages {
     /// Shows an out-of-band verifier, as long as it can be used, to the user who agreed.
     fn show_verifier(
         &self,
+        request: &PageRequest<'_>,
         asked: &Asked,
         verifier: &Secret,
-        now: UnixTime,
     ) -> Result<Page, PageError> {
         if asked.token.callback != Callback::Oob {
             return Err(PageError::TokenUsed);
         }
-        let left = asked.token.expires_at.0.saturating_sub(now.0);
+        let left = asked.token.expires_at.0.saturating_sub(request.now.0);
         // Whole minutes, but for the last.
         let left = if left > 60 {
             left.next_multiple_of(60)
@@ -333,11 +337,11 @@ impl Pages {
         Page::html(
             200,
             &view::Verifier {
-                service: &self.params.realm,
-                applications: &self.applications_path(),
+                frame: self.frame(request),
+                applications: &self.applications_path(request),
                 consumer: &asked.consumer.name,
                 verifier: &random::shown(verifier),
-                lifetime: &in_words(Duration::from_secs(left)),
+                lifetime: &in_words(self.frame(request).texts, Duration::from_secs(left)),
             },
         )
     }
@@ -371,13 +375,10 @@ fn audit_decision(
 }
 
 /// A duration in the largest unit that says it whole: `10 minutes`.
-pub(super) fn in_words(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (number, unit) = match seconds {
-        0 => (1, "second"),
-        hours if hours % 3600 == 0 => (hours / 3600, "hour"),
-        minutes if minutes % 60 == 0 => (minutes / 60, "minute"),
-        seconds => (seconds, "second"),
-    };
-    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+pub(super) fn in_words(texts: Texts<'_>, duration: Duration) -> String {
+    match duration.as_secs().max(1) {
+        hours if hours % 3600 == 0 => texts.counted("duration-hours", hours / 3600),
+        minutes if minutes % 60 == 0 => texts.counted("duration-minutes", minutes / 60),
+        seconds => texts.counted("duration-seconds", seconds),
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::page::Page;
 use crate::{
     issue::random::NoRandomness,
-    respond::html::ErrorPage,
+    respond::html::{ErrorPage, Frame},
     store::{StoreError, port::is_of_logged_outage},
     telemetry::request_id::RequestId,
 };
@@ -18,7 +18,7 @@ const STORE_RETRY: Duration = Duration::from_secs(5);
 pub(super) enum PageError {
     /// The method is none of those named.
     Method(&'static str),
-    /// Query or form cannot be read, or lack something.
+    /// Query or form cannot be read, or lack something; the message that says so.
     Malformed(&'static str),
     /// There is more than one session cookie.
     SeveralSessionCookies,
@@ -66,102 +66,46 @@ impl From<NoRandomness> for PageError {
 
 impl PageError {
     /// The page that explains it. It hides the details of a fault, which are logged.
-    pub(super) fn page(self, realm: &str, request_id: &RequestId) -> Page {
+    pub(super) fn page(self, frame: Frame<'_>, request_id: &RequestId) -> Page {
         let request_id = self.log(request_id);
         let (status, title, text) = match &self {
-            Self::Method(_) => (405, "Not like this", "This page cannot be called that way."),
-            Self::Malformed(what) => (400, "This link is broken", *what),
-            Self::SeveralSessionCookies => (
-                400,
-                "Two logins at once",
-                "Your browser sent two session cookies for this site, and it cannot be told which is yours. \
-                 Delete the cookies of this site and try again.",
-            ),
-            Self::ForgedForm => (
-                403,
-                "This form was not accepted",
-                "It did not come from this site's own page. Nothing was changed.",
-            ),
-            Self::StaleForm(_) => (
-                403,
-                "This form is out of date",
-                "You have logged in or out meanwhile, the page was open for too long, or it was answered already. \
-                 Nothing was changed.",
-            ),
-            Self::NoCookie(_) => (
-                403,
-                "Your browser sent no cookie",
-                "This form works only with a cookie of this site, which holds nothing but a random number. \
-                 Allow cookies for this site, and start again.",
-            ),
-            Self::TokenUnknown => (
-                401,
-                "This request is not known",
-                "The application's link is not valid. Go back to the application and start again.",
-            ),
-            Self::TokenExpired => (
-                401,
-                "This request has expired",
-                "Too much time has gone by. Go back to the application and start again.",
-            ),
-            Self::TokenUsed => (
-                401,
-                "This request was answered already",
-                "Each request can be answered once. Go back to the application, and start again there if needed.",
-            ),
-            Self::ConsumerDisabled => (
-                401,
-                "This application is disabled",
-                "It may not ask for access at present.",
-            ),
-            Self::CallbackRefused => (
-                400,
-                "This request cannot be answered",
-                "The address to which the application wants you sent is not registered for it.",
-            ),
-            Self::ApplicationUnknown => (
-                404,
-                "No such application",
-                "It may have been withdrawn already. Nothing was changed.",
-            ),
-            Self::NobodyNamed => (
-                403,
-                "You are not logged in",
-                "Log in where you came from, and then open this page again.",
-            ),
-            Self::NotAdmitted => (
-                403,
-                "Your account is not admitted",
-                "It is disabled here, or in conflict with another one. Ask whoever runs this service.",
-            ),
-            Self::Store(StoreError::Unavailable(_)) => (
-                503,
-                "Please try again",
-                "The service cannot answer just now. Try again in a few seconds.",
-            ),
+            Self::Method(_) => (405, "error-method", "error-method-text"),
+            Self::Malformed(text) => (400, "error-malformed", *text),
+            Self::SeveralSessionCookies => (400, "error-two-sessions", "error-two-sessions-text"),
+            Self::ForgedForm => (403, "error-forged", "error-forged-text"),
+            Self::StaleForm(_) => (403, "error-stale", "error-stale-text"),
+            Self::NoCookie(_) => (403, "error-cookie", "error-cookie-text"),
+            Self::TokenUnknown => (401, "error-unknown", "error-unknown-text"),
+            Self::TokenExpired => (401, "error-expired", "error-expired-text"),
+            Self::TokenUsed => (401, "error-used", "error-used-text"),
+            Self::ConsumerDisabled => (401, "error-disabled", "error-disabled-text"),
+            Self::CallbackRefused => (400, "error-callback", "error-callback-text"),
+            Self::ApplicationUnknown => (404, "error-no-application", "error-no-application-text"),
+            Self::NobodyNamed => (403, "error-nobody", "error-nobody-text"),
+            Self::NotAdmitted => (403, "error-not-admitted", "error-not-admitted-text"),
+            Self::Store(StoreError::Unavailable(_)) => {
+                (503, "error-unavailable", "error-unavailable-text")
+            }
             Self::Store(StoreError::Broken(_) | StoreError::Unopened(_))
             | Self::NoRandomness(_)
-            | Self::Template(_) => (
-                500,
-                "Something went wrong",
-                "The fault is on this side. Nothing was changed.",
-            ),
+            | Self::Template(_) => (500, "error-fault", "error-fault-text"),
         };
         let again = match &self {
             Self::StaleForm(again) | Self::NoCookie(again) => Some(again.as_str()),
             _ => None,
         };
         let template = ErrorPage {
-            service: realm,
+            frame,
             title,
             text,
+            advice: None,
             members: &[],
             again,
             request_id,
         };
         let mut page = Page::html(status, &template).unwrap_or_else(|_| Page::empty(500));
         if let Some(problem) = self.problem() {
-            let realm = quoted(realm);
+            let realm = quoted(&frame.look.realm);
             page.set(
                 "WWW-Authenticate",
                 format!("OAuth realm={realm}, oauth_problem=\"{problem}\""),

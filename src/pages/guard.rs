@@ -27,9 +27,8 @@ pub(super) fn act(request: &PageRequest<'_>, origin: &str) -> Result<Act, PageEr
             if !site_is_ours || !origin_is_ours {
                 return Err(PageError::ForgedForm);
             }
-            let form = Form::parse(request.form).map_err(|_| {
-                PageError::Malformed("The form that your browser sent cannot be read.")
-            })?;
+            let form = Form::parse(request.form)
+                .map_err(|_| PageError::Malformed("error-malformed-form"))?;
             Ok(Act::Submit(form))
         }
         _ => Err(PageError::Method("GET, HEAD, POST")),

@@ -1,6 +1,6 @@
 //! Logging in, wherever a page needs it, and `mode=login` and `mode=logout`.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use percent_encoding::utf8_percent_encode;
 
@@ -41,7 +41,7 @@ pub(super) struct LoginPlace<'a> {
 /// What a login form says about the attempt before.
 struct Notice<'a> {
     status: u16,
-    text: &'a str,
+    text: Cow<'a, str>,
     username: &'a str,
     /// How long to wait; `None` if what was typed is at fault.
     retry_after: Option<Duration>,
@@ -74,14 +74,14 @@ impl Pages {
     async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let act = act(request, &self.params.origin)?;
         let wanted = fields::parameter(request.query, "return_to")
-            .map_err(|_| PageError::Malformed("It names more than one page to return to."))?;
+            .map_err(|_| PageError::Malformed("error-malformed-twice"))?;
         let wanted = wanted.and_then(|path| return_to::local_path(&path, &self.params.origin));
-        let mut here = format!("{}?mode=login", self.params.path);
+        let mut here = self.in_same_language(request, format!("{}?mode=login", self.params.path));
         if let Some(path) = &wanted {
             here.push_str("&return_to=");
             here.extend(utf8_percent_encode(path, ESCAPED));
         }
-        let next = wanted.unwrap_or_else(|| self.applications_path());
+        let next = wanted.unwrap_or_else(|| self.applications_path(request));
         let place = LoginPlace {
             here: &here,
             next: &next,
@@ -106,7 +106,7 @@ impl Pages {
             return Ok(Page::see_other(next));
         };
         if !csrf::is_value(form.field("csrf"), &caller.id, Purpose::LogOut, "") {
-            return Err(PageError::StaleForm(self.applications_path()));
+            return Err(PageError::StaleForm(self.applications_path(request)));
         }
         self.log_out(&caller, next, request).await
     }
@@ -144,6 +144,8 @@ impl Pages {
         }
         let username = form.field("username").unwrap_or_default();
         let password = form.field("password").unwrap_or_default();
+        let texts = self.frame(request).texts;
+        let text = |id| texts.text(id);
         let notice = |status, text, retry_after| Notice {
             status,
             text,
@@ -152,9 +154,9 @@ impl Pages {
         };
         let show = |notice| self.login_form(request, place, Some(notice));
         if username.is_empty() || password.is_empty() {
-            return show(notice(400, "Enter your user name and your password.", None));
+            return show(notice(400, text("login-fields-missing"), None));
         }
-        let wrong = notice(403, "User name or password is wrong.", None);
+        let wrong = notice(403, text("login-wrong"), None);
         let password = Secret::from(password);
         if username.len() > MAX_NAME_BYTES || !password::is_length_allowed(&password) {
             return show(Notice {
@@ -168,11 +170,9 @@ impl Pages {
             Err(throttled) => {
                 tracing::info!(target: "audit", event = "login_throttled", address = %request.peer);
                 let wait = throttled.retry_after;
-                let text = format!(
-                    "There were too many failed attempts. Try again in {}.",
-                    in_words(wait)
-                );
-                return show(notice(429, &text, Some(wait)));
+                let in_words = in_words(texts, wait);
+                let text = texts.filled("login-throttled", &[("wait", in_words)]);
+                return show(notice(429, text.into(), Some(wait)));
             }
         };
         let outcome = self.let_in(request, place, username, password).await;
@@ -189,9 +189,7 @@ impl Pages {
             }
             Entry::Busy => {
                 throttle.withdrawn(&attempt, request.now);
-                let text =
-                    "Too many people are logging in at the moment. Try again in a few seconds.";
-                show(notice(503, text, Some(BUSY_RETRY)))
+                show(notice(503, text("login-busy"), Some(BUSY_RETRY)))
             }
             Entry::Fault(fault) => {
                 if fault.is_unchecked() {
@@ -201,9 +199,7 @@ impl Pages {
                     error = &fault as &dyn std::error::Error,
                     "a login could not be checked"
                 );
-                let text =
-                    "The service cannot check your password just now. Try again in a few seconds.";
-                show(notice(503, text, Some(BUSY_RETRY)))
+                show(notice(503, text("login-unavailable"), Some(BUSY_RETRY)))
             }
         }
     }
@@ -335,13 +331,13 @@ impl Pages {
         };
         let notice = notice.as_ref();
         let template = view::Login {
-            service: &self.params.realm,
-            applications: &self.applications_path(),
+            frame: self.frame(request),
+            applications: &self.applications_path(request),
             action: place.here,
             csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
             consumer: place.consumer,
             username: notice.map_or("", |notice| notice.username),
-            problem: notice.map(|notice| notice.text),
+            problem: notice.map(|notice| &*notice.text),
             invalid: notice.is_some_and(|notice| notice.retry_after.is_none()),
         };
         let mut page = Page::html(notice.map_or(200, |notice| notice.status), &template)?;

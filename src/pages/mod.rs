@@ -16,8 +16,10 @@ use http::HeaderMap;
 
 use crate::{
     clock::UnixTime,
+    language::Texts,
     login::{LoginBackend, Throttle, header::UserHeaders},
     names::Permission,
+    respond::html::{Frame, Look},
     secret::Secret,
     store::{
         Store, StoreError,
@@ -49,8 +51,11 @@ use error::PageError;
 /// The path of the authorization page beside [`Params::path`], if the router knows it.
 pub const AUTHORIZE_ALIAS: &str = "/oauth/authorize";
 
+/// The parameter that names the languages of a page, best first, as in OpenID Connect.
+const UI_LOCALES: &str = "ui_locales";
+
 /// What the pages are to know of the configuration. A reload makes new [`Pages`] with new ones.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Params {
     /// Whether `service.base_url` is https: cookies then are `Secure` and have the `__Host-` prefix.
     pub secure: bool,
@@ -58,8 +63,8 @@ pub struct Params {
     pub origin: String,
     /// `service.path`: where the pages are, beside [`AUTHORIZE_ALIAS`].
     pub path: String,
-    /// `service.realm`: what the pages call the service, and the realm of a 401.
-    pub realm: String,
+    /// What all pages have in common.
+    pub look: Arc<Look>,
     /// `login.session_ttl`.
     pub session_ttl: Duration,
     /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
@@ -107,6 +112,8 @@ pub struct PageRequest<'a> {
     pub query: &'a [u8],
     /// The body of a form POST as received, else empty. Its length is bounded by the caller.
     pub form: &'a [u8],
+    /// The value of `Accept-Language`.
+    pub accept_language: Option<&'a [u8]>,
     /// The values of all `Cookie` fields.
     pub cookies: Vec<&'a [u8]>,
     /// The value of `Origin`.
@@ -181,7 +188,7 @@ impl Pages {
             .trusted_fields
             .map_or(Ok(None), |fields| headers.read(fields));
         let named = named
-            .map_err(|_| PageError::Malformed("The proxy in front does not name one user."))?
+            .map_err(|_| PageError::Malformed("error-malformed-user"))?
             .ok_or(PageError::NobodyNamed)?;
         match found {
             Some(caller) if caller.user.id == named.id => Ok(Some(caller)),
@@ -214,7 +221,28 @@ impl Pages {
     }
 
     fn answer(&self, request: &PageRequest<'_>, outcome: Result<Page, PageError>) -> Page {
-        outcome.unwrap_or_else(|error| error.page(&self.params.realm, request.request_id))
+        outcome.unwrap_or_else(|error| error.page(self.frame(request), request.request_id))
+    }
+
+    /// What is around the content of a page, in the language that the request asks for.
+    fn frame(&self, request: &PageRequest<'_>) -> Frame<'_> {
+        let look = &self.params.look;
+        let asked = self.ui_locale(request);
+        look.frame(asked.unwrap_or_else(|| look.languages.accepted(request.accept_language)))
+    }
+
+    /// The language of `ui_locales`, if it is a parameter of the request and there is that language.
+    fn ui_locale(&self, request: &PageRequest<'_>) -> Option<Texts<'_>> {
+        let tags = fields::parameter(request.query, UI_LOCALES).ok()??;
+        self.params.look.languages.of_ui_locales(&tags)
+    }
+
+    /// A path of ours, its query begun, with the language that the request asks for.
+    fn in_same_language(&self, request: &PageRequest<'_>, mut path: String) -> String {
+        if let Some(texts) = self.ui_locale(request) {
+            path.extend(["&", UI_LOCALES, "=", texts.tag()]);
+        }
+        path
     }
 
     fn described(&self, permission: &Permission) -> PermissionText {

@@ -11,6 +11,7 @@ use std::{
 use super::*;
 use crate::{
     clock::Clock,
+    language::Languages,
     login::{
         Limits, LoginFault, LoginFuture, LoginOutcome,
         double::{MemoryStore, user},
@@ -23,6 +24,7 @@ mod applications;
 mod audit;
 mod authorize;
 mod forgery;
+mod language;
 mod login;
 
 const ORIGIN: &str = "https://service.example";
@@ -50,7 +52,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
         secure: true,
         origin: ORIGIN.to_owned(),
         path: PATH.to_owned(),
-        realm: "Photos".to_owned(),
+        look: Arc::new(look("Photos")),
         session_ttl: Duration::from_secs(43_200),
         user_headers: None,
         request_ttl: Duration::from_secs(600),
@@ -96,6 +98,13 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
     };
     site.put_request_token("request-token-1", |_| {});
     site
+}
+
+fn look(realm: &str) -> Look {
+    Look {
+        realm: realm.to_owned(),
+        languages: Languages::built_in(),
+    }
 }
 
 fn consumer(key: &str, name: &str) -> Consumer {
@@ -237,6 +246,7 @@ struct Browser {
     cookies: BTreeMap<String, String>,
     origin: Option<String>,
     sec_fetch_site: Option<String>,
+    accept_language: Option<String>,
     peer: IpAddr,
 }
 
@@ -245,6 +255,7 @@ fn browser() -> Browser {
         cookies: BTreeMap::new(),
         origin: Some(ORIGIN.to_owned()),
         sec_fetch_site: Some("same-origin".to_owned()),
+        accept_language: None,
         peer: "192.0.2.1".parse().unwrap(),
     }
 }
@@ -280,6 +291,7 @@ impl Browser {
             path,
             query: query.as_bytes(),
             form: form.as_bytes(),
+            accept_language: self.accept_language.as_deref().map(str::as_bytes),
             cookies: if cookies.is_empty() {
                 vec![]
             } else {
@@ -395,9 +407,12 @@ fn check_every_page(page: &Page) {
         Some("text/html; charset=utf-8")
     );
     let body = &page.body;
-    assert!(
-        body.starts_with("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")
+    let (lang, dir) = (attribute(body, "<html lang=\""), attribute(body, " dir=\""));
+    let start = format!(
+        "<!doctype html>\n<html lang=\"{lang}\" dir=\"{dir}\">\n<head>\n<meta charset=\"utf-8\">"
     );
+    assert!(body.starts_with(&start), "{body}");
+    assert_eq!(dir, if lang == "ar" { "rtl" } else { "ltr" });
     assert!(!body.contains("<script") && !body.contains("style=\""));
     // The style that the policy names is the one in the page.
     let style = body

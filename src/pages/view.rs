@@ -3,11 +3,12 @@
 use askama::Template;
 
 use super::PermissionText;
+use crate::respond::html::Frame;
 
 #[derive(Template)]
 #[template(path = "login.html")]
 pub(super) struct Login<'a> {
-    pub(super) service: &'a str,
+    pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
@@ -21,7 +22,7 @@ pub(super) struct Login<'a> {
 #[derive(Template)]
 #[template(path = "consent.html")]
 pub(super) struct Consent<'a> {
-    pub(super) service: &'a str,
+    pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
@@ -44,7 +45,7 @@ pub(super) enum Destination {
 #[derive(Template)]
 #[template(path = "verifier.html")]
 pub(super) struct Verifier<'a> {
-    pub(super) service: &'a str,
+    pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
     pub(super) verifier: &'a str,
@@ -54,7 +55,7 @@ pub(super) struct Verifier<'a> {
 #[derive(Template)]
 #[template(path = "denied.html")]
 pub(super) struct Denied<'a> {
-    pub(super) service: &'a str,
+    pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
 }
@@ -62,7 +63,7 @@ pub(super) struct Denied<'a> {
 #[derive(Template)]
 #[template(path = "applications.html")]
 pub(super) struct Applications<'a> {
-    pub(super) service: &'a str,
+    pub(super) frame: Frame<'a>,
     pub(super) action: &'a str,
     pub(super) user: &'a str,
     pub(super) logout_action: &'a str,

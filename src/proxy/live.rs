@@ -1,10 +1,13 @@
 //! The configuration of requests.
 
+use std::sync::Arc;
+
 use crate::{
     endpoints::Endpoints,
     forward::{self, pool},
     parse::origin::Origins,
     policy::{operations::Operations, rate::ConsumerRate},
+    respond::html::Look,
     route::{self},
     server::caller::Limits,
     telemetry::metrics::AllOperations,
@@ -34,8 +37,8 @@ pub struct Live {
     pub forward: forward::Params,
     /// How to connect to the API.
     pub upstream: pool::Params,
-    /// The realm of challenges.
-    pub realm: String,
+    /// What pages have in common, and the realm of challenges.
+    pub look: Arc<Look>,
     /// A log line for each request.
     pub access_log: bool,
     /// Requests being served at once at most.

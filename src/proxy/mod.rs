@@ -306,6 +306,8 @@ impl Handler for Worker {
         let request_id = self.request_id(&current.live, &parts.headers, peer);
         let mut record = Record::begin(&self, &current, &parts, peer, request_id, in_flight);
         let format = Format::preferred_by(&parts.headers);
+        let language = parts.headers.get(header::ACCEPT_LANGUAGE);
+        let language = language.filter(|_| format == Format::Html).cloned();
         let method = parts.method.clone();
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
@@ -319,7 +321,13 @@ impl Handler for Worker {
                 record.fail(&failure);
                 let request_id = record.request_id.as_str();
                 log_failure(&failure, request_id);
-                let own = respond::failure(&failure, &current.live.realm, format, request_id);
+                let own = {
+                    let look = &current.live.look;
+                    let texts = look
+                        .languages
+                        .accepted(language.as_ref().map(HeaderValue::as_bytes));
+                    respond::failure(&failure, look.frame(texts), format, request_id)
+                };
                 (record.verdict, record.status) = (own.verdict, own.status);
                 own.into_response(&method)
             }

@@ -15,7 +15,7 @@ use crate::{
         operations::{Found, Operations},
         permit::Permit,
     },
-    respond::{self, Failure, Format},
+    respond::{self, Failure},
     route::Endpoint,
     server::response::Ended,
     telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
@@ -277,7 +277,7 @@ impl Record {
             ..Details::default()
         };
         if let Some(failure) = failure {
-            let verdict = respond::failure(failure, "", Format::Form, "").verdict;
+            let verdict = respond::verdict(failure);
             self.worker.metrics().observed(verdict);
             self.count_mistake(failure);
             details = Details::of(failure);

@@ -1,10 +1,12 @@
-//! What every HTML response has: the style sheet, the fields that protect it, and the page of an error.
+//! What every HTML response has: its language, the style sheet, the fields that protect it, and the page of an error.
 
 use std::sync::LazyLock;
 
 use askama::Template;
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::STANDARD};
+
+use crate::language::{Languages, Texts};
 
 /// The Content-Type of a page.
 pub const CONTENT_TYPE: &str = "text/html; charset=utf-8";
@@ -35,16 +37,58 @@ pub fn fields(further: &str) -> Vec<(&'static str, String)> {
     fields.map(|(name, value)| (name, value.to_owned())).into()
 }
 
+/// What all pages have in common. A reload makes a new one.
+pub struct Look {
+    /// `service.realm`: what the pages call the service, and the realm of a 401.
+    pub realm: String,
+    /// The languages that they can be shown in.
+    pub languages: Languages,
+}
+
+impl Look {
+    /// The look of pages of a service that is not configured, such as those of the admin listener.
+    pub fn plain() -> &'static Self {
+        static PLAIN: LazyLock<Look> = LazyLock::new(|| Look {
+            realm: String::new(),
+            languages: Languages::built_in(),
+        });
+        &PLAIN
+    }
+
+    /// The frame of a page in English.
+    #[must_use]
+    pub fn in_english(&self) -> Frame<'_> {
+        self.frame(self.languages.english())
+    }
+
+    /// The frame of a page in a language.
+    #[must_use]
+    pub const fn frame<'a>(&'a self, texts: Texts<'a>) -> Frame<'a> {
+        Frame { look: self, texts }
+    }
+}
+
+/// What is around the content of a page for one browser.
+#[derive(Clone, Copy)]
+pub struct Frame<'a> {
+    /// What it has in common with every other page.
+    pub look: &'a Look,
+    /// The messages in its language.
+    pub texts: Texts<'a>,
+}
+
 /// The page of an error; askama escapes the values in it.
 #[derive(Template)]
 #[template(path = "refusal.html")]
 pub struct ErrorPage<'a> {
-    /// The name of the service.
-    pub service: &'a str,
-    /// The heading.
+    /// What is around it.
+    pub frame: Frame<'a>,
+    /// The message that is the heading.
     pub title: &'a str,
-    /// What happened and what to do.
+    /// The message that tells what happened and what to do.
     pub text: &'a str,
+    /// The same more exactly and in English, for a developer.
+    pub advice: Option<&'a str>,
     /// The members of the problem, for the developer of a consumer.
     pub members: &'a [(&'static str, &'a str)],
     /// Where to begin again.
@@ -53,37 +97,22 @@ pub struct ErrorPage<'a> {
     pub request_id: Option<&'a str>,
 }
 
-/// A heading and a sentence for a person, where a status is all there is to tell.
+/// The messages for a person, heading and text, where a status is all there is to tell.
 #[must_use]
 pub const fn explained(status: u16) -> (&'static str, &'static str) {
     match status {
-        303 => ("Log in", "You have to log in to see this page."),
-        401 => (
-            "Not allowed",
-            "The request does not prove in whose name it is made.",
-        ),
-        403 => (
-            "Not allowed",
-            "You may not do this, or you came here from another site. Open the page from this site.",
-        ),
-        404 => (
-            "Not found",
-            "There is nothing at this address. Check that it is spelt right.",
-        ),
-        405 => ("Not like this", "This page cannot be called that way."),
-        408 => ("Too slow", "The request took too long. Try again."),
-        413 | 414 | 431 => ("Too large", "The request is too large."),
-        421 => ("Wrong address", "This service is not at this address."),
-        429 => ("Too many requests", "Wait a moment and try again."),
-        502 | 504 => (
-            "Not available",
-            "The service behind this address does not respond. Try again in a few minutes.",
-        ),
-        503 => (
-            "Please try again",
-            "The service cannot respond just now. Try again in a few seconds.",
-        ),
-        500 | 508 => ("Something went wrong", "The fault is on this side."),
-        _ => ("Bad request", "The request is broken."),
+        303 => ("error-login", "error-login-text"),
+        401 => ("error-unproved", "error-unproved-text"),
+        403 => ("error-forbidden", "error-forbidden-text"),
+        404 => ("error-not-found", "error-not-found-text"),
+        405 => ("error-method", "error-method-text"),
+        408 => ("error-slow", "error-slow-text"),
+        413 | 414 | 431 => ("error-large", "error-large-text"),
+        421 => ("error-misdirected", "error-misdirected-text"),
+        429 => ("error-rate", "error-rate-text"),
+        502 | 504 => ("error-upstream", "error-upstream-text"),
+        503 => ("error-unavailable", "error-unavailable-text"),
+        500 | 508 => ("error-fault", "error-fault-text"),
+        _ => ("error-request-broken", "error-request-broken-text"),
     }
 }

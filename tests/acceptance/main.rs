@@ -31,6 +31,7 @@ mod forwarding;
 mod harness;
 mod header_login;
 mod identity;
+mod languages;
 mod limits;
 mod logs;
 mod negative_vectors;

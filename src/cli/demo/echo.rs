@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     peer::Peer,
-    respond::{self, Format, OwnResponse},
+    respond::{self, Format, OwnResponse, html::Look},
     server::{
         caller::Limits,
         connection::Handler,
@@ -40,7 +40,10 @@ pub(super) struct Pages<F>(pub(super) F);
 pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
     let body = match request.body_mut().read_whole().await {
         Ok(body) => body,
-        Err(failure) => return respond::failure(&failure.into(), "", Format::Json, ""),
+        Err(failure) => {
+            let frame = Look::plain().in_english();
+            return respond::failure(&failure.into(), frame, Format::Json, "");
+        }
     };
     let fields = request.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());

@@ -67,7 +67,7 @@ async fn lists_what_is_alive_and_ones_own() {
     );
     for part in [
         "Photo Printer",
-        "See your photos, print",
+        "<bdi>See your photos</bdi> · <bdi>print</bdi>",
         "2025-06-04",
         "not used yet",
         "<bdi>gone</bdi>",

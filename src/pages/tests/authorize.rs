@@ -434,7 +434,7 @@ async fn a_store_that_is_away_is_told_without_details() {
 async fn names_cannot_bring_html_into_a_page() {
     let evil = "<img src=x onerror=alert(1)>\"'&{{ 1 }}</bdi><script>";
     let site = site_with(|params| {
-        params.realm = evil.to_owned();
+        params.look = Arc::new(look(evil));
         params.permissions[0].title = evil.to_owned();
         params.permissions[0].description = evil.to_owned();
     });

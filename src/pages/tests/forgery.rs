@@ -319,6 +319,7 @@ async fn two_session_cookies_are_refused() {
         path: PATH,
         query: b"mode=auth_req_token&oauth_token=request-token-1",
         form: b"",
+        accept_language: None,
         cookies,
         origin: None,
         sec_fetch_site: None,

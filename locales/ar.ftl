@@ -1,0 +1,126 @@
+login-title = تسجيل الدخول
+login-to-decide = للرد على طلب { $consumer }
+login-to-account = إلى حسابك
+login-name = اسم المستخدم
+login-password = كلمة المرور
+login-submit = تسجيل الدخول
+login-fields-missing = أدخل اسم المستخدم وكلمة المرور.
+login-wrong = اسم المستخدم أو كلمة المرور غير صحيحة.
+login-throttled = كان هناك عدد كبير من المحاولات الفاشلة. حاول مرة أخرى بعد { $wait }.
+login-busy = يسجّل عدد كبير من الأشخاص الدخول الآن. حاول مرة أخرى بعد بضع ثوانٍ.
+login-unavailable = لا يمكن للخدمة التحقق من كلمة المرور الآن. حاول مرة أخرى بعد بضع ثوانٍ.
+
+consent-title = هل تسمح للتطبيق { $consumer } بالتصرف باسمك؟
+consent-user = سجّلت الدخول باسم { $user }
+consent-identity-only = سيعرف التطبيق { $consumer } هويتك، وسيمكنه إجراء طلبات باسمك لا تحتاج إلى إذن خاص.
+consent-permissions = سيعرف التطبيق { $consumer } هويتك، ويطلب ما يلي:
+consent-allow = السماح
+consent-deny = الرفض
+consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
+consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
+consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
+consent-withdraw = لا يرى التطبيق كلمة مرورك أبدًا، ويمكنك سحب الإذن في أي وقت.
+consent-not-you = لست أنت؟
+consent-switch = تسجيل الدخول بحساب آخر
+
+verifier-title = لقد سمحت للتطبيق { $consumer }
+verifier-type = اكتب هذا الرمز في التطبيق:
+verifier-lifetime = هذا الرمز صالح لمدة { $lifetime } ولمرة واحدة فقط. لا تعطه لأي شخص آخر. يمكنك بعد ذلك إغلاق هذه الصفحة.
+
+denied-title = لقد رفضت طلب التطبيق { $consumer }
+denied-text = لا يمكن للتطبيق التصرف باسمك. يمكنك إغلاق هذه الصفحة.
+
+applications-title = التطبيقات المتصلة
+applications-link = التطبيقات التي يمكنها التصرف باسمك
+applications-text = يمكن لهذه التطبيقات التصرف باسمك. ما تسحبه هنا ينتهي فورًا.
+applications-log-out = تسجيل الخروج
+applications-withdrawn = لم يعد بإمكان التطبيق التصرف باسمك.
+applications-none = لا يوجد تطبيق يمكنه التصرف باسمك.
+applications-none-here = لا يوجد بين هذه التطبيقات تطبيق يمكنه التصرف باسمك.
+applications-allowed = سُمح به في { $date }
+applications-used = آخر استخدام في { $date }
+applications-unused = لم يُستخدم بعد
+applications-withdraw = سحب الإذن
+applications-withdraw-label = سحب الإذن من { $consumer }
+applications-more = المزيد
+
+duration-seconds = { $count ->
+    [one] ثانية واحدة
+    [two] ثانيتين
+    [few] { $count } ثوانٍ
+    [many] { $count } ثانية
+   *[other] { $count } ثانية
+}
+duration-minutes = { $count ->
+    [one] دقيقة واحدة
+    [two] دقيقتين
+    [few] { $count } دقائق
+    [many] { $count } دقيقة
+   *[other] { $count } دقيقة
+}
+duration-hours = { $count ->
+    [one] ساعة واحدة
+    [two] ساعتين
+    [few] { $count } ساعات
+    [many] { $count } ساعة
+   *[other] { $count } ساعة
+}
+
+error-again = البدء من جديد
+error-request = الطلب
+error-method = لا يمكن ذلك بهذه الطريقة
+error-method-text = لا يمكن استدعاء هذه الصفحة بهذه الطريقة.
+error-malformed = هذا الرابط غير صالح
+error-malformed-no-request = لا يحدد الرابط أي طلب. عُد إلى التطبيق وابدأ من جديد.
+error-malformed-twice = يحدد الرابط شيئًا ما مرتين.
+error-malformed-decision = لا يحتوي النموذج الذي أرسله متصفحك على أي قرار.
+error-malformed-form = تتعذر قراءة النموذج الذي أرسله متصفحك.
+error-malformed-user = لا يحدد الخادم الوكيل الأمامي مستخدمًا واحدًا.
+error-two-sessions = عمليتا تسجيل دخول في الوقت نفسه
+error-two-sessions-text = أرسل متصفحك ملفَّي تعريف ارتباط للجلسة لهذا الموقع، ولا يمكن معرفة أيهما يخصك. احذف ملفات تعريف الارتباط لهذا الموقع وحاول مرة أخرى.
+error-forged = لم يُقبل هذا النموذج
+error-forged-text = لم يأتِ النموذج من صفحة في هذا الموقع. لم يتغير شيء.
+error-stale = انتهت صلاحية هذا النموذج
+error-stale-text = سجّلت الدخول أو الخروج في هذه الأثناء، أو بقيت الصفحة مفتوحة مدة طويلة، أو سبق الرد على الطلب. لم يتغير شيء.
+error-cookie = لم يرسل متصفحك ملف تعريف ارتباط
+error-cookie-text = لا يعمل هذا النموذج إلا مع ملف تعريف ارتباط لهذا الموقع، وهو لا يحتوي إلا على رقم عشوائي. اسمح بملفات تعريف الارتباط لهذا الموقع وابدأ من جديد.
+error-unknown = هذا الطلب غير معروف
+error-unknown-text = رابط التطبيق غير صالح. عُد إلى التطبيق وابدأ من جديد.
+error-expired = انتهت صلاحية هذا الطلب
+error-expired-text = مر وقت طويل. عُد إلى التطبيق وابدأ من جديد.
+error-used = سبق الرد على هذا الطلب
+error-used-text = يمكن الرد على كل طلب مرة واحدة فقط. عُد إلى التطبيق وابدأ منه من جديد إذا لزم الأمر.
+error-disabled = هذا التطبيق معطَّل
+error-disabled-text = لا يمكنه طلب الوصول حاليًا.
+error-callback = لا يمكن الرد على هذا الطلب
+error-callback-text = العنوان الذي يريد التطبيق إرسالك إليه غير مسجَّل له.
+error-no-application = لا يوجد تطبيق كهذا
+error-no-application-text = ربما سُحب الإذن منه من قبل. لم يتغير شيء.
+error-nobody = لم تسجّل الدخول
+error-nobody-text = سجّل الدخول في الموقع الذي أتيت منه، ثم افتح هذه الصفحة مرة أخرى.
+error-not-admitted = حسابك غير مقبول
+error-not-admitted-text = الحساب معطَّل هنا أو يتعارض مع حساب آخر. اسأل القائمين على هذه الخدمة.
+error-unavailable = حاول مرة أخرى
+error-unavailable-text = لا يمكن للخدمة الرد الآن. حاول مرة أخرى بعد بضع ثوانٍ.
+error-fault = حدث خطأ ما
+error-fault-text = الخطأ من جانبنا.
+error-login = تسجيل الدخول
+error-login-text = يجب تسجيل الدخول لرؤية هذه الصفحة.
+error-unproved = غير مسموح
+error-unproved-text = لا يثبت الطلب باسم من أُرسل.
+error-forbidden = غير مسموح
+error-forbidden-text = لا يُسمح لك بذلك، أو أنك أتيت من موقع آخر. افتح الصفحة من هذا الموقع.
+error-not-found = غير موجود
+error-not-found-text = لا يوجد شيء في هذا العنوان. تأكد من كتابته بشكل صحيح.
+error-slow = بطيء جدًا
+error-slow-text = استغرق الطلب وقتًا طويلًا. حاول مرة أخرى.
+error-large = كبير جدًا
+error-large-text = الطلب كبير جدًا.
+error-misdirected = عنوان خاطئ
+error-misdirected-text = هذه الخدمة ليست في هذا العنوان.
+error-rate = طلبات كثيرة جدًا
+error-rate-text = انتظر لحظة ثم حاول مرة أخرى.
+error-upstream = غير متاح
+error-upstream-text = الخدمة الموجودة خلف هذا العنوان لا تستجيب. حاول مرة أخرى بعد بضع دقائق.
+error-request-broken = طلب غير صحيح
+error-request-broken-text = الطلب غير صحيح.

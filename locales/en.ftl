@@ -1,0 +1,127 @@
+# Every page in English. The other languages have the same messages with the same variables.
+# A value is shown in place of its variable; it is escaped and set apart from the text around it.
+
+login-title = Log in
+login-to-decide = to decide about the request of { $consumer }
+login-to-account = to your account
+login-name = User name
+login-password = Password
+login-submit = Log in
+login-fields-missing = Enter your user name and your password.
+login-wrong = User name or password is wrong.
+# $wait is one of the duration messages.
+login-throttled = There were too many failed attempts. Try again in { $wait }.
+login-busy = Too many people are logging in at the moment. Try again in a few seconds.
+login-unavailable = The service cannot check your password just now. Try again in a few seconds.
+
+consent-title = Allow { $consumer } to act for you?
+consent-user = You are logged in as { $user }
+consent-identity-only = { $consumer } learns who you are and can make calls in your name that need no particular permission.
+consent-permissions = { $consumer } learns who you are and asks for:
+consent-allow = Allow
+consent-deny = Deny
+# $site is a host name, sometimes with a port.
+consent-to-site = Either way you then go back to { $site }.
+consent-to-application = Either way you then go back to the application.
+consent-to-code = If you allow it, you are shown a code to type into the application.
+consent-withdraw = The application never sees your password, and you can withdraw your permission at any time.
+consent-not-you = Not you?
+consent-switch = Log in as somebody else
+
+verifier-title = You have allowed { $consumer }
+verifier-type = Type this code into the application:
+# $lifetime is one of the duration messages.
+verifier-lifetime = It is valid for { $lifetime } and works once. Give it to nobody else. Then you can close this page.
+
+denied-title = You have denied { $consumer }
+denied-text = It cannot act for you. You can close this page.
+
+# The heading of the page, and the links to it.
+applications-title = Connected applications
+applications-link = Applications that can act for you
+applications-text = These applications can act for you. What you withdraw here ends at once.
+applications-log-out = Log out
+applications-withdrawn = The application can no longer act for you.
+applications-none = No application can act for you.
+applications-none-here = No application can act for you among these.
+# $date is like 2026-01-31.
+applications-allowed = Allowed on { $date }
+applications-used = last used on { $date }
+applications-unused = not used yet
+applications-withdraw = Withdraw
+applications-withdraw-label = Withdraw the permission of { $consumer }
+applications-more = More
+
+duration-seconds = { $count ->
+    [one] { $count } second
+   *[other] { $count } seconds
+}
+duration-minutes = { $count ->
+    [one] { $count } minute
+   *[other] { $count } minutes
+}
+duration-hours = { $count ->
+    [one] { $count } hour
+   *[other] { $count } hours
+}
+
+# Error pages: a heading, and what happened and what to do.
+error-again = Start again
+# Before the number by which the operator finds the request in the log.
+error-request = Request
+error-method = Not like this
+error-method-text = This page cannot be called that way.
+error-malformed = This link is broken
+error-malformed-no-request = It names no request. Go back to the application and start again.
+error-malformed-twice = It names something twice.
+error-malformed-decision = The form that your browser sent names no decision.
+error-malformed-form = The form that your browser sent cannot be read.
+error-malformed-user = The proxy in front does not name one user.
+error-two-sessions = Two logins at once
+error-two-sessions-text = Your browser sent two session cookies for this site, and it cannot be told which is yours. Delete the cookies of this site and try again.
+error-forged = This form was not accepted
+error-forged-text = It did not come from this site's own page. Nothing was changed.
+error-stale = This form is out of date
+error-stale-text = You have logged in or out meanwhile, the page was open for too long, or it was answered already. Nothing was changed.
+error-cookie = Your browser sent no cookie
+error-cookie-text = This form works only with a cookie of this site, which holds nothing but a random number. Allow cookies for this site, and start again.
+error-unknown = This request is not known
+error-unknown-text = The application's link is not valid. Go back to the application and start again.
+error-expired = This request has expired
+error-expired-text = Too much time has gone by. Go back to the application and start again.
+error-used = This request was answered already
+error-used-text = Each request can be answered once. Go back to the application, and start again there if needed.
+error-disabled = This application is disabled
+error-disabled-text = It may not ask for access at present.
+error-callback = This request cannot be answered
+error-callback-text = The address to which the application wants you sent is not registered for it.
+error-no-application = No such application
+error-no-application-text = It may have been withdrawn already. Nothing was changed.
+error-nobody = You are not logged in
+error-nobody-text = Log in where you came from, and then open this page again.
+error-not-admitted = Your account is not admitted
+error-not-admitted-text = It is disabled here, or in conflict with another one. Ask whoever runs this service.
+error-unavailable = Please try again
+error-unavailable-text = The service cannot respond just now. Try again in a few seconds.
+error-fault = Something went wrong
+error-fault-text = The fault is on this side.
+error-login = Log in
+error-login-text = You have to log in to see this page.
+error-unproved = Not allowed
+error-unproved-text = The request does not prove in whose name it is made.
+error-forbidden = Not allowed
+error-forbidden-text = You may not do this, or you came here from another site. Open the page from this site.
+error-not-found = Not found
+error-not-found-text = There is nothing at this address. Check that it is spelt right.
+error-slow = Too slow
+error-slow-text = The request took too long. Try again.
+error-large = Too large
+error-large-text = The request is too large.
+error-misdirected = Wrong address
+error-misdirected-text = This service is not at this address.
+error-rate = Too many requests
+error-rate-text = Wait a moment and try again.
+error-upstream = Not available
+error-upstream-text = The service behind this address does not respond. Try again in a few minutes.
+error-request-broken = Bad request
+error-request-broken-text = The request is broken.

@@ -1,0 +1,117 @@
+login-title = Iniciar sesión
+login-to-decide = para responder a la solicitud de { $consumer }
+login-to-account = en su cuenta
+login-name = Nombre de usuario
+login-password = Contraseña
+login-submit = Iniciar sesión
+login-fields-missing = Escriba su nombre de usuario y su contraseña.
+login-wrong = El nombre de usuario o la contraseña no son correctos.
+login-throttled = Ha habido demasiados intentos fallidos. Vuelva a intentarlo dentro de { $wait }.
+login-busy = En este momento hay demasiadas personas iniciando sesión. Vuelva a intentarlo en unos segundos.
+login-unavailable = El servicio no puede comprobar su contraseña en este momento. Vuelva a intentarlo en unos segundos.
+
+consent-title = ¿Permitir que { $consumer } actúe en su nombre?
+consent-user = Ha iniciado sesión como { $user }
+consent-identity-only = { $consumer } sabrá quién es usted y podrá hacer en su nombre llamadas que no necesitan ningún permiso especial.
+consent-permissions = { $consumer } sabrá quién es usted y solicita:
+consent-allow = Permitir
+consent-deny = Denegar
+consent-to-site = En ambos casos volverá después a { $site }.
+consent-to-application = En ambos casos volverá después a la aplicación.
+consent-to-code = Si lo permite, se le mostrará un código para escribirlo en la aplicación.
+consent-withdraw = La aplicación nunca ve su contraseña, y usted puede retirar su permiso en cualquier momento.
+consent-not-you = ¿No es usted?
+consent-switch = Iniciar sesión con otra cuenta
+
+verifier-title = Ha dado permiso a { $consumer }
+verifier-type = Escriba este código en la aplicación:
+verifier-lifetime = Es válido durante { $lifetime } y sirve una sola vez. No se lo dé a nadie más. Después puede cerrar esta página.
+
+denied-title = Ha denegado el acceso a { $consumer }
+denied-text = La aplicación no puede actuar en su nombre. Puede cerrar esta página.
+
+applications-title = Aplicaciones conectadas
+applications-link = Aplicaciones que pueden actuar en su nombre
+applications-text = Estas aplicaciones pueden actuar en su nombre. Lo que retire aquí termina de inmediato.
+applications-log-out = Cerrar sesión
+applications-withdrawn = La aplicación ya no puede actuar en su nombre.
+applications-none = Ninguna aplicación puede actuar en su nombre.
+applications-none-here = Entre estas, ninguna aplicación puede actuar en su nombre.
+applications-allowed = Permitida el { $date }
+applications-used = usada por última vez el { $date }
+applications-unused = aún sin usar
+applications-withdraw = Retirar
+applications-withdraw-label = Retirar el permiso de { $consumer }
+applications-more = Más
+
+duration-seconds = { $count ->
+    [one] { $count } segundo
+   *[other] { $count } segundos
+}
+duration-minutes = { $count ->
+    [one] { $count } minuto
+   *[other] { $count } minutos
+}
+duration-hours = { $count ->
+    [one] { $count } hora
+   *[other] { $count } horas
+}
+
+error-again = Empezar de nuevo
+error-request = Petición
+error-method = Así no es posible
+error-method-text = No se puede llamar a esta página de ese modo.
+error-malformed = Este enlace no funciona
+error-malformed-no-request = No indica ninguna solicitud. Vuelva a la aplicación y empiece de nuevo.
+error-malformed-twice = Indica algo dos veces.
+error-malformed-decision = El formulario que envió su navegador no contiene ninguna decisión.
+error-malformed-form = El formulario que envió su navegador no se puede leer.
+error-malformed-user = El proxy que está delante no indica un único usuario.
+error-two-sessions = Dos sesiones a la vez
+error-two-sessions-text = Su navegador envió dos cookies de sesión para este sitio y no se puede saber cuál es la suya. Borre las cookies de este sitio y vuelva a intentarlo.
+error-forged = Este formulario no se ha aceptado
+error-forged-text = No procede de una página de este sitio. No se ha cambiado nada.
+error-stale = Este formulario ha caducado
+error-stale-text = Entretanto ha iniciado o cerrado sesión, la página ha estado abierta demasiado tiempo o ya se había respondido. No se ha cambiado nada.
+error-cookie = Su navegador no envió ninguna cookie
+error-cookie-text = Este formulario solo funciona con una cookie de este sitio, que no contiene más que un número aleatorio. Permita las cookies de este sitio y empiece de nuevo.
+error-unknown = No se conoce esta solicitud
+error-unknown-text = El enlace de la aplicación no es válido. Vuelva a la aplicación y empiece de nuevo.
+error-expired = Esta solicitud ha caducado
+error-expired-text = Ha pasado demasiado tiempo. Vuelva a la aplicación y empiece de nuevo.
+error-used = Esta solicitud ya se ha respondido
+error-used-text = Cada solicitud se puede responder una sola vez. Vuelva a la aplicación y, si hace falta, empiece allí de nuevo.
+error-disabled = Esta aplicación está desactivada
+error-disabled-text = Por ahora no puede solicitar acceso.
+error-callback = No se puede responder a esta solicitud
+error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
+error-no-application = No existe esa aplicación
+error-no-application-text = Es posible que ya se haya retirado su permiso. No se ha cambiado nada.
+error-nobody = No ha iniciado sesión
+error-nobody-text = Inicie sesión en el sitio del que viene y abra después de nuevo esta página.
+error-not-admitted = Su cuenta no está admitida
+error-not-admitted-text = Está desactivada aquí o en conflicto con otra. Consulte a los responsables de este servicio.
+error-unavailable = Vuelva a intentarlo
+error-unavailable-text = El servicio no puede responder en este momento. Vuelva a intentarlo en unos segundos.
+error-fault = Se ha producido un error
+error-fault-text = El error es nuestro.
+error-login = Iniciar sesión
+error-login-text = Tiene que iniciar sesión para ver esta página.
+error-unproved = No permitido
+error-unproved-text = La petición no demuestra en nombre de quién se hace.
+error-forbidden = No permitido
+error-forbidden-text = No tiene permiso para hacer esto o viene de otro sitio. Abra la página desde este sitio.
+error-not-found = No encontrado
+error-not-found-text = No hay nada en esta dirección. Compruebe que está bien escrita.
+error-slow = Demasiado lento
+error-slow-text = La petición ha tardado demasiado. Vuelva a intentarlo.
+error-large = Demasiado grande
+error-large-text = La petición es demasiado grande.
+error-misdirected = Dirección equivocada
+error-misdirected-text = Este servicio no está en esta dirección.
+error-rate = Demasiadas peticiones
+error-rate-text = Espere un momento y vuelva a intentarlo.
+error-upstream = No disponible
+error-upstream-text = El servicio que hay detrás de esta dirección no responde. Vuelva a intentarlo en unos minutos.
+error-request-broken = Petición incorrecta
+error-request-broken-text = La petición no es correcta.

@@ -1,0 +1,117 @@
+login-title = Se connecter
+login-to-decide = pour répondre à la demande de { $consumer }
+login-to-account = à votre compte
+login-name = Nom d’utilisateur
+login-password = Mot de passe
+login-submit = Se connecter
+login-fields-missing = Saisissez votre nom d’utilisateur et votre mot de passe.
+login-wrong = Le nom d’utilisateur ou le mot de passe est incorrect.
+login-throttled = Il y a eu trop de tentatives infructueuses. Réessayez dans { $wait }.
+login-busy = Trop de personnes se connectent en ce moment. Réessayez dans quelques secondes.
+login-unavailable = Le service ne peut pas vérifier votre mot de passe pour le moment. Réessayez dans quelques secondes.
+
+consent-title = Autoriser { $consumer } à agir en votre nom ?
+consent-user = Vous êtes connecté en tant que { $user }
+consent-identity-only = { $consumer } apprendra qui vous êtes et pourra faire en votre nom des appels qui ne demandent aucune autorisation particulière.
+consent-permissions = { $consumer } apprendra qui vous êtes et demande :
+consent-allow = Autoriser
+consent-deny = Refuser
+consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
+consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
+consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
+consent-withdraw = L’application ne voit jamais votre mot de passe, et vous pouvez retirer votre autorisation à tout moment.
+consent-not-you = Ce n’est pas vous ?
+consent-switch = Se connecter avec un autre compte
+
+verifier-title = Vous avez autorisé { $consumer }
+verifier-type = Saisissez ce code dans l’application :
+verifier-lifetime = Il est valable { $lifetime } et ne sert qu’une fois. Ne le donnez à personne d’autre. Vous pourrez ensuite fermer cette page.
+
+denied-title = Vous avez refusé l’accès à { $consumer }
+denied-text = L’application ne peut pas agir en votre nom. Vous pouvez fermer cette page.
+
+applications-title = Applications connectées
+applications-link = Applications qui peuvent agir en votre nom
+applications-text = Ces applications peuvent agir en votre nom. Tout retrait prend effet immédiatement.
+applications-log-out = Se déconnecter
+applications-withdrawn = L’application ne peut plus agir en votre nom.
+applications-none = Aucune application ne peut agir en votre nom.
+applications-none-here = Parmi celles-ci, aucune application ne peut agir en votre nom.
+applications-allowed = Autorisée le { $date }
+applications-used = dernière utilisation le { $date }
+applications-unused = pas encore utilisée
+applications-withdraw = Retirer
+applications-withdraw-label = Retirer l’autorisation de { $consumer }
+applications-more = Plus
+
+duration-seconds = { $count ->
+    [one] { $count } seconde
+   *[other] { $count } secondes
+}
+duration-minutes = { $count ->
+    [one] { $count } minute
+   *[other] { $count } minutes
+}
+duration-hours = { $count ->
+    [one] { $count } heure
+   *[other] { $count } heures
+}
+
+error-again = Recommencer
+error-request = Requête
+error-method = Pas de cette façon
+error-method-text = Cette page ne peut pas être appelée de cette façon.
+error-malformed = Ce lien ne fonctionne pas
+error-malformed-no-request = Il ne désigne aucune demande. Retournez à l’application et recommencez.
+error-malformed-twice = Il indique deux fois la même chose.
+error-malformed-decision = Le formulaire envoyé par votre navigateur ne contient aucune décision.
+error-malformed-form = Le formulaire envoyé par votre navigateur est illisible.
+error-malformed-user = Le proxy placé devant ce service ne désigne pas un seul utilisateur.
+error-two-sessions = Deux connexions à la fois
+error-two-sessions-text = Votre navigateur a envoyé deux cookies de session pour ce site, et rien n’indique lequel est le vôtre. Supprimez les cookies de ce site et réessayez.
+error-forged = Ce formulaire n’a pas été accepté
+error-forged-text = Il ne vient pas d’une page de ce site. Rien n’a été modifié.
+error-stale = Ce formulaire est périmé
+error-stale-text = Vous vous êtes connecté ou déconnecté entre-temps, la page est restée ouverte trop longtemps, ou une réponse a déjà été donnée. Rien n’a été modifié.
+error-cookie = Votre navigateur n’a envoyé aucun cookie
+error-cookie-text = Ce formulaire ne fonctionne qu’avec un cookie de ce site, qui ne contient qu’un nombre aléatoire. Autorisez les cookies pour ce site et recommencez.
+error-unknown = Cette demande est inconnue
+error-unknown-text = Le lien de l’application n’est pas valable. Retournez à l’application et recommencez.
+error-expired = Cette demande a expiré
+error-expired-text = Trop de temps s’est écoulé. Retournez à l’application et recommencez.
+error-used = Une réponse a déjà été donnée à cette demande
+error-used-text = On ne peut répondre qu’une fois à chaque demande. Retournez à l’application et, si nécessaire, recommencez.
+error-disabled = Cette application est désactivée
+error-disabled-text = Elle ne peut pas demander d’accès pour le moment.
+error-callback = Il n’est pas possible de répondre à cette demande
+error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
+error-no-application = Application introuvable
+error-no-application-text = Son autorisation a peut-être déjà été retirée. Rien n’a été modifié.
+error-nobody = Vous n’êtes pas connecté
+error-nobody-text = Connectez-vous là d’où vous venez, puis ouvrez de nouveau cette page.
+error-not-admitted = Votre compte n’est pas admis
+error-not-admitted-text = Il est désactivé ici, ou en conflit avec un autre compte. Adressez-vous aux responsables de ce service.
+error-unavailable = Veuillez réessayer
+error-unavailable-text = Le service ne peut pas répondre pour le moment. Réessayez dans quelques secondes.
+error-fault = Une erreur s’est produite
+error-fault-text = L’erreur est de notre côté.
+error-login = Se connecter
+error-login-text = Vous devez vous connecter pour voir cette page.
+error-unproved = Non autorisé
+error-unproved-text = La requête ne prouve pas au nom de qui elle est faite.
+error-forbidden = Non autorisé
+error-forbidden-text = Cela ne vous est pas permis, ou vous venez d’un autre site. Ouvrez la page depuis ce site.
+error-not-found = Introuvable
+error-not-found-text = Il n’y a rien à cette adresse. Vérifiez qu’elle est bien écrite.
+error-slow = Trop lent
+error-slow-text = La requête a pris trop de temps. Réessayez.
+error-large = Trop volumineux
+error-large-text = La requête est trop volumineuse.
+error-misdirected = Mauvaise adresse
+error-misdirected-text = Ce service ne se trouve pas à cette adresse.
+error-rate = Trop de requêtes
+error-rate-text = Attendez un instant et réessayez.
+error-upstream = Indisponible
+error-upstream-text = Le service situé derrière cette adresse ne répond pas. Réessayez dans quelques minutes.
+error-request-broken = Requête incorrecte
+error-request-broken-text = La requête est incorrecte.

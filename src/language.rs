@@ -1,0 +1,354 @@
+//! The languages of the pages: Fluent messages, built in or written by the operator, and the choice among them.
+//!
+//! English has every message; the tests hold the other languages to the same ones. What an operator's language lacks is
+//! shown in English.
+
+use std::{borrow::Cow, collections::BTreeSet, fs, io, path::Path};
+
+use fluent_bundle::{FluentArgs, FluentResource, concurrent::FluentBundle};
+use fluent_langneg::{NegotiationStrategy, negotiate::filter_matches};
+use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
+use thiserror::Error;
+use unic_langid::{CharacterDirection, LanguageIdentifier};
+
+/// The messages that are built in, by language; the first language is the one that has them all.
+const BUILT_IN: [(&str, &str); 8] = [
+    ("en", include_str!("../locales/en.ftl")),
+    ("ar", include_str!("../locales/ar.ftl")),
+    ("de", include_str!("../locales/de.ftl")),
+    ("es", include_str!("../locales/es.ftl")),
+    ("fr", include_str!("../locales/fr.ftl")),
+    ("ja", include_str!("../locales/ja.ftl")),
+    ("ko", include_str!("../locales/ko.ftl")),
+    ("pt", include_str!("../locales/pt.ftl")),
+];
+
+/// Languages read of one request; more do not come from a browser.
+const MAX_WANTED: usize = 16;
+
+// First strong isolate and pop directional isolate: what Unicode sets a value apart with, so that one that is written
+// from right to left does not change the order of the text around it. Fluent's own marks would also go around numbers
+// and whole sentences.
+const ISOLATE: char = '\u{2068}';
+const ISOLATE_END: char = '\u{2069}';
+
+/// A file of `pages.messages` that cannot be used. Prints as one line: key, file, line, cause and fix.
+#[derive(Debug, Error)]
+#[error("pages.messages: {place}: {problem}")]
+pub struct MessagesError {
+    place: String,
+    problem: String,
+}
+
+impl MessagesError {
+    fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self {
+            place: path.display().to_string(),
+            problem: format!(
+                "cannot be read: {error}; name a directory of .ftl files that countersign can read"
+            ),
+        }
+    }
+}
+
+/// One language.
+struct Language {
+    id: LanguageIdentifier,
+    tag: String,
+    messages: FluentBundle<FluentResource>,
+}
+
+impl AsRef<LanguageIdentifier> for Language {
+    fn as_ref(&self) -> &LanguageIdentifier {
+        &self.id
+    }
+}
+
+impl Language {
+    fn new(id: LanguageIdentifier) -> Self {
+        let mut messages = FluentBundle::new_concurrent(vec![id.clone()]);
+        messages.set_use_isolating(false);
+        Self {
+            tag: id.to_string(),
+            id,
+            messages,
+        }
+    }
+}
+
+/// The languages that pages can be shown in.
+pub struct Languages {
+    /// English is the first.
+    all: Vec<Language>,
+}
+
+impl Languages {
+    /// The languages that are built in.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let languages = BUILT_IN.into_iter().map(|(tag, source)| {
+            // The tests parse each of them.
+            let mut language = Language::new(tag.parse().unwrap_or_default());
+            let resource = FluentResource::try_new(source.to_owned());
+            let resource = resource.unwrap_or_else(|(whole, _)| whole);
+            language.messages.add_resource_overriding(resource);
+            language
+        });
+        Self {
+            all: languages.collect(),
+        }
+    }
+
+    /// Replaces messages by those in the directory's files `LANGUAGE.ftl`, and adds languages.
+    ///
+    /// # Errors
+    /// A file that cannot be read or parsed, is named after no language, or has a message or a variable that no page has.
+    pub fn read(&mut self, directory: &Path) -> Result<(), MessagesError> {
+        let unreadable = |error| MessagesError::unreadable(directory, &error);
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(directory).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "ftl") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        paths.iter().try_for_each(|path| self.read_file(path))
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), MessagesError> {
+        let source =
+            fs::read_to_string(path).map_err(|error| MessagesError::unreadable(path, &error))?;
+        let wrong = |position: Option<usize>, problem: String| {
+            let lines = position.and_then(|end| source.get(..end));
+            let line = lines.map(|lines| format!(" line {}", lines.matches('\n').count() + 1));
+            MessagesError {
+                place: format!("{}{}", path.display(), line.unwrap_or_default()),
+                problem,
+            }
+        };
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let id = stem.and_then(|stem| stem.parse::<LanguageIdentifier>().ok());
+        let id = id.ok_or_else(|| {
+            let fix = "the name is no language; name the file like nl.ftl or pt-BR.ftl";
+            wrong(None, fix.to_owned())
+        })?;
+        let resource = FluentResource::try_new(source.clone()).map_err(|(_, errors)| {
+            let error = errors.first();
+            let what = error.map(ToString::to_string).unwrap_or_default();
+            wrong(
+                error.map(|error| error.pos.start),
+                format!("no Fluent message: {what}; correct it"),
+            )
+        })?;
+        for entry in resource.entries() {
+            let Entry::Message(message) = entry else {
+                continue;
+            };
+            let name = message.id.name;
+            let position = match source.starts_with(name) {
+                true => Some(0),
+                false => source.find(&format!("\n{name}")).map(|end| end + 1),
+            };
+            let known = self.english().language.messages.get_message(name);
+            let known = known.and_then(|known| known.value()).map(variables);
+            let (Some(known), Some(value)) = (known, &message.value) else {
+                let fix = format!(
+                    "no page shows `{name}`; name a message of locales/en.ftl and its text"
+                );
+                return Err(wrong(position, fix));
+            };
+            if let Some(unknown) = variables(value).difference(&known).next() {
+                let fix = format!("`{name}` has no variable ${unknown}; take it out");
+                return Err(wrong(position, fix));
+            }
+        }
+        let known = self.all.iter_mut().find(|language| language.id == id);
+        let language = match known {
+            Some(language) => language,
+            None => self.all.push_mut(Language::new(id)),
+        };
+        language.messages.add_resource_overriding(resource);
+        Ok(())
+    }
+
+    /// The first of these languages that there is: `ui_locales` of OpenID Connect, tags separated by spaces.
+    #[must_use]
+    pub fn of_ui_locales(&self, tags: &str) -> Option<Texts<'_>> {
+        let tags = tags.split(' ').filter_map(|tag| tag.parse().ok());
+        self.first(&tags.take(MAX_WANTED).collect::<Vec<_>>())
+    }
+
+    /// The language that an Accept-Language prefers (RFC 9110 §12.5.4), English if there is none of them.
+    #[must_use]
+    pub fn accepted(&self, field: Option<&[u8]>) -> Texts<'_> {
+        let field = field.and_then(|field| std::str::from_utf8(field).ok());
+        let mut wanted: Vec<(f32, LanguageIdentifier)> = field
+            .unwrap_or_default()
+            .split(',')
+            .filter_map(|element| {
+                let (tag, parameters) = element.split_once(';').unwrap_or((element, ""));
+                let weight = match parameters.trim().strip_prefix("q=") {
+                    Some(weight) => weight.parse().ok()?,
+                    None => 1.0,
+                };
+                Some((weight, tag.trim().parse().ok()?)).filter(|_| weight > 0.0)
+            })
+            .take(MAX_WANTED)
+            .collect();
+        wanted.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let wanted: Vec<_> = wanted.into_iter().map(|(_, id)| id).collect();
+        self.first(&wanted).unwrap_or_else(|| self.english())
+    }
+
+    /// What the languages are called in `lang` and Accept-Language.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|language| &*language.tag)
+    }
+
+    /// English.
+    #[must_use]
+    pub fn english(&self) -> Texts<'_> {
+        self.in_language(&self.all[0])
+    }
+
+    fn first(&self, wanted: &[LanguageIdentifier]) -> Option<Texts<'_>> {
+        let found = filter_matches(wanted, &self.all, NegotiationStrategy::Lookup);
+        Some(self.in_language(found.first()?))
+    }
+
+    fn in_language<'a>(&'a self, language: &'a Language) -> Texts<'a> {
+        Texts {
+            language,
+            english: &self.all[0],
+        }
+    }
+}
+
+/// The messages in the language of a response.
+#[derive(Clone, Copy)]
+pub struct Texts<'a> {
+    language: &'a Language,
+    english: &'a Language,
+}
+
+/// A part of a message: its own words, or a value in it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The words; not escaped.
+    pub text: String,
+    /// Whether it is a value.
+    pub is_value: bool,
+}
+
+impl<'a> Texts<'a> {
+    /// The value of `lang` in HTML.
+    #[must_use]
+    pub fn tag(self) -> &'a str {
+        &self.language.tag
+    }
+
+    /// The value of `dir` in HTML.
+    #[must_use]
+    pub fn direction(self) -> &'static str {
+        match self.language.id.character_direction() {
+            CharacterDirection::RTL => "rtl",
+            _ => "ltr",
+        }
+    }
+
+    /// A message without variables.
+    #[must_use]
+    pub fn text(self, id: &str) -> Cow<'a, str> {
+        self.format(id, None)
+    }
+
+    /// A message with a number, which decides about its plural.
+    #[must_use]
+    pub fn counted(self, id: &str, count: u64) -> String {
+        let args = [("count", count)].into_iter().collect();
+        self.format(id, Some(&args)).into_owned()
+    }
+
+    /// A message with values, which are set apart from the text around them.
+    #[must_use]
+    pub fn filled(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> String {
+        let isolated = |value: &str| {
+            let value = value.replace([ISOLATE, ISOLATE_END], "");
+            format!("{ISOLATE}{value}{ISOLATE_END}")
+        };
+        let values = values.iter();
+        let args = values.map(|(name, value)| (*name, isolated(value.as_ref())));
+        let args = args.collect();
+        self.format(id, Some(&args)).into_owned()
+    }
+
+    /// A message with values, in parts, for a template that puts an element around each value.
+    #[must_use]
+    pub fn parts(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> Vec<Part> {
+        let text = self.filled(id, values);
+        let parts = text.split(ISOLATE).flat_map(|piece| {
+            let (value, words) = piece.split_once(ISOLATE_END).unwrap_or(("", piece));
+            [(value, true), (words, false)]
+        });
+        let parts = parts.filter(|(text, _)| !text.is_empty());
+        let parts = parts.map(|(text, is_value)| Part {
+            text: text.to_owned(),
+            is_value,
+        });
+        parts.collect()
+    }
+
+    /// A message in this language, or in English if it is missing or cannot be formed.
+    fn format(self, id: &str, args: Option<&FluentArgs<'_>>) -> Cow<'a, str> {
+        for language in [self.language, self.english] {
+            let message = language.messages.get_message(id);
+            if let Some(pattern) = message.and_then(|message| message.value()) {
+                let mut errors = Vec::new();
+                let text = language.messages.format_pattern(pattern, args, &mut errors);
+                if errors.is_empty() {
+                    return text;
+                }
+            }
+        }
+        tracing::error!(id, "a message of the pages cannot be formed");
+        Cow::Owned(id.to_owned())
+    }
+}
+
+/// The variables of a message.
+fn variables<'s>(pattern: &Pattern<&'s str>) -> BTreeSet<&'s str> {
+    let mut found = BTreeSet::new();
+    pattern_variables(pattern, &mut found);
+    found
+}
+
+fn pattern_variables<'s>(pattern: &Pattern<&'s str>, found: &mut BTreeSet<&'s str>) {
+    for element in &pattern.elements {
+        if let PatternElement::Placeable { expression } = element {
+            expression_variables(expression, found);
+        }
+    }
+}
+
+fn expression_variables<'s>(expression: &Expression<&'s str>, found: &mut BTreeSet<&'s str>) {
+    let inline = match expression {
+        Expression::Inline(inline) => inline,
+        Expression::Select { selector, variants } => {
+            for variant in variants {
+                pattern_variables(&variant.value, found);
+            }
+            selector
+        }
+    };
+    match inline {
+        InlineExpression::VariableReference { id } => {
+            found.insert(id.name);
+        }
+        InlineExpression::Placeable { expression } => expression_variables(expression, found),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

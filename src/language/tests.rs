@@ -1,0 +1,322 @@
+//! The built-in languages are complete and fit the pages; a request gets the language that it prefers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// The messages of a file, each with its variables.
+fn messages(source: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let resource = FluentResource::try_new(source.to_owned());
+    let resource = resource.unwrap_or_else(|(_, errors)| panic!("{errors:?}"));
+    let entries = resource.entries().filter_map(|entry| match entry {
+        Entry::Message(message) => Some((message.id.name, message.value.as_ref().unwrap())),
+        _ => None,
+    });
+    let owned = |value| variables(value).into_iter().map(str::to_owned).collect();
+    let entries: Vec<_> = entries
+        .map(|(name, value)| (name.to_owned(), owned(value)))
+        .collect();
+    let messages: BTreeMap<_, _> = entries.iter().cloned().collect();
+    assert_eq!(
+        messages.len(),
+        entries.len(),
+        "no message stands there twice"
+    );
+    messages
+}
+
+fn english() -> BTreeMap<String, BTreeSet<String>> {
+    messages(BUILT_IN[0].1)
+}
+
+/// The templates, and the sources that name messages.
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = ["templates", "src/pages", "src/respond"]
+        .into_iter()
+        .flat_map(|directory| fs::read_dir(root.join(directory)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file() && !path.ends_with("tests.rs"));
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    files.map(read).collect()
+}
+
+#[test]
+fn every_language_has_the_messages_of_english_with_the_same_variables() {
+    let english = english();
+    for (tag, source) in BUILT_IN {
+        let other = messages(source);
+        let missing: Vec<_> = english
+            .keys()
+            .filter(|id| !other.contains_key(*id))
+            .collect();
+        let surplus: Vec<_> = other
+            .keys()
+            .filter(|id| !english.contains_key(*id))
+            .collect();
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "{tag}: {missing:?} {surplus:?}"
+        );
+        for (id, variables) in &other {
+            assert_eq!(variables, &english[id], "{tag}: {id}");
+        }
+        assert!(!source.contains([ISOLATE, ISOLATE_END]), "{tag}");
+        assert_eq!(tag.parse::<LanguageIdentifier>().unwrap().to_string(), tag);
+    }
+    let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("locales")).unwrap();
+    assert_eq!(files.count(), BUILT_IN.len(), "every file is built in");
+}
+
+#[test]
+fn every_message_is_used_and_no_page_names_one_that_is_missing() {
+    let english = english();
+    let pages: BTreeSet<&str> = english
+        .keys()
+        .map(|id| id.split('-').next().unwrap())
+        .collect();
+    let mut used = BTreeSet::new();
+    for (path, source) in sources() {
+        for literal in source.split('"') {
+            let is_id = literal
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            if is_id
+                && literal
+                    .split_once('-')
+                    .is_some_and(|(page, _)| pages.contains(page))
+            {
+                assert!(
+                    english.contains_key(literal),
+                    "{}: {literal}",
+                    path.display()
+                );
+                used.insert(literal.to_owned());
+            }
+        }
+    }
+    let unused: Vec<_> = english.keys().filter(|id| !used.contains(*id)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[test]
+fn every_page_gives_a_message_the_variables_that_it_has() {
+    let english = english();
+    let mut calls = 0;
+    for (path, source) in sources() {
+        let source: String = source.split_whitespace().collect();
+        for (method, end) in [
+            ("text(", ")"),
+            ("counted(", ")"),
+            ("filled(", "])"),
+            ("parts(", "])"),
+        ] {
+            for call in source.split(method).skip(1) {
+                let Some((id, rest)) = call.strip_prefix('"').and_then(|call| call.split_once('"'))
+                else {
+                    continue;
+                };
+                let place = format!("{}: {id}", path.display());
+                let given = rest.split(end).next().unwrap().split("(\"").skip(1);
+                let mut given: BTreeSet<_> = given
+                    .map(|name| name.split('"').next().unwrap().to_owned())
+                    .collect();
+                if method == "counted(" {
+                    given.insert("count".to_owned());
+                }
+                let known = english
+                    .get(id)
+                    .unwrap_or_else(|| panic!("{place}: no such message"));
+                assert_eq!(&given, known, "{place}");
+                calls += 1;
+            }
+        }
+    }
+    assert!(calls > 40, "the reading of the sources works: {calls}");
+    // These are named by a value.
+    let errors = english.iter().filter(|(id, _)| id.starts_with("error-"));
+    assert!(
+        errors.clone().count() > 40
+            && errors
+                .into_iter()
+                .all(|(_, variables)| variables.is_empty())
+    );
+}
+
+#[test]
+fn a_request_gets_the_language_that_it_prefers() {
+    let languages = Languages::built_in();
+    for (field, tag) in [
+        (None, "en"),
+        (Some(""), "en"),
+        (Some("*"), "en"),
+        (Some("ko"), "ko"),
+        (Some("KO-kr"), "ko"),
+        (Some("pt-BR,pt;q=0.9,en;q=0.8"), "pt"),
+        (Some("de-AT"), "de"),
+        (Some("en-GB,en;q=0.9,fr;q=0.8"), "en"),
+        (Some("fr;q=0.3, es;q=0.7 , ja; q=0.5"), "es"),
+        (Some("sw, tlh, ar-EG"), "ar"),
+        (Some("sw;q=1.0,en;q=0.1"), "en"),
+        (Some("de;q=0"), "en"),
+        (Some("de;q=0, fr;q=0.001"), "fr"),
+        (Some("de;q=nan, fr"), "fr"),
+        (Some("de;q=x, fr"), "fr"),
+        (Some("\"de\", /, é, fr"), "fr"),
+    ] {
+        let chosen = languages.accepted(field.map(str::as_bytes));
+        assert_eq!(chosen.tag(), tag, "{field:?}");
+    }
+    assert_eq!(languages.accepted(Some(b"\xff, de")).tag(), "en");
+    let many = format!("{}de", "sw,".repeat(10_000));
+    assert_eq!(languages.accepted(Some(many.as_bytes())).tag(), "en");
+    for (tags, tag) in [
+        ("ja", Some("ja")),
+        ("tlh fr-CA en", Some("fr")),
+        ("  ar", Some("ar")),
+        ("", None),
+        ("tlh", None),
+        ("\"><script>", None),
+    ] {
+        let chosen = languages.of_ui_locales(tags);
+        assert_eq!(chosen.map(Texts::tag), tag, "{tags:?}");
+    }
+    assert_eq!(languages.of_ui_locales("ar").unwrap().direction(), "rtl");
+    assert_eq!(languages.of_ui_locales("ko").unwrap().direction(), "ltr");
+}
+
+#[test]
+fn values_are_set_apart_and_cannot_leave_their_place() {
+    let languages = Languages::built_in();
+    let texts = languages.english();
+    let evil = "a\u{2069}\u{2068}b";
+    assert_eq!(
+        texts.filled("consent-user", &[("user", evil)]),
+        "You are logged in as \u{2068}ab\u{2069}"
+    );
+    let part = |text: &str, is_value| Part {
+        text: text.to_owned(),
+        is_value,
+    };
+    assert_eq!(
+        texts.parts("consent-title", &[("consumer", evil)]),
+        [
+            part("Allow ", false),
+            part("ab", true),
+            part(" to act for you?", false)
+        ]
+    );
+    assert_eq!(texts.counted("duration-minutes", 1), "1 minute");
+    assert_eq!(texts.counted("duration-minutes", 10), "10 minutes");
+    let arabic = languages.of_ui_locales("ar").unwrap();
+    assert_eq!(arabic.counted("duration-minutes", 2), "دقيقتين");
+}
+
+/// A directory with these files.
+fn directory(files: &[(&str, &str)]) -> TempDir {
+    let directory = TempDir::new().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn an_operator_replaces_messages_and_adds_languages() {
+    let files = directory(&[
+        ("en.ftl", "login-submit = Sign in\n"),
+        (
+            "nl.ftl",
+            "-service = Winkel\nlogin-title = Inloggen bij { -service }\n",
+        ),
+        ("fa.ftl", "consent-user = { $user } { login-nothing }\n"),
+        ("readme.txt", "not a message"),
+    ]);
+    let mut languages = Languages::built_in();
+    languages.read(files.path()).unwrap();
+    let dutch = languages.accepted(Some(b"nl"));
+    assert_eq!((dutch.tag(), dutch.direction()), ("nl", "ltr"));
+    assert_eq!(dutch.text("login-title"), "Inloggen bij Winkel");
+    assert_eq!(
+        dutch.text("login-submit"),
+        "Sign in",
+        "what it lacks is in English"
+    );
+    assert_eq!(languages.english().text("login-title"), "Log in");
+    let persian = languages.accepted(Some(b"fa"));
+    assert_eq!(persian.direction(), "rtl");
+    assert_eq!(
+        persian.filled("consent-user", &[("user", "ada")]),
+        languages
+            .english()
+            .filled("consent-user", &[("user", "ada")]),
+        "a message that cannot be formed is shown in English"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_with_its_line_and_the_fix() {
+    for (name, text, line, problem) in [
+        (
+            "nl.ftl",
+            "# x\nlogin-title Inloggen\n",
+            " line 2",
+            "no Fluent message",
+        ),
+        (
+            "nl.ftl",
+            "login-title = a\n\nlogin-tilte = b\n",
+            " line 3",
+            "`login-tilte`",
+        ),
+        (
+            "nl.ftl",
+            "login-title = a { $b }\n",
+            " line 1",
+            "no variable $b",
+        ),
+        (
+            "nl.ftl",
+            "login-title = a\nduration-hours = { $count ->\n   *[other] { $hours }\n}\n",
+            " line 2",
+            "no variable $hours",
+        ),
+        (
+            "nl.ftl",
+            "login-title =\n    .a = b\n",
+            " line 1",
+            "`login-title`",
+        ),
+        (
+            "no language.ftl",
+            "login-title = a\n",
+            "",
+            "the name is no language",
+        ),
+    ] {
+        let files = directory(&[(name, text)]);
+        let error = Languages::built_in()
+            .read(files.path())
+            .unwrap_err()
+            .to_string();
+        let path = files.path().join(name);
+        let start = format!("pages.messages: {}{line}: ", path.display());
+        assert!(
+            error.starts_with(&start) && error.contains(problem),
+            "{error}"
+        );
+        assert!(error.contains("; ") && !error.contains('\n'), "{error}");
+    }
+    let missing = Languages::built_in()
+        .read(Path::new("/nowhere"))
+        .unwrap_err();
+    assert!(
+        missing.to_string().contains("/nowhere: cannot be read"),
+        "{missing}"
+    );
+}

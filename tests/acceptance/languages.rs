@@ -1,0 +1,141 @@
+//! The languages of the pages, built in and by the operator.
+
+use rustix::process::Signal;
+
+use crate::support::{
+    Call, PATIENCE, Proxy, Upstream, Visitor, legs::authorization, proxy::Builder, within,
+};
+
+const APPLICATIONS: &str = "/service.oauth?mode=applications";
+
+/// A page as a browser of this language gets it.
+fn page(proxy: &Proxy, target: &str, language: &str) -> String {
+    let call = Call::get(target)
+        .header("Accept", "text/html,*/*;q=0.8")
+        .header("Accept-Language", language);
+    proxy.send(call).text()
+}
+
+/// The service with a directory for messages.
+fn with_messages(api: &Upstream, files: &[(&str, &str)]) -> Builder {
+    let builder = Proxy::in_front_of(api);
+    let directory = builder.directory().join("messages");
+    std::fs::create_dir(&directory).unwrap();
+    for (name, text) in files {
+        std::fs::write(directory.join(name), text).unwrap();
+    }
+    let key = format!("pages.messages = '{}'", directory.display());
+    builder.config(&key)
+}
+
+#[test]
+fn pages_and_errors_are_in_the_language_of_the_request() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer("Shop");
+    for (tag, words) in [
+        ("en", "Connected applications"),
+        ("de", "Verbundene Anwendungen"),
+        ("es", "Aplicaciones conectadas"),
+        ("fr", "Applications connectées"),
+        ("pt", "Aplicativos conectados"),
+        ("ar", "التطبيقات المتصلة"),
+        ("ja", "連携しているアプリケーション"),
+        ("ko", "연결된 애플리케이션"),
+    ] {
+        let user = proxy.user(&format!("user-{tag}"));
+        let direction = if tag == "ar" { "rtl" } else { "ltr" };
+        let start = format!("<!doctype html>\n<html lang=\"{tag}\" dir=\"{direction}\">");
+        let error = page(&proxy, "/protected", &format!("tlh, {tag}"));
+        assert!(
+            error.starts_with(&start) && error.contains("oauth_problem_advice"),
+            "{error}"
+        );
+        let mut visitor = Visitor::to(&proxy);
+        let token = proxy.request_token(&consumer, "oob");
+        let login = visitor.open(&format!("{}&ui_locales=tlh%20{tag}", authorization(&token)));
+        assert!(login.answer.text().starts_with(&start), "{login:?}");
+        let consent = visitor.log_in(&login, &user);
+        assert!(consent.answer.text().starts_with(&start), "{consent:?}");
+        let verifier = visitor.decide(&consent, "allow");
+        assert!(verifier.answer.text().starts_with(&start), "{verifier:?}");
+        assert!(verifier.element("verifier").is_some(), "{verifier:?}");
+        let applications = visitor.open(&format!("{APPLICATIONS}&ui_locales={tag}"));
+        assert!(
+            applications.answer.text().contains(words),
+            "{applications:?}"
+        );
+    }
+}
+
+#[test]
+fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
+    let api = Upstream::start();
+    let builder = with_messages(
+        &api,
+        &[
+            ("en.ftl", "login-title = Sign in <b>here</b>\n"),
+            ("nl.ftl", "login-title = Inloggen\n"),
+        ],
+    );
+    let found = builder.run(&["check"], "").done();
+    assert!(found.stdout.contains("ko, pt, nl"), "{found:?}");
+    let proxy = builder.start();
+    let english = page(&proxy, APPLICATIONS, "en");
+    assert!(
+        english.contains("<h1>Sign in &#60;b&#62;here&#60;/b&#62;</h1>"),
+        "{english}"
+    );
+    let dutch = page(&proxy, APPLICATIONS, "nl-BE");
+    assert!(
+        dutch.contains("<html lang=\"nl\" dir=\"ltr\">") && dutch.contains("<h1>Inloggen</h1>")
+    );
+    assert!(
+        dutch.contains("Password"),
+        "what it lacks is in English: {dutch}"
+    );
+
+    let file = proxy.directory().join("messages/nl.ftl");
+    std::fs::write(&file, "login-title = Aanmelden\n").unwrap();
+    proxy.signal(Signal::HUP);
+    within(PATIENCE, "the new messages are shown", || {
+        let page = page(&proxy, APPLICATIONS, "nl");
+        page.contains("<h1>Aanmelden</h1>").then_some(())
+    });
+    std::fs::write(&file, "login-title = a\nlogin-titel = b\n").unwrap();
+    proxy.signal(Signal::HUP);
+    let line = proxy.log().wait_for("the mistake is logged", |line| {
+        line.contains("login-titel").then(|| line.to_owned())
+    });
+    assert!(
+        line.contains("nl.ftl line 2") && line.contains("pages.messages"),
+        "{line}"
+    );
+    assert!(page(&proxy, APPLICATIONS, "nl").contains("Aanmelden"));
+}
+
+#[test]
+fn messages_that_cannot_be_used_are_an_invalid_configuration() {
+    for (name, text, place) in [
+        (
+            "nl.ftl",
+            "\nlogin-titel = a\n",
+            "nl.ftl line 2: no page shows `login-titel`",
+        ),
+        (
+            "nl.ftl",
+            "login-title a\n",
+            "nl.ftl line 1: no Fluent message",
+        ),
+        (
+            "to-day.txt.ftl",
+            "login-title = a\n",
+            "the name is no language",
+        ),
+    ] {
+        let builder = with_messages(&Upstream::start(), &[(name, text)]);
+        for ended in [builder.run(&["check"], ""), builder.serve_fails()] {
+            assert_eq!(ended.code(), Some(2), "{ended:?}");
+            assert!(ended.stderr.contains(place), "{ended:?}");
+        }
+    }
+}
