@@ -7,7 +7,7 @@ use std::{
     io,
     pin::{Pin, pin},
     rc::Rc,
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -65,6 +65,9 @@ const LINGER: Duration = Duration::from_secs(5);
 /// could learn of the end, and HTTP/1.1 has no way to tell it but a response with `Connection: close`; closed at once, that
 /// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has as long to come whole.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// After so long without a request a connection gives its buffers back; it is as good as any other.
+const ASLEEP_AFTER: Duration = Duration::from_millis(500);
 
 /// hyper reads at most so much ahead and holds back at most so much of a response, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -193,34 +196,20 @@ enum Ended {
     HeadTooSlow,
     /// The caller does not take what it is sent.
     Stalled,
+    /// Not at all: it has only been quiet for so long that its buffers are given back.
+    Asleep,
 }
 
-async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler: Rc<H>) {
+async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, handler: Rc<H>) {
     let limits = handler.limits();
     let watch = wire.watch();
+    let has_socket = wire.has_socket();
     let caller = Rc::new(Caller::new(peer, limits));
     let requests = Rc::new(Requests {
         under_way: Cell::new(false),
         idle_since: Cell::new(since),
         first: Cell::new(true),
         watch: Rc::clone(&watch),
-    });
-    let service = service_fn(|request: Request<Incoming>| {
-        let under_way = RequestGuard::begin(&requests);
-        caller.begin(handler.limits(), !request.body().is_end_stream());
-        let caller = Rc::clone(&caller);
-        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
-        let handler = Rc::clone(&handler);
-        // hyper keeps it in a box of the connection.
-        async move {
-            let mut response = Rc::clone(&handler).answer(request).await?;
-            // Nothing in a body that was not read is to be taken for a request.
-            if handler.is_draining() || caller.upload() != Upload::Done {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
-            }
-            Ok::<_, Gone>(response.map(|body| body.followed_by(under_way)))
-        }
     });
     let mut builder = http1::Builder::new();
     builder
@@ -233,47 +222,94 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
     if limits.head_fields != USUAL_FIELDS {
         builder.max_headers(limits.head_fields);
     }
-    let mut connection = builder.serve_connection(TokioIo::new(wire), service);
-    let ended = {
+    let service = |request: Request<Incoming>| {
+        let guard = RequestGuard::begin(&requests);
+        caller.begin(handler.limits(), !request.body().is_end_stream());
+        let caller = Rc::clone(&caller);
+        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
+        let handler = Rc::clone(&handler);
+        // hyper keeps it in a box of the connection.
+        async move {
+            let mut response = Rc::clone(&handler).answer(request).await?;
+            // Nothing in a body that was not read is to be taken for a request.
+            if handler.is_draining() || caller.upload() != Upload::Done {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Gone>(response.map(|body| body.followed_by(guard)))
+        }
+    };
+    let mut drained = pin!(handler.drained());
+    let mut draining_since = None;
+    // Waits as long as there is no request.
+    let mut poll_idle = |context: &mut Context<'_>, may_sleep: bool| {
+        if draining_since.is_none()
+            && (drained.as_mut().poll(context).is_ready() || handler.is_draining())
+        {
+            draining_since = Some(Instant::now());
+        }
+        let limits = caller.limits();
+        let idle_since = requests.idle_since.get();
+        let (since, limit, ended) = match (watch.arrived_at(), requests.first.get()) {
+            (Some(begun), _) => (begun, limits.head_timeout, Ended::HeadTooSlow),
+            (None, true) => (idle_since, limits.head_timeout, Ended::Idle),
+            (None, false) if may_sleep && limits.idle_timeout > ASLEEP_AFTER => {
+                (idle_since, ASLEEP_AFTER, Ended::Asleep)
+            }
+            (None, false) => (idle_since, limits.idle_timeout, Ended::Idle),
+        };
+        let (at, ended) = match draining_since {
+            // What is cut short by draining its caller may send elsewhere: there is nothing to answer.
+            Some(draining) => (
+                draining.max(idle_since) + limit.min(LAST_REQUEST),
+                Ended::Idle,
+            ),
+            None => (since + limit, ended),
+        };
+        caller.poll_deadline(context, at).map(|Elapsed| ended)
+    };
+    let (ended, mut wire, read_ahead) = loop {
+        let mut connection = builder.serve_connection(TokioIo::new(wire), service_fn(&service));
         let quiet = Quiet::default();
-        let mut drained = pin!(handler.drained());
-        let mut draining_since = None;
-        poll_fn(|context| {
+        let ended = poll_fn(|context| {
             let hyper = quiet.poll(context, |context| Pin::new(&mut connection).poll(context));
             if let Poll::Ready(result) = hyper {
                 return Poll::Ready(Ended::Hyper(result));
             }
-            let limits = caller.limits();
-            let (at, ended) = if let Some(since) = watch.blocked_since() {
-                (since + limits.body_timeout, Ended::Stalled)
-            } else if requests.under_way.get() {
+            if let Some(since) = watch.blocked_since() {
+                let at = since + caller.limits().body_timeout;
+                return caller
+                    .poll_deadline(context, at)
+                    .map(|Elapsed| Ended::Stalled);
+            }
+            if requests.under_way.get() {
                 return Poll::Pending;
-            } else {
-                if draining_since.is_none()
-                    && (drained.as_mut().poll(context).is_ready() || handler.is_draining())
-                {
-                    draining_since = Some(Instant::now());
-                }
-                let (since, limit, ended) = match (watch.arrived_at(), requests.first.get()) {
-                    (Some(begun), _) => (begun, limits.head_timeout, Ended::HeadTooSlow),
-                    (None, true) => (requests.idle_since.get(), limits.head_timeout, Ended::Idle),
-                    (None, false) => (requests.idle_since.get(), limits.idle_timeout, Ended::Idle),
-                };
-                match draining_since {
-                    // What is cut short by draining its caller may send elsewhere: there is nothing to answer.
-                    Some(draining) => {
-                        let since = draining.max(requests.idle_since.get());
-                        (since + limit.min(LAST_REQUEST), Ended::Idle)
-                    }
-                    None => (since + limit, ended),
-                }
-            };
-            caller.poll_deadline(context, at).map(|Elapsed| ended)
+            }
+            poll_idle(context, has_socket && watch.is_at_rest())
         })
-        .await
+        .await;
+        let parts = connection.into_parts();
+        let (mut returned, read_ahead) = (parts.io.into_inner(), parts.read_buf);
+        if !matches!(ended, Ended::Asleep) {
+            break (ended, returned, read_ahead);
+        }
+        // hyper's buffers are 8 KiB and more. While nothing comes, the socket alone is watched.
+        if !read_ahead.is_empty() {
+            // The next head has begun behind the last request.
+            watch.note_arrival();
+            returned.unread(read_ahead);
+        }
+        let woken = poll_fn(|context| {
+            if returned.poll_arrival(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            poll_idle(context, false).map(Some)
+        });
+        match woken.await {
+            None => wire = returned,
+            Some(ended) => break (ended, returned, Bytes::new()),
+        }
     };
-    let parts = connection.into_parts();
-    let (mut wire, read_ahead) = (parts.io.into_inner(), parts.read_buf);
     match ended {
         Ended::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
@@ -300,7 +336,7 @@ async fn serve_http1<H: Handler>(wire: Wire, peer: Peer, since: Instant, handler
                 Box::pin(linger(wire)).await;
             }
         }
-        Ended::Idle => {
+        Ended::Idle | Ended::Asleep => {
             // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1); nobody waits until it is taken.
             poll_fn(|context| {
                 let _ = Pin::new(&mut wire).poll_shutdown(context);

@@ -58,6 +58,8 @@ pub struct Watch {
     blocked_since: Cell<Option<Instant>>,
     /// The other side has ended its half.
     ended: Cell<bool>,
+    /// The last flush has come to its end.
+    flushed: Cell<bool>,
     /// When bytes last moved, where somebody keeps account of it.
     moved_at: Cell<Option<Instant>>,
     /// The other side no longer takes what is written.
@@ -76,6 +78,7 @@ impl Watch {
             expecting: Cell::new(true),
             blocked_since: Cell::new(None),
             ended: Cell::new(false),
+            flushed: Cell::new(true),
             moved_at: Cell::new(None),
             refused: Cell::new(false),
             written: RefCell::new(None),
@@ -105,6 +108,12 @@ impl Watch {
     #[must_use]
     pub fn blocked_since(&self) -> Option<Instant> {
         self.blocked_since.get()
+    }
+
+    /// Whether all that was written has left, so that nothing is lost if nobody polls the stream.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.flushed.get() && self.blocked_since.get().is_none()
     }
 
     /// Whether the other side has ended its half of the connection.
@@ -163,10 +172,15 @@ impl Watch {
             return;
         }
         self.arrived.set(self.arrived.get() + count as u64);
+        self.note_arrival();
+        self.moved();
+    }
+
+    /// Bytes are there, whoever has read them.
+    pub fn note_arrival(&self) {
         if self.expecting.replace(false) {
             self.arrived_at.set(Some(Instant::now()));
         }
-        self.moved();
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
@@ -238,6 +252,24 @@ impl Wire {
     #[must_use]
     pub fn watch(&self) -> Rc<Watch> {
         Rc::clone(&self.watch)
+    }
+
+    /// Whether [`Wire::poll_arrival`] can wait.
+    #[must_use]
+    pub fn has_socket(&self) -> bool {
+        self.stream.tcp().is_some()
+    }
+
+    /// Ready once something has arrived: bytes, an end or an error. Nothing is read.
+    pub fn poll_arrival(&self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(stream) = self.stream.tcp().filter(|_| self.again.is_empty()) else {
+            return Poll::Ready(());
+        };
+        // A mere readiness may be left over from what was read before.
+        let mut byte = [0];
+        stream
+            .poll_peek(context, &mut ReadBuf::new(&mut byte))
+            .map(drop)
     }
 
     /// Puts bytes that a reader took too many in front of what comes next.
@@ -326,6 +358,7 @@ impl AsyncWrite for Wire {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = each!(&mut this.stream, stream => Pin::new(stream).poll_flush(context));
+        this.watch.flushed.set(flushed.is_ready());
         if this.writes_in_vain && matches!(flushed, Poll::Ready(Err(_))) {
             this.watch.refused.set(true);
             return Poll::Ready(Ok(()));

@@ -286,3 +286,84 @@ fn a_place_is_given_back_by_callers_that_are_too_slow() {
         connections_become(&proxy, 0.0);
     }
 }
+
+/// Longer than a connection is silent before it gives its buffers back. Nothing outside shows that it has.
+const SILENCE: Duration = Duration::from_millis(800);
+
+#[test]
+fn that_were_silent_for_a_while_go_on() {
+    let large = vec![b'x'; 6 << 20];
+    let api = Upstream::replying(move |seen| match seen.target.as_str() {
+        "/large" => Reply::ok(large.clone()),
+        target => Reply::ok(target.to_owned()),
+    });
+    let certificate = Certificate::for_names(&["localhost"]);
+    let builder = Proxy::in_front_of(&api);
+    let (chain, key) = certificate.write(builder.directory());
+    let with_tls = builder
+        .config(&format!(
+            "service.base_url = 'https://localhost'\nlimits.idle_timeout = '2s'\n\
+             [listen.tls]\ncertificate = '{}'\nkey = '{}'",
+            chain.display(),
+            key.display()
+        ))
+        .start();
+    let without = Proxy::in_front_of(&api)
+        .config("limits.idle_timeout = '2s'")
+        .start();
+    for (proxy, is_secure) in [(with_tls, true), (without, false)] {
+        let (consumer, _, token) = proxy.somebody();
+        let wire = |target: &str| proxy.wire(&Call::get(target).by(&consumer).with(&token));
+        let mut caller = if is_secure {
+            Connection::over_tls(proxy.address(), "localhost", &certificate.certificate)
+        } else {
+            proxy.connect()
+        };
+        let answered = |caller: &mut Connection, target: &str| {
+            assert_eq!(caller.answer("GET").has_status(200).text(), target);
+        };
+        caller.send(&wire("/first"));
+        answered(&mut caller, "/first");
+        std::thread::sleep(SILENCE);
+        // A head in two parts.
+        let second = wire("/second");
+        let (start, rest) = second.split_at(40);
+        caller.send(start);
+        std::thread::sleep(SILENCE);
+        caller.send(rest);
+        answered(&mut caller, "/second");
+        std::thread::sleep(SILENCE);
+        // The beginning of a head behind the one before.
+        let (third, fourth) = (wire("/third"), wire("/fourth"));
+        let (start, rest) = fourth.split_at(20);
+        caller.send(&[&third, start].concat());
+        answered(&mut caller, "/third");
+        std::thread::sleep(SILENCE);
+        caller.send(rest);
+        answered(&mut caller, "/fourth");
+        // A response that is not taken for a while.
+        caller.send(&wire("/large"));
+        std::thread::sleep(SILENCE);
+        assert_eq!(caller.answer("GET").has_status(200).body.len(), 6 << 20);
+        std::thread::sleep(SILENCE);
+        caller.send(&wire("/last"));
+        answered(&mut caller, "/last");
+        assert!(caller.is_closed(), "it is idle for two seconds");
+    }
+}
+
+#[test]
+fn that_are_silent_are_told_of_the_end() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api)
+        .config("listen.drain = '1h'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let mut silent = proxy.connect();
+    proxy
+        .send_on(&mut silent, Call::get("/").by(&consumer).with(&token))
+        .has_status(200);
+    std::thread::sleep(SILENCE);
+    assert!(proxy.stop().success());
+    assert!(silent.is_closed());
+}
