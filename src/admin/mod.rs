@@ -26,7 +26,7 @@ use crate::{
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
-    store::Store,
+    store::{Store, port::causes},
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
 
@@ -84,7 +84,10 @@ impl Admin {
                 None => text(200, "ready"),
                 Some(outage) => text(503, &outage.to_string()),
             },
-            Ok(Err(_)) => text(503, "the store does not answer"),
+            Ok(Err(error)) => text(
+                503,
+                &format!("the store does not answer: {}", causes(&error)),
+            ),
             Err(_) => text(503, "the store is too slow"),
         }
     }

@@ -193,7 +193,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })?;
     let (store, store_metrics) = Timed::new(store);
     let store: Arc<dyn Store> = Arc::new(store);
-    let window = start_window(config, opened, &*store, &clock).await?;
+    let window = start_window(config, opened, &*store).await?;
     let credentials = Arc::new(Cached::new(
         Arc::clone(&store),
         &cache_params(config),
@@ -316,7 +316,6 @@ async fn start_window(
     config: &Config,
     opened: nonce::Opened,
     store: &dyn Store,
-    clock: &Clock,
 ) -> Result<LocalWindow, ServiceError> {
     let on_lost = config.nonce.on_lost;
     let mark = store.local_nonces_until().await?;
@@ -326,14 +325,6 @@ async fn start_window(
         config.signature.timestamp_window,
         on_lost,
     );
-    if let Gap::Until(until) = gap
-        && gap.rejects(clock.now())
-    {
-        tracing::error!(
-            key = "nonce.path", %until,
-            "nonces of an earlier run are lost: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this",
-        );
-    }
     let window = opened.start(gap)?;
     if let (OnLost::Accept, Some(mark)) = (on_lost, mark) {
         // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.

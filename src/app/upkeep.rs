@@ -35,12 +35,14 @@ pub(super) fn start(services: &Arc<Services>) {
         services.nonces.window().expire(services.clock.now());
         Ok(())
     });
-    let what = "accept what the clock calls now";
+    let what = "accept signed requests";
     every(EXPIRE_EVERY, services, what, async |services| {
-        match services.nonces.outage(services.clock.now()) {
-            Some(outage @ Outage::ClockSetBack { .. }) => Err(outage.into()),
-            // The gap is logged at the start, and a mark that cannot be written below.
-            Some(Outage::Lost { .. } | Outage::Unmarked) | None => Ok(()),
+        let now = services.clock.now();
+        services.nonces.probe(now).await;
+        match services.nonces.outage(now) {
+            // Logged by the one that found it, and a mark that cannot be written is logged below.
+            Some(Outage::Unavailable { .. } | Outage::Unmarked) | None => Ok(()),
+            Some(outage) => Err(outage.into()),
         }
     });
     every(FLUSH_EVERY, services, "write last uses", async |services| {

@@ -130,6 +130,9 @@ pub trait SharedWindow: Send + Sync + 'static {
         length: Duration,
         nonce: NonceUse<'a>,
     ) -> SharedInsertion<'a>;
+
+    /// Up to which timestamp nonces may have been lost, as far as the insertions of this process have shown.
+    fn lost_until(&self) -> UnixTime;
 }
 
 /// What [`SharedWindow::insert`] returns.

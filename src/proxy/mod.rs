@@ -359,7 +359,11 @@ fn log_failure(failure: &Failure, request_id: &str) {
         return;
     }
     let error: &(dyn std::error::Error + 'static) = failure;
-    if is_of_logged_outage(error) {
+    let is_logged = match failure {
+        Failure::Unverifiable(fault) => fault.is_of_logged_outage(),
+        _ => is_of_logged_outage(error),
+    };
+    if is_logged {
         tracing::debug!(%request_id, error, "request failed");
     } else {
         tracing::error!(%request_id, error, "request failed");

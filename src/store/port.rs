@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-    remote::StillDown,
+    remote::{Causes, StillDown},
     seal::{COLUMNS, Seal, Unopened},
     transfer::{Import, Record},
 };
@@ -50,6 +50,12 @@ impl From<Unopened> for StoreError {
 #[must_use]
 pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
+}
+
+/// An error with its causes, each once.
+#[must_use]
+pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    Causes(error).to_string()
 }
 
 /// The outcome of registering something.

@@ -22,6 +22,7 @@ use tokio::{
 };
 
 use super::{StoreError, StoreFuture};
+use crate::clock::{Clock, UnixTime};
 
 /// A thread that runs a runtime until this is dropped.
 pub(super) struct Remote {
@@ -90,15 +91,17 @@ pub(super) struct Outage {
 }
 
 struct Down {
-    since: Instant,
+    began: Instant,
+    since: UnixTime,
     cause: Arc<str>,
 }
 
 /// The engine did not answer before, and has not been reached since.
 #[derive(Debug, Error)]
-#[error("{engine} cannot be reached: {cause}")]
+#[error("{engine} cannot be reached since {since}: {cause}")]
 pub(super) struct StillDown {
     engine: &'static str,
+    since: UnixTime,
     cause: Arc<str>,
 }
 
@@ -117,6 +120,7 @@ impl Outage {
             None => Ok(()),
             Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {
                 engine: self.engine,
+                since: down.since,
                 cause: Arc::clone(&down.cause),
             }))),
         }
@@ -131,7 +135,8 @@ impl Outage {
         let cause: Arc<str> = Causes(error).to_string().into();
         tracing::error!(engine = self.engine, %cause, "the store cannot be reached");
         *state = Some(Down {
-            since: Instant::now(),
+            began: Instant::now(),
+            since: Clock::system().now(),
             cause,
         });
         true
@@ -157,7 +162,7 @@ impl Outage {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         if let Some(down) = self.state().take() {
-            let seconds = down.since.elapsed().as_secs_f32();
+            let seconds = down.began.elapsed().as_secs_f32();
             tracing::info!(
                 engine = self.engine,
                 seconds,

@@ -5,7 +5,11 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::nonces::NotRecorded;
-use crate::{nonce, oauth::diagnosis::Mistake, store::StoreError};
+use crate::{
+    nonce,
+    oauth::diagnosis::Mistake,
+    store::{StoreError, port::is_of_logged_outage},
+};
 
 /// What the caller did wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -75,6 +79,17 @@ pub enum Fault {
     /// The window that replicas share is unavailable.
     #[error(transparent)]
     SharedNonces(nonce::Unavailable),
+}
+
+impl Fault {
+    /// Whether this is one of many faults of an outage, whose beginning and end are logged.
+    #[must_use]
+    pub fn is_of_logged_outage(&self) -> bool {
+        match self {
+            Self::NonceMarkStale | Self::NoncesLost { .. } | Self::SharedNonces(_) => true,
+            Self::Store(_) | Self::NonceWindowFull => is_of_logged_outage(self),
+        }
+    }
 }
 
 /// Why a signed request is not verified.

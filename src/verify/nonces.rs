@@ -1,8 +1,13 @@
 //! Records nonces for verification, and rejects them while nonces of an earlier run may be missing.
 
 use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
     io,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,7 +16,8 @@ use thiserror::Error;
 use super::error::{Error, Fault};
 use crate::{
     clock::UnixTime,
-    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, SharedWindow},
+    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, SharedWindow, Unavailable},
+    store::port::{causes, is_of_logged_outage},
 };
 
 /// Why a nonce was not recorded; the request must not go on.
@@ -38,7 +44,7 @@ pub enum NotRecorded {
 }
 
 /// Why every signed request, or every one whose clock is right, is rejected at present.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Outage {
     /// Nonces of an earlier run are lost, and it is waited until none of its requests could be replayed.
     #[error(
@@ -48,6 +54,23 @@ pub enum Outage {
     Lost {
         /// The last second of the wait.
         until: UnixTime,
+    },
+    /// The engine that keeps the nonces of all replicas is not the one that recorded them, or was restarted.
+    #[error(
+        "the engine that keeps nonces was restarted, restored or has failed over, and nonces may be lost: signed \
+         requests get 503 until {until}; nonce.on_lost = \"accept\" and a restart waive this"
+    )]
+    LostShared {
+        /// The last second of the wait.
+        until: UnixTime,
+    },
+    /// The window of all replicas records nothing.
+    #[error("nonces cannot be recorded since {since}, so signed requests get 503: {cause}")]
+    Unavailable {
+        /// When that was noticed.
+        since: UnixTime,
+        /// The causes.
+        cause: String,
     },
     /// The mark in the store does not cover what would be accepted now.
     #[error(
@@ -72,8 +95,19 @@ pub struct Nonces {
     shared: Option<Box<dyn SharedWindow>>,
     /// The length in seconds that the configuration asks for; the window's own becomes as long once a mark covers it.
     wanted: AtomicU64,
+    /// The shared window records nothing.
+    unavailable: Mutex<Option<Unrecorded>>,
     /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
     mark: AtomicU64,
+}
+
+/// An outage of the shared window.
+#[derive(Clone)]
+struct Unrecorded {
+    since: UnixTime,
+    cause: String,
+    /// Its beginning was logged here, and not by the store.
+    is_logged: bool,
 }
 
 impl Nonces {
@@ -86,6 +120,7 @@ impl Nonces {
             wanted: AtomicU64::new(window.length().as_secs()),
             window,
             shared,
+            unavailable: Mutex::default(),
             mark: AtomicU64::new(mark),
         }
     }
@@ -171,8 +206,13 @@ impl Nonces {
     #[must_use]
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
         let floor = self.window.floor();
+        let lost = self.shared_lost_until();
         match self.window.gap() {
             Gap::Until(until) if now <= until => Some(Outage::Lost { until }),
+            _ if let Some(Unrecorded { since, cause, .. }) = self.unavailable().clone() => {
+                Some(Outage::Unavailable { since, cause })
+            }
+            _ if now <= lost => Some(Outage::LostShared { until: lost }),
             _ if !self.is_marked(now) => Some(Outage::Unmarked),
             _ if now <= floor => Some(Outage::ClockSetBack { until: floor }),
             _ => None,
@@ -191,9 +231,64 @@ impl Nonces {
         self.record_here(now, nonce)?;
         if let Some(shared) = &self.shared {
             let insertion = shared.insert(now, self.length(), nonce).await;
-            self.result(now, insertion.map_err(Fault::SharedNonces)?)?;
+            let insertion = insertion.map_err(|error| {
+                self.begin_unavailable(now, &error);
+                Fault::SharedNonces(error)
+            });
+            self.result(now, insertion?)?;
         }
         Ok(())
+    }
+
+    /// Records a nonce that no request has in the shared window, so that an outage is known and its end is noticed whether
+    /// or not there are requests.
+    pub async fn probe(&self, now: UnixTime) {
+        let Some(shared) = &self.shared else { return };
+        let random = RandomState::new().hash_one(()).to_be_bytes();
+        let nonce = NonceUse {
+            timestamp: now.0,
+            consumer: b"",
+            token: b"",
+            nonce: &random,
+        };
+        match shared.insert(now, self.length(), nonce).await {
+            Err(error) => self.begin_unavailable(now, &error),
+            Ok(_) => {
+                let ended = self.unavailable().take();
+                if let Some(Unrecorded { since, .. }) = ended.filter(|ended| ended.is_logged) {
+                    tracing::info!(%since, "nonces are recorded again");
+                }
+            }
+        }
+    }
+
+    /// Logs that the shared window records nothing, the first time.
+    fn begin_unavailable(&self, now: UnixTime, error: &Unavailable) {
+        let mut unavailable = self.unavailable();
+        if unavailable.is_some() {
+            return;
+        }
+        let cause = causes(error);
+        let is_logged = !is_of_logged_outage(error);
+        if is_logged {
+            tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
+        }
+        *unavailable = Some(Unrecorded {
+            since: now,
+            cause,
+            is_logged,
+        });
+    }
+
+    fn unavailable(&self) -> MutexGuard<'_, Option<Unrecorded>> {
+        self.unavailable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shared_lost_until(&self) -> UnixTime {
+        let shared = self.shared.as_ref();
+        shared.map_or(UnixTime(0), |shared| shared.lost_until())
     }
 
     /// Records a nonce in the window of this process: one atomic step.
@@ -222,7 +317,7 @@ impl Nonces {
             Insertion::Fresh => Ok(()),
             Insertion::Used => Err(NotRecorded::Used),
             Insertion::Full => Err(NotRecorded::Full),
-            Insertion::Lost => Err(lost(now, now)),
+            Insertion::Lost => Err(lost(self.shared_lost_until().max(now), now)),
             Insertion::Forgotten => {
                 let latest = now.after(self.length()).0;
                 Err(NotRecorded::Forgotten {
@@ -367,6 +462,8 @@ mod tests {
         assert_eq!(nonces.outage(back), Some(Outage::Lost { until }));
     }
 
+    const LOST_UNTIL: UnixTime = UnixTime(NOW.0 - 1);
+
     /// What a shared window is asked, and what it returns, the last first.
     #[derive(Clone, Default)]
     struct Shared {
@@ -387,6 +484,10 @@ mod tests {
                 tokio::task::yield_now().await;
                 self.results.lock().unwrap().pop().unwrap()
             })
+        }
+
+        fn lost_until(&self) -> UnixTime {
+            LOST_UNTIL
         }
     }
 
@@ -437,6 +538,34 @@ mod tests {
         // Not even when the shared window is back: nobody knows what it recorded.
         let again = nonces.record(NOW, nonce(NOW.0 + 4)).await;
         assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+    }
+
+    #[tokio::test]
+    async fn tells_an_outage_of_the_shared_window_until_a_probe_is_recorded() {
+        let down = || Err(Unavailable("connection refused".into()));
+        let (nonces, shared) = shared([Ok(Insertion::Fresh), down(), down()]);
+        let failed = nonces.record(NOW, nonce(NOW.0)).await;
+        assert!(matches!(failed, Err(Error::Fault(Fault::SharedNonces(_)))));
+        let later = UnixTime(NOW.0 + 1);
+        nonces.probe(later).await;
+        let outage = Outage::Unavailable {
+            since: NOW,
+            cause: "the shared nonce window is unavailable: connection refused".to_owned(),
+        };
+        assert_eq!(nonces.outage(later), Some(outage));
+        nonces.probe(later).await;
+        assert_eq!(nonces.outage(later), None);
+        assert_eq!(*shared.asked.lock().unwrap(), [NOW.0, later.0, later.0]);
+        // What may be lost is told until then, and to callers too.
+        let until = LOST_UNTIL;
+        assert_eq!(nonces.outage(until), Some(Outage::LostShared { until }));
+        let early = UnixTime(until.0 - 5);
+        shared.results.lock().unwrap().push(Ok(Insertion::Lost));
+        let lost = nonces.record(early, nonce(early.0)).await;
+        let Err(Error::Fault(Fault::NoncesLost { retry_after })) = lost else {
+            panic!("{lost:?}");
+        };
+        assert_eq!(retry_after, Duration::from_secs(6));
     }
 
     #[tokio::test]

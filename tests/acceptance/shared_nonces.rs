@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::support::{
-    Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream, proxy::Consumer, within,
+    Answer, Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream, proxy::Consumer,
+    within,
 };
 
 /// Two processes with one public origin in front of one API.
@@ -166,6 +167,12 @@ fn a_hung_server_is_503_within_a_second_and_nothing_is_forwarded() {
     replicas.are_unavailable();
     sleep(Duration::from_secs(1));
     replicas.are_unavailable();
+    let ready = replicas.proxies[0].ask_admin("/readyz");
+    ready.has_status(503);
+    assert!(
+        ready.text().contains("postgres cannot be reached since 20"),
+        "{ready:?}"
+    );
     server.go_on();
     replicas.serve_again();
     replicas.logged_outages(1);
@@ -194,20 +201,41 @@ fn a_promoted_standby_is_503_until_what_may_be_lost_has_left_the_window() {
         for proxy in &replicas.proxies {
             proxy.send(replicas.call()).has_status(503);
         }
-        let noticed = |line: &String| line.contains("nonces may be lost");
         let mut proxies = replicas.proxies.iter();
-        proxies
-            .any(|proxy| proxy.log().lines().iter().any(noticed))
-            .then_some(())
+        proxies.all(|proxy| lost_lines(proxy) == 1).then_some(())
     });
     // The server is there again, and still nothing passes.
     for proxy in &replicas.proxies {
-        within(Duration::from_secs(2), "it is ready", || {
-            (proxy.ask_admin("/readyz").status == 200).then_some(())
-        });
-        proxy.send(replicas.call()).has_status(503);
+        let ready = proxy.ask_admin("/readyz");
+        ready.has_status(503);
+        assert!(
+            ready
+                .text()
+                .contains("nonces may be lost: signed requests get 503 until 20"),
+            "{ready:?}"
+        );
+        let response = proxy.send(replicas.call());
+        response.has_status(503);
+        waits_for_the_window(&response, 310);
+        assert_eq!(lost_lines(proxy), 1);
     }
     assert_eq!(replicas.api.count(), before);
+}
+
+/// Lines at the level of errors that say that nonces may be lost.
+fn lost_lines(proxy: &Proxy) -> usize {
+    let lines = proxy.log().lines();
+    let errors = lines.iter().filter(|line| line.contains(" ERROR "));
+    errors
+        .filter(|line| line.contains("nonces may be lost"))
+        .count()
+}
+
+/// The response says when the window is whole again.
+#[track_caller]
+fn waits_for_the_window(response: &Answer, seconds: u64) {
+    let wait: u64 = response.header("Retry-After").unwrap().parse().unwrap();
+    assert!((seconds - 20..=seconds + 1).contains(&wait), "{wait}");
 }
 
 #[test]

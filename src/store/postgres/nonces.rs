@@ -7,7 +7,10 @@
 
 use std::{
     collections::HashSet,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -53,6 +56,8 @@ const SKEW: i64 = 10;
 /// The window in PostgreSQL. It ends with its store.
 struct Window {
     queue: mpsc::Sender<Waiting>,
+    pool: Arc<Pool>,
+    lost_until: Arc<AtomicU64>,
 }
 
 /// A nonce whose caller waits.
@@ -81,10 +86,19 @@ impl PostgresStore {
     pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let (due, tending) = watch::channel(Time::default());
-        self.remote
-            .spawn(insert_all(Arc::clone(&self.pool), waiting, due, on_lost));
+        let lost_until = Arc::new(AtomicU64::new(0));
+        let recorder = Recorder {
+            pool: Arc::clone(&self.pool),
+            on_lost,
+            lost_until: Arc::clone(&lost_until),
+        };
+        self.remote.spawn(insert_all(recorder, waiting, due));
         self.remote.spawn(tend(Arc::clone(&self.pool), tending));
-        Box::new(Window { queue })
+        Box::new(Window {
+            queue,
+            pool: Arc::clone(&self.pool),
+            lost_until,
+        })
     }
 }
 
@@ -118,26 +132,42 @@ impl SharedWindow for Window {
             reply,
         };
         Box::pin(async move {
+            // An outage is the cause of what waits too long, if there is one.
+            let unavailable = |trouble: Trouble| {
+                let outage = self.pool.check().err();
+                Unavailable(outage.unwrap_or_else(|| trouble.into()).into())
+            };
             if self.queue.try_send(waiting).is_err() {
-                return Err(Unavailable(Trouble::Overloaded.into()));
+                return Err(unavailable(Trouble::Overloaded));
             }
             match timeout(PATIENCE, inserted).await {
                 Ok(Ok(result)) => result,
                 // Its reply was dropped: the store's thread has ended.
                 Ok(Err(ended)) => Err(Unavailable(ended.into())),
-                Err(_) => Err(Unavailable(Trouble::TimedOut.into())),
+                Err(_) => Err(unavailable(Trouble::TimedOut)),
             }
         })
     }
+
+    fn lost_until(&self) -> UnixTime {
+        UnixTime(self.lost_until.load(Ordering::Relaxed))
+    }
+}
+
+/// What every insertion needs.
+#[derive(Clone)]
+struct Recorder {
+    pool: Arc<Pool>,
+    on_lost: OnLost,
+    lost_until: Arc<AtomicU64>,
 }
 
 /// Inserts what waits, as long as the runtime lives. While [`FLIGHTS`] statements are under way, callers gather for the
 /// next one.
 async fn insert_all(
-    pool: Arc<Pool>,
+    recorder: Recorder,
     mut waiting: mpsc::Receiver<Waiting>,
     due: watch::Sender<Time>,
-    on_lost: OnLost,
 ) {
     let flights = Arc::new(Semaphore::new(FLIGHTS));
     while let Ok(flight) = Arc::clone(&flights).acquire_owned().await {
@@ -152,27 +182,33 @@ async fn insert_all(
                 is_due
             });
         }
-        let pool = Arc::clone(&pool);
+        let recorder = recorder.clone();
         tokio::spawn(async move {
-            insert(&pool, batch, on_lost).await;
+            insert(&recorder, batch).await;
             drop(flight);
         });
     }
 }
 
 /// Inserts a batch and tells the callers.
-async fn insert(pool: &Arc<Pool>, mut batch: Vec<Waiting>, on_lost: OnLost) {
+async fn insert(recorder: &Recorder, mut batch: Vec<Waiting>) {
+    let Recorder {
+        pool,
+        on_lost,
+        lost_until,
+    } = recorder;
     // Callers that have given up get no nonce recorded, for the sake of those that wait.
     batch.retain(|waiting| !waiting.reply.is_closed());
     if batch.is_empty() {
         return;
     }
-    let inserting = timeout(FLIGHT, try_insert(pool, &batch, on_lost));
+    let inserting = timeout(FLIGHT, try_insert(pool, &batch, *on_lost));
     let inserted = inserting
         .await
         .unwrap_or_else(|_| Err(Trouble::TimedOut.into()));
     match inserted.map_err(|error| pool.failed(error)) {
         Ok(mut inserted) => {
+            lost_until.fetch_max(inserted.lost.unsigned_abs(), Ordering::Relaxed);
             for Waiting {
                 second,
                 digest,
@@ -280,19 +316,11 @@ async fn adopt_server(conn: &mut Conn, time: Time, on_lost: OnLost) -> Result<()
         .await?;
     if let Some(row) = client.query_opt(&statement, &[&lost, &waived]).await?
         && row.try_get::<_, Option<&str>>(0)?.is_some()
+        && waived
     {
-        if waived {
-            tracing::warn!(
-                "PostgreSQL has failed over or was restored, and nonces may be lost; nonce.on_lost waives the wait"
-            );
-        } else {
-            let until = UnixTime(lost.unsigned_abs());
-            tracing::error!(
-                %until,
-                "PostgreSQL has failed over or was restored, and nonces may be lost: signed requests get 503 until then; \
-                 nonce.on_lost = \"accept\" waives this"
-            );
-        }
+        tracing::warn!(
+            "PostgreSQL has failed over or was restored, and nonces may be lost; nonce.on_lost waives the wait"
+        );
     }
     Ok(())
 }

@@ -93,6 +93,11 @@ impl Pool {
         }
     }
 
+    /// Succeeds unless there is an outage.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.outage.check()
+    }
+
     /// Waits until a connection may be used, which [`Self::take`] gives out.
     pub(super) async fn permit(&self) -> Result<SemaphorePermit<'_>, StoreError> {
         self.outage.check()?;

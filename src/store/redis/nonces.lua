@@ -1,5 +1,5 @@
 -- Inserts a nonce that all replicas share, or says why not: 'fresh', 'used', 'lost', 'forgotten' or 'clock'; and behind
--- that, if nonces have just been found to be lost, up to which timestamp.
+-- that up to which timestamp nonces may have been lost.
 --
 -- KEYS: the meta record of the store, the state, the nonce. ARGV: its timestamp, the caller's time, how far timestamps
 -- may be from that, how far clocks may be apart, and whether it is waived that nonces are lost. Times are seconds.
@@ -23,11 +23,9 @@ end
 -- One process of Redis, as long as it is the primary: after anything else nonces may be missing.
 local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
-local found = 0
 if state[1] ~= server then
   if state[1] and ARGV[5] == '0' then
     lost = math.max(lost, now + length + skew)
-    found = lost
     keep('lost', lost)
   end
   call('HSET', KEYS[2], 'server', server)
@@ -47,10 +45,10 @@ if before ~= length then
 end
 
 if timestamp <= lost then
-  return { 'lost', found }
+  return { 'lost', lost }
 end
 if timestamp + length < now or timestamp <= mark and timestamp + short < now then
-  return { 'forgotten', found }
+  return { 'forgotten', lost }
 end
 local ttl = string.format('%.0f', timestamp + length - now + 2 * skew)
-return { call('SET', KEYS[3], '', 'NX', 'EX', ttl) and 'fresh' or 'used', found }
+return { call('SET', KEYS[3], '', 'NX', 'EX', ttl) and 'fresh' or 'used', lost }

@@ -1,6 +1,12 @@
 //! Nonces that all replicas share: one run of `nonces.lua` each, pipelined over the store's connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 use thiserror::Error;
@@ -27,6 +33,7 @@ const SKEW: u64 = 60;
 struct Window {
     link: Arc<Link>,
     on_lost: OnLost,
+    lost_until: AtomicU64,
 }
 
 #[derive(Debug, Error)]
@@ -39,6 +46,7 @@ impl RedisStore {
         Box::new(Window {
             link: Arc::clone(&self.link),
             on_lost,
+            lost_until: AtomicU64::new(0),
         })
     }
 }
@@ -66,13 +74,7 @@ impl SharedWindow for Window {
             let inserted = self.link.call(insert).await.and_then(step::read);
             let (word, lost): (String, u64) =
                 inserted.map_err(|error: StoreError| Unavailable(error.into()))?;
-            if lost > 0 {
-                tracing::error!(
-                    until = %UnixTime(lost),
-                    "Redis was restarted or has failed over, and nonces may be lost: signed requests get 503 until then; \
-                     nonce.on_lost = \"accept\" waives this"
-                );
-            }
+            self.lost_until.fetch_max(lost, Ordering::Relaxed);
             match &*word {
                 "fresh" => Ok(Insertion::Fresh),
                 "used" => Ok(Insertion::Used),
@@ -81,6 +83,10 @@ impl SharedWindow for Window {
                 _ => Err(Unavailable(ClocksApart.into())),
             }
         })
+    }
+
+    fn lost_until(&self) -> UnixTime {
+        UnixTime(self.lost_until.load(Ordering::Relaxed))
     }
 }
 
