@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::own::resolved;
 use crate::{
-    clock::Clock,
+    clock::{Clock, UnixTime},
     config::{Config, LoginBackend, NonceScope, StoreBackend},
     forward,
     issue::random::{self, NoRandomness},
@@ -53,6 +53,12 @@ pub enum ServiceError {
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
+    /// The Redis for nonces alone cannot be opened.
+    #[error("nonce.url: {0}")]
+    NonceRedis(#[from] redis::OpenError),
+    /// The URL of the Redis for nonces is none.
+    #[error("nonce.url: {0}")]
+    NonceUrl(&'static str),
     /// No store that there is can share nonces.
     #[error("nonce.scope: this store cannot share nonces between replicas")]
     NoSharedNonces,
@@ -200,7 +206,10 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         clock.clone(),
     ));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(window, shared_window(config, &*store)?));
+    let nonces = Arc::new(Nonces::new(
+        window,
+        shared_window(config, &*store, clock.now()).await?,
+    ));
     mark(&nonces, &*store, &clock).await?;
     let verifier = Arc::new(Verifier::new(
         Arc::clone(&credentials),
@@ -298,14 +307,33 @@ fn window_params(config: &Config) -> nonce::Params {
     }
 }
 
+/// The Redis for nonces alone, if there is one.
+///
+/// # Errors
+/// [`ServiceError::NonceUrl`]
+pub fn nonce_target(config: &Config) -> Result<Option<redis::Target>, ServiceError> {
+    let url = config.nonce.url.as_ref();
+    let target = url.map(|url| redis::Target::parse(url.expose()));
+    target.transpose().map_err(ServiceError::NonceUrl)
+}
+
 /// The window behind the local one, as `nonce.scope` has it.
-fn shared_window(
+async fn shared_window(
     config: &Config,
     store: &dyn Store,
+    now: UnixTime,
 ) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
-    match config.nonce_scope() {
-        NonceScope::Local => Ok(None),
-        NonceScope::Shared => match store.shared_window(config.nonce.on_lost) {
+    match (config.nonce_scope(), nonce_target(config)?) {
+        (NonceScope::Local, _) => Ok(None),
+        (NonceScope::Shared, Some(target)) => {
+            let kept = store.nonces_kept().await?;
+            let (on_lost, length) = (config.nonce.on_lost, config.signature.timestamp_window);
+            let window = redis::open_nonces(target, on_lost, kept, now, length).await?;
+            // Only now: another process that finds the note relies on what was begun there.
+            store.keep_nonces_elsewhere().await?;
+            Ok(Some(window))
+        }
+        (NonceScope::Shared, None) => match store.shared_window(config.nonce.on_lost) {
             None => Err(ServiceError::NoSharedNonces),
             shared => Ok(shared),
         },

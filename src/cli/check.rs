@@ -21,6 +21,7 @@ use crate::{
     store::{
         Opening, Store, StoreError,
         port::{ResealFrom, Resealed},
+        redis,
     },
 };
 
@@ -231,7 +232,18 @@ fn service_error(error: ServiceError) -> (u8, String) {
     (if is_configuration { 2 } else { 1 }, text)
 }
 
-fn nonces(config: &Config, _: &mut Vec<String>) -> CheckResult {
+fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    if let Some(target) = services::nonce_target(config).map_err(service_error)? {
+        let place = target.to_string();
+        let findings = on_runtime(redis::check_nonces(target))?;
+        let findings = findings.map_err(|error| service_error(error.into()))?;
+        warnings.extend(
+            findings
+                .iter()
+                .map(|finding| format!("nonce.url: {finding}")),
+        );
+        return Ok(format!("{place} answers"));
+    }
     let Some(path) = config.nonce_path() else {
         return Ok("kept in memory".to_owned());
     };

@@ -231,13 +231,21 @@ impl<'r> Rules<'r, '_> {
             StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
             StoreBackend::Redis => redis::Target::parse(url).err().map(|e| e.to_string()),
         };
+        let shared = self.config.nonce_scope() == NonceScope::Shared;
+        let nonces = self.config.nonce.url.as_ref();
+        let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
+            ["nonce.url", "store.backend"] if nonces.is_some() && store.backend != StoreBackend::Postgres =>
+                "a Redis for nonces alone is for store.backend = \"postgres\"; leave it out: SQLite is for one process, \
+                 and a store in Redis keeps the nonces too";
+            ["nonce.url", "nonce.scope"] if nonces.is_some() && !shared =>
+                "nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"";
+            ["nonce.url"] if let Some(problem) = no_redis => "{problem}";
         }
         if store.backend != StoreBackend::Sqlite {
             return;
         }
-        let shared = self.config.nonce_scope() == NonceScope::Shared;
         let problem = store.url.sqlite_problem();
         let same = problem.is_none() && self.config.nonce_path() == Some(store.url.sqlite_path());
         report! { self;

@@ -179,8 +179,10 @@ section! {
 section! {
     /// The memory of used nonces, by which a replayed request is rejected.
     Nonce["nonce"] {
-        /// "local": this process alone; "shared": in the store, for several replicas.
+        /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
+        /// A Redis or Valkey for shared nonces alone, beside store.backend = "postgres"; written as store.url is for Redis.
+        url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 12 to 25 bytes each.
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// Where the window survives a restart. One process at a time.

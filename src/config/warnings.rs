@@ -200,7 +200,7 @@ impl Warnings {
                 "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
                  or run one process";
             ["nonce.path"] if !local && config.nonce.path.is_some() =>
-                "the nonces that replicas share are in the store; leave it out";
+                "the nonces that replicas share are in no file; leave it out";
             ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
                 "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
         }

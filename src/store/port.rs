@@ -195,6 +195,17 @@ pub struct Account {
     pub costs: Vec<String>,
 }
 
+/// Which window the nonces that replicas share were kept in last, as the store has noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoncesKept {
+    /// None yet.
+    Nowhere,
+    /// The store's own.
+    Here,
+    /// Another one.
+    Elsewhere,
+}
+
 /// Which access tokens [`Store::access_tokens`] lists.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
@@ -277,6 +288,9 @@ impl Resealed {
     }
 }
 
+const NO_OTHER_WINDOW: StoreError =
+    StoreError::Broken("this store has no note of where nonces are kept");
+
 /// A token backend.
 pub trait Store: Send + Sync + 'static {
     /// Whether the store answers; for readiness.
@@ -293,6 +307,16 @@ pub trait Store: Send + Sync + 'static {
     /// Whether a nonce is in [`Self::shared_window`]; `None`: the store has none.
     fn nonce_used<'a>(&'a self, _nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// Which window was noted last: what it kept is missing in another one.
+    fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept> {
+        Box::pin(async { Err(NO_OTHER_WINDOW) })
+    }
+    /// Notes that nonces are kept in a window outside the store from now on; should the store's own be used again, it takes
+    /// them for lost.
+    fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Err(NO_OTHER_WINDOW) })
     }
 
     // What verification reads.

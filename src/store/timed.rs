@@ -5,8 +5,8 @@ use std::{pin::Pin, sync::Arc, time::Instant};
 use super::{
     Store, StoreFuture,
     port::{
-        Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
-        Resealed, TokenFilter, VerifiedPassword,
+        Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, NoncesKept,
+        ResealFrom, Resealed, TokenFilter, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     transfer::{Import, Record},
@@ -79,6 +79,8 @@ macro_rules! timed {
 timed! {
     fn ping(&self) -> StoreFuture<'_, ()>;
     fn findings(&self) -> StoreFuture<'_, Vec<String>>;
+    fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept>;
+    fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()>;
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>>;
     fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>>;
     fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>>;

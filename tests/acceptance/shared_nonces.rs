@@ -24,11 +24,20 @@ impl Replicas {
     }
 
     fn over(backend: &str, url: &str) -> Self {
+        Self::with(&format!("store.backend = '{backend}'\nstore.url = '{url}'"))
+    }
+
+    /// The store in PostgreSQL, and the nonces in a Redis.
+    fn beside(server: &Postgres, redis: &RedisServer) -> Self {
+        Self::with(&beside(server, redis))
+    }
+
+    fn with(store: &str) -> Self {
         let api = Upstream::start();
         let start = || {
             Proxy::in_front_of(&api)
                 .config(&format!(
-                    "store.backend = '{backend}'\nstore.url = '{url}'\ncache.stale_if_error = '60s'\n\
+                    "{store}\ncache.stale_if_error = '60s'\n\
                      service.base_url = 'http://api.test'\nservice.allow_http = true"
                 ))
                 .start()
@@ -89,6 +98,90 @@ impl Replicas {
             assert_eq!(count(" ERROR "), expected, "{lines:#?}");
         }
     }
+}
+
+fn beside(server: &Postgres, redis: &RedisServer) -> String {
+    format!(
+        "store.backend = 'postgres'\nstore.url = '{}'\nnonce.url = '{}'",
+        server.database(),
+        redis.url()
+    )
+}
+
+#[test]
+fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
+    let server = Postgres::start();
+    let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
+    let replicas = Replicas::beside(&server, &redis);
+    one_of_a_hundred_passes(&replicas);
+
+    redis.hang();
+    replicas.are_unavailable();
+    let ready = replicas.proxies[0].ask_admin("/readyz");
+    ready.has_status(503);
+    let cause = "redis of nonce.url cannot be reached since 20";
+    assert!(ready.text().contains(cause), "{ready:?}");
+    redis.go_on();
+    replicas.serve_again();
+    replicas.logged_outages(1);
+
+    let user = replicas.proxies[0].user("someone");
+    let unknown = replicas.proxies[0].token(&replicas.consumer, &user);
+    server.stop();
+    // What is cached serves on, and still passes once.
+    one_of_a_hundred_passes(&replicas);
+    let call = || Call::get("/").by(&replicas.consumer).with(&unknown);
+    for proxy in &replicas.proxies {
+        let response = proxy.send(call());
+        response.has_status(503);
+        assert!(response.header("Retry-After").is_some());
+    }
+    let ready = replicas.proxies[1].ask_admin("/readyz");
+    let cause = "postgres cannot be reached since 20";
+    assert!(ready.text().contains(cause), "{ready:?}");
+    server.start_again();
+    within(Duration::from_secs(2), "the store is asked again", || {
+        let pass = |proxy: &Proxy| proxy.send(call()).status == 200;
+        replicas.proxies.iter().all(pass).then_some(())
+    });
+    replicas.logged_outages(2);
+}
+
+#[test]
+fn an_emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
+    let server = Postgres::start();
+    let mut redis = RedisServer::start();
+    let mut replicas = Replicas::beside(&server, &redis);
+    redis.kill();
+    redis.start_again();
+    let before = replicas.api.count();
+    for proxy in &replicas.proxies {
+        within(Duration::from_secs(3), "the loss is noticed", || {
+            proxy.send(replicas.call()).has_status(503);
+            (lost_lines(proxy) == 1).then_some(())
+        });
+        let ready = proxy.ask_admin("/readyz");
+        assert!(ready.text().contains("nonces may be lost"), "{ready:?}");
+        waits_for_the_window(&proxy.send(replicas.call()), 360);
+        assert_eq!(lost_lines(proxy), 1);
+    }
+    assert_eq!(replicas.api.count(), before);
+    let check = replicas.proxies[0].command(&["check"]);
+    assert!(
+        check
+            .stderr
+            .contains("nonce.url: Redis has appendonly no: a restart loses used nonces"),
+        "{check:?}"
+    );
+    // An operator who knows that nothing can be replayed need not wait.
+    let call = replicas.call();
+    let [first, _] = &mut replicas.proxies;
+    first.stop();
+    first.reconfigure("nonce.on_lost = 'accept'");
+    redis.kill();
+    redis.start_again();
+    first.start();
+    first.send(call).has_status(200);
 }
 
 #[test]

@@ -8,7 +8,11 @@ use std::{
 use countersign::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
-    store::Store,
+    store::{
+        Store,
+        port::NoncesKept,
+        redis::{Target, open_nonces},
+    },
 };
 use tokio::task::JoinSet;
 
@@ -386,6 +390,63 @@ async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waive
         assert_eq!(other.inserted(now, later, "n").await, Insertion::Fresh);
         assert_eq!(replica.inserted(now, later, "n").await, Insertion::Used);
     }
+}
+
+#[tokio::test]
+async fn a_redis_for_nonces_alone_that_lost_them_or_never_had_them_waits() {
+    let server = RedisServer::start();
+    let now = today();
+    let open = async |on_lost, kept| {
+        let target = Target::parse(&server.url()).unwrap();
+        open_nonces(target, on_lost, kept, UnixTime(now), LENGTH)
+            .await
+            .unwrap()
+    };
+    let insert = async |window: &dyn SharedWindow, now, nonce: &str| {
+        let nonce = NonceUse {
+            timestamp: now,
+            consumer: b"consumer",
+            token: b"token",
+            nonce: nonce.as_bytes(),
+        };
+        window.insert(UnixTime(now), LENGTH, nonce).await.unwrap()
+    };
+    let first = open(OnLost::Refuse, NoncesKept::Nowhere).await;
+    assert_eq!(insert(&*first, now, "a").await, Insertion::Fresh);
+    let second = open(OnLost::Refuse, NoncesKept::Elsewhere).await;
+    assert_eq!(insert(&*second, now, "a").await, Insertion::Used);
+    assert_eq!(insert(&*second, now, "b").await, Insertion::Fresh);
+
+    assert_eq!(server.ask(&["flushall"]), "OK");
+    let lost = now + LENGTH.as_secs() + 60;
+    for window in [&first, &second] {
+        assert_eq!(insert(&**window, now, "a").await, Insertion::Lost);
+        assert_eq!(window.lost_until(), UnixTime(lost));
+    }
+    // What the store kept is not here.
+    let moved = open(OnLost::Refuse, NoncesKept::Here).await;
+    assert_eq!(insert(&*moved, now, "a").await, Insertion::Lost);
+    assert_eq!(server.ask(&["flushall"]), "OK");
+    let waives = open(OnLost::Accept, NoncesKept::Elsewhere).await;
+    assert_eq!(insert(&*waives, now, "a").await, Insertion::Fresh);
+    assert_eq!(insert(&*first, now, "a").await, Insertion::Used);
+}
+
+#[tokio::test]
+async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
+    let server = Server::shared();
+    let url = server.database();
+    let replica = Replica::on(&url, OnLost::Refuse);
+    let store = &replica._store;
+    let kept = async || store.nonces_kept().await.unwrap();
+    assert_eq!(kept().await, NoncesKept::Nowhere);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "a").await, Insertion::Fresh);
+    assert_eq!(kept().await, NoncesKept::Here);
+    store.keep_nonces_elsewhere().await.unwrap();
+    assert_eq!(kept().await, NoncesKept::Elsewhere);
+    assert_eq!(replica.inserted(now, now, "b").await, Insertion::Lost);
+    assert_eq!(kept().await, NoncesKept::Here);
 }
 
 #[tokio::test]

@@ -95,6 +95,7 @@ fn example_file_shows_each_key_once() {
             "identity.assertion.header",
             "identity.assertion.key_file",
             "login.url",
+            "nonce.url",
             "upstream.tls.ca",
             "upstream.tls.certificate",
             "upstream.tls.key",

@@ -486,6 +486,7 @@ fn accepts_what_only_looks_wrong() {
         "service.public_api_urls = [\"https://a/x\", \"https://a/y\"]",
         "listen.address = [\"127.0.0.1:0\", \"[::1]:0\"]\nadmin.listen = \"127.0.0.1:0\"",
         "nonce.scope = \"local\"\nstore.backend = \"sqlite\"",
+        "nonce.url = \"rediss+cluster://h\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
         "nonce.scope = \"local\"\nstore.backend = \"redis\"\nstore.url = \"rediss://u:p@h/1\"",
         "[[operation]]\npath = \"/a/{id}\"\nmethods = [\"GET\"]\n[[operation]]\npath = \"/a/{name}\"\nmethods = [\"PUT\"]",
     ] {
@@ -519,6 +520,18 @@ fn rejects_what_is_not_yet_available() {
         (
             "nonce.scope = \"shared\"",
             "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"",
+        ),
+        (
+            "nonce.url = \"redis://h\"",
+            "nonce.url: a Redis for nonces alone is for store.backend = \"postgres\"; leave it out: SQLite is for one process, and a store in Redis keeps the nonces too",
+        ),
+        (
+            "nonce.url = \"redis://h\"\nnonce.scope = \"local\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
+            "nonce.url: nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"",
+        ),
+        (
+            "nonce.url = \"redis://u:secret@h/x\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
+            "nonce.url: the database is a number",
         ),
     ] {
         rejects(text, &[&format!("config.toml:2: {line}")]);

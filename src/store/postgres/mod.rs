@@ -16,8 +16,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
-            Resealed, TokenFilter, VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, NoncesKept,
+            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
@@ -150,6 +150,14 @@ impl Store for PostgresStore {
     fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
         let (second, digest) = (seconds(UnixTime(nonce.timestamp)), nonce.digest());
         ask!(self, Single, PATIENCE, |tx| tx.nonce_used(second, digest))
+    }
+
+    fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept> {
+        ask!(self, Single, PATIENCE, |tx| tx.nonces_kept())
+    }
+
+    fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()> {
+        ask!(self, Shared, PATIENCE, |tx| tx.keep_nonces_elsewhere())
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

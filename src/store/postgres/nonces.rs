@@ -28,7 +28,12 @@ use super::{
 use crate::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
-    store::{StoreError, port::is_of_logged_outage, remote::jittered, rows::seconds},
+    store::{
+        StoreError,
+        port::{NoncesKept, is_of_logged_outage},
+        remote::jittered,
+        rows::seconds,
+    },
 };
 
 /// Seconds in a partition; the functions of the schema know it too.
@@ -257,11 +262,12 @@ async fn try_insert(
     let seconds: Vec<i64> = batch.iter().map(|waiting| waiting.second).collect();
     let digests: Vec<&[u8]> = batch.iter().map(|waiting| &waiting.digest[..]).collect();
     let time = batch.last().map(|waiting| waiting.now).unwrap_or_default();
+    let waived = on_lost == OnLost::Accept;
     for _ in 0..ATTEMPTS {
         let (client, statement) = conn
             .prepare(
                 "WITH state AS MATERIALIZED (
-                     SELECT floor, lost, server IS NOT DISTINCT FROM nonce_server() AS same
+                     SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost, server IS NOT DISTINCT FROM nonce_server() AS same
                      FROM nonce_state
                  ), fresh AS (
                      INSERT INTO nonces (second, digest)
@@ -275,7 +281,10 @@ async fn try_insert(
                  ) SELECT same, floor, lost, ARRAY(SELECT digest FROM fresh) FROM state",
             )
             .await?;
-        match client.query_one(&statement, &[&seconds, &digests]).await {
+        match client
+            .query_one(&statement, &[&seconds, &digests, &waived])
+            .await
+        {
             Ok(row) if row.try_get(0)? => {
                 pool.put_back(conn);
                 let fresh: Vec<Vec<u8>> = row.try_get(3)?;
@@ -323,6 +332,26 @@ async fn adopt_server(conn: &mut Conn, time: Time, on_lost: OnLost) -> Result<()
         );
     }
     Ok(())
+}
+
+/// In the place of the server that recorded nonces last.
+const ELSEWHERE: &str = "elsewhere";
+
+impl Tx {
+    pub(super) async fn nonces_kept(&mut self) -> Result<NoncesKept, StoreError> {
+        let row = self.first("SELECT server FROM nonce_state", &[]).await?;
+        let server: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+        Ok(match server.as_deref() {
+            None => NoncesKept::Nowhere,
+            Some(ELSEWHERE) => NoncesKept::Elsewhere,
+            Some(_) => NoncesKept::Here,
+        })
+    }
+
+    pub(super) async fn keep_nonces_elsewhere(&mut self) -> Result<(), StoreError> {
+        let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
+        self.run(note, &[&ELSEWHERE]).await.map(drop)
+    }
 }
 
 /// Makes the partitions that are missing. They are attached beside inserts that are under way and beside a dump.

@@ -126,14 +126,18 @@ struct Shareable {
 
 impl Link {
     /// Starts the thread of the connection.
-    pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
+    pub(super) fn new(
+        engine: &'static str,
+        target: Target,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
         Ok(Self {
             remote: Remote::start("store-redis")?,
             shared: Arc::new(Shared {
                 target,
                 tls: tls.map(TlsConnector::from),
                 connection: watch::Sender::new(None),
-                outage: Outage::none("redis"),
+                outage: Outage::none(engine),
                 calls: Semaphore::new(MOST_CALLS),
             }),
         })

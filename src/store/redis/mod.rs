@@ -42,6 +42,7 @@ mod probe;
 mod step;
 mod target;
 
+pub use nonces::{check_nonces, open_nonces};
 pub use open::{OpenError, Params};
 pub use target::Target;
 
@@ -248,7 +249,7 @@ impl Store for RedisStore {
     }
 
     fn findings(&self) -> StoreFuture<'_, Vec<String>> {
-        Box::pin(probe::findings(&self.link))
+        Box::pin(probe::findings(&self.link, &probe::RECORDS))
     }
 
     fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {

@@ -2,11 +2,12 @@
 -- that up to which timestamp nonces may have been lost.
 --
 -- KEYS: the meta record of the store, the state, the nonce. ARGV: its timestamp, the caller's time, how far timestamps
--- may be from that, how far clocks may be apart, and whether it is waived that nonces are lost. Times are seconds.
+-- may be from that, how far clocks may be apart, whether it is waived that nonces are lost, and whether this Redis has
+-- nonces alone. Times are seconds.
 -- The nonce is kept until its timestamp has left the caller's window by the clock of Redis, whichever clock is behind.
 local call = redis.call
 local timestamp, now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-if call('EXISTS', KEYS[1]) == 0 then
+if ARGV[6] == '0' and call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply('STAMP the store was emptied since it was opened')
 end
 -- A clock of Redis that is ahead deletes nonces too early.
@@ -20,11 +21,12 @@ local function keep(field, value)
   call('HSET', KEYS[2], field, string.format('%.0f', value))
 end
 
--- One process of Redis, as long as it is the primary: after anything else nonces may be missing.
+-- One process of Redis, as long as it is the primary: after anything else nonces may be missing. Where nonces are alone, a
+-- state that is missing means that Redis was emptied: the first one ever is made when the window is opened.
 local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
 if state[1] ~= server then
-  if state[1] and ARGV[5] == '0' then
+  if (state[1] or ARGV[6] == '1') and ARGV[5] == '0' then
     lost = math.max(lost, now + length + skew)
     keep('lost', lost)
   end
@@ -44,6 +46,9 @@ if before ~= length then
   keep('length', length)
 end
 
+if ARGV[5] == '1' then
+  lost = 0
+end
 if timestamp <= lost then
   return { 'lost', lost }
 end

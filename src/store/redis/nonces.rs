@@ -12,14 +12,16 @@ use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 use thiserror::Error;
 
 use super::{
-    META, RedisStore,
+    META, OpenError, RedisStore,
     link::{Link, Request},
+    probe,
     step::{self, Script},
+    target::Target,
 };
 use crate::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
-    store::StoreError,
+    store::{StoreError, port::NoncesKept},
 };
 
 static SCRIPT: Script = Script::new(include_str!("nonces.lua"));
@@ -33,7 +35,106 @@ const SKEW: u64 = 60;
 struct Window {
     link: Arc<Link>,
     on_lost: OnLost,
+    /// Redis has nonces alone.
+    is_alone: bool,
     lost_until: AtomicU64,
+}
+
+impl Window {
+    async fn ask(
+        &self,
+        now: UnixTime,
+        length: Duration,
+        nonce: NonceUse<'_>,
+        on_lost: OnLost,
+    ) -> Result<Insertion, StoreError> {
+        let numbers = [
+            nonce.timestamp,
+            now.0,
+            length.as_secs(),
+            SKEW,
+            u64::from(on_lost == OnLost::Accept),
+            u64::from(self.is_alone),
+        ];
+        let insert = Insert {
+            key: [NONCE.as_bytes(), &nonce.digest()].concat(),
+            arguments: numbers.map(|number| number.to_string().into_bytes()),
+        };
+        let (word, lost): (String, u64) = step::read(self.link.call(insert).await?)?;
+        self.lost_until.fetch_max(lost, Ordering::Relaxed);
+        match &*word {
+            "fresh" => Ok(Insertion::Fresh),
+            "used" => Ok(Insertion::Used),
+            "lost" => Ok(Insertion::Lost),
+            "forgotten" => Ok(Insertion::Forgotten),
+            _ => Err(StoreError::Unavailable(ClocksApart.into())),
+        }
+    }
+}
+
+/// Opens the window of a Redis that has nonces alone, with what the store knows of where they were before. Blocks the
+/// thread, for a second at worst.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn open_nonces(
+    target: Target,
+    on_lost: OnLost,
+    kept: NoncesKept,
+    now: UnixTime,
+    length: Duration,
+) -> Result<Box<dyn SharedWindow>, OpenError> {
+    let place = target.to_string();
+    let window = Window {
+        link: open_link(target)?,
+        on_lost,
+        is_alone: true,
+        lost_until: AtomicU64::new(0),
+    };
+    let begun = match kept {
+        NoncesKept::Elsewhere => Ok(()),
+        // What the store has is not here. It is as if another server had recorded it.
+        NoncesKept::Here => {
+            let mut note = cmd("HSET");
+            note.arg(STATE).arg("server").arg("another window");
+            window.link.call(note).await.map(drop)
+        }
+        // Nothing was recorded anywhere, so nothing is lost.
+        NoncesKept::Nowhere => {
+            let first = NonceUse {
+                timestamp: now.0,
+                consumer: b"",
+                token: b"",
+                nonce: b"first",
+            };
+            let begun = window.ask(now, length, first, OnLost::Accept).await;
+            begun.map(drop)
+        }
+    };
+    begun.map_err(|source| OpenError::Failed { place, source })?;
+    Ok(Box::new(window))
+}
+
+/// Connects to a Redis for nonces alone, and reports the settings by which it loses them.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn check_nonces(target: Target) -> Result<Vec<String>, OpenError> {
+    let place = target.to_string();
+    let link = open_link(target)?;
+    let findings = probe::findings(&link, &probe::NONCES).await;
+    findings.map_err(|source| OpenError::Failed { place, source })
+}
+
+fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
+    let place = target.to_string();
+    let tls = target.client_config()?;
+    let link = Link::new("redis of nonce.url", target, tls).map_err(OpenError::Thread)?;
+    link.connect().map_err(|trouble| OpenError::Unreachable {
+        place,
+        source: trouble.into(),
+    })?;
+    Ok(Arc::new(link))
 }
 
 #[derive(Debug, Error)]
@@ -46,6 +147,7 @@ impl RedisStore {
         Box::new(Window {
             link: Arc::clone(&self.link),
             on_lost,
+            is_alone: false,
             lost_until: AtomicU64::new(0),
         })
     }
@@ -58,30 +160,9 @@ impl SharedWindow for Window {
         length: Duration,
         nonce: NonceUse<'a>,
     ) -> SharedInsertion<'a> {
-        let waived = self.on_lost == OnLost::Accept;
-        let numbers = [
-            nonce.timestamp,
-            now.0,
-            length.as_secs(),
-            SKEW,
-            u64::from(waived),
-        ];
-        let insert = Insert {
-            key: [NONCE.as_bytes(), &nonce.digest()].concat(),
-            arguments: numbers.map(|number| number.to_string().into_bytes()),
-        };
         Box::pin(async move {
-            let inserted = self.link.call(insert).await.and_then(step::read);
-            let (word, lost): (String, u64) =
-                inserted.map_err(|error: StoreError| Unavailable(error.into()))?;
-            self.lost_until.fetch_max(lost, Ordering::Relaxed);
-            match &*word {
-                "fresh" => Ok(Insertion::Fresh),
-                "used" => Ok(Insertion::Used),
-                "lost" => Ok(Insertion::Lost),
-                "forgotten" => Ok(Insertion::Forgotten),
-                _ => Err(Unavailable(ClocksApart.into())),
-            }
+            let inserted = self.ask(now, length, nonce, self.on_lost).await;
+            inserted.map_err(|error| Unavailable(error.into()))
         })
     }
 
@@ -108,7 +189,7 @@ impl Request for Look {
 
 struct Insert {
     key: Vec<u8>,
-    arguments: [Vec<u8>; 5],
+    arguments: [Vec<u8>; 6],
 }
 
 impl Request for Insert {

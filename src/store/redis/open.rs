@@ -48,7 +48,7 @@ pub enum OpenError {
     #[error(transparent)]
     Tls(#[from] TlsFileError),
     /// No primary answers and lets us in.
-    #[error("{place}: cannot be reached; see the cause, and correct store.url or start Redis")]
+    #[error("{place}: cannot be reached; see the cause, and correct the URL or start Redis")]
     Unreachable {
         /// The servers.
         place: String,
@@ -110,7 +110,7 @@ impl RedisStore {
         } = params;
         let place = target.to_string();
         let tls = target.client_config()?;
-        let link = Arc::new(Link::new(target, tls).map_err(OpenError::Thread)?);
+        let link = Arc::new(Link::new("redis", target, tls).map_err(OpenError::Thread)?);
         let unreachable = |trouble: Trouble| OpenError::Unreachable {
             place: place.clone(),
             source: trouble.into(),
