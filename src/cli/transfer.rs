@@ -8,21 +8,28 @@ pub mod format;
 use std::{
     collections::BTreeSet,
     fs::File,
-    io::{self, BufRead, BufReader},
+    io::{self, Read, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use self::{
     csv_lines::{CsvError, CsvLines, Mapping},
-    format::Numbered,
+    file::NewFile,
+    format::Checked,
 };
 use super::{
     context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
     output::Members,
+    progress::Progress,
 };
 use crate::{
     issue::callback,
-    store::transfer::{Import, ImportRefusal, Imported, Record},
+    names::Permission,
+    store::transfer::{
+        self, Cut, Import, ImportRefusal, Imported, Numbered, Part, Receiver, Record, Sender,
+        Source,
+    },
 };
 
 // Each paragraph is one line: clap breaks it where the terminal ends.
@@ -31,7 +38,7 @@ The export holds every secret in clear, whether or not the store is encrypted: k
 Request tokens, sessions and nonces are not in it.";
 
 const IMPORT_HELP: &str = "\
-All is taken in or nothing. A record that is in the store already is left alone; if it is there with other content, \
+All is taken in or nothing; more than 10,000 records go into Redis in parts after all were checked. A record that is in the store already is left alone; if it is there with other content, \
 that is an error. Nothing that was revoked or removed comes back.
 
 The file is JSON Lines. To take over the keys of another system, write it like this:
@@ -113,12 +120,33 @@ impl ExportArgs {
                 if !is_stdout {
                     file::check(&self.file, self.force)?;
                 }
-                let text = format::write(&context.store()?.export().await?);
-                tracing::info!(target: "audit", event = "store_exported", by = "command");
-                if is_stdout {
-                    return Ok(text);
+                let mut target = match is_stdout {
+                    true => Target::Stdout(io::stdout()),
+                    false => Target::File(NewFile::create(&self.file, self.force)?),
+                };
+                let (sender, mut receiver) = transfer::stream();
+                let (exported, written) = tokio::join!(
+                    context.store()?.export_to(sender),
+                    // The stream is dropped with it, so that the store does not wait if it cannot be written.
+                    async move {
+                        write(&mut target, &mut receiver)
+                            .await
+                            .map(|head| (target, head))
+                    }
+                );
+                let (target, head) = match written {
+                    Err(Unwritten::Closed) => return Ok(String::new()),
+                    Err(Unwritten::Failed(error)) => return Err(error),
+                    Err(Unwritten::Cut(cut)) => {
+                        return Err(exported.err().map_or_else(|| cut.into(), Into::into));
+                    }
+                    Ok(written) => written,
+                };
+                exported?;
+                if let Target::File(file) = target {
+                    file.finish(head.as_deref())?;
                 }
-                file::write(&self.file, text.as_bytes(), self.force)?;
+                tracing::info!(target: "audit", event = "store_exported", by = "command");
                 Ok(String::new())
             })
     }
@@ -139,22 +167,79 @@ impl ImportArgs {
         } = self;
         let is_csv = csv.is_some();
         let path = csv.or(file).unwrap_or_default();
-        let wrap = move |input: Box<dyn BufRead>| -> io::Result<Box<dyn BufRead>> {
-            if !is_csv {
-                return Ok(input);
-            }
+        let wrap: Wrap = Box::new(move |input| {
             let lines = CsvLines::new(input, &map, kind.as_deref())?;
-            Ok(Box::new(BufReader::new(lines)))
-        };
+            Ok(Box::new(lines))
+        });
+        let wrap = is_csv.then_some(wrap);
         store.run(StoreFile::MayBeCreated, async |context| {
             import(&path, wrap, context).await
         })
     }
 }
 
+enum Target {
+    Stdout(io::Stdout),
+    File(NewFile),
+}
+
+/// Why an export was not written to its end.
+enum Unwritten {
+    /// The reader of standard output has read enough.
+    Closed,
+    Failed(CommandError),
+    Cut(Cut),
+}
+
+impl Target {
+    fn write(&mut self, text: &str) -> Result<(), Unwritten> {
+        let stdout = match self {
+            Self::File(file) => return file.write(text.as_bytes()).map_err(Unwritten::Failed),
+            Self::Stdout(stdout) => stdout,
+        };
+        let written = stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush());
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Unwritten::Closed,
+            _ => Unwritten::Failed(
+                CommandError::from(error).about("cannot write to standard output"),
+            ),
+        })
+    }
+}
+
+/// Writes an export; returns the first line if it was not known in the beginning.
+async fn write(
+    target: &mut Target,
+    records: &mut Receiver<Record>,
+) -> Result<Option<String>, Unwritten> {
+    let mut progress = Progress::new("exported");
+    let (mut count, mut is_counted, mut is_begun) = (0, false, false);
+    loop {
+        match records.receive().await.map_err(Unwritten::Cut)? {
+            Part::Count(records) => {
+                target.write(&format::head(Some(records)))?;
+                (is_counted, is_begun) = (true, true);
+            }
+            Part::Records(records) => {
+                if !is_begun {
+                    target.write(&format::padded_head(None))?;
+                    is_begun = true;
+                }
+                count += records.len() as u64;
+                let text: String = records.iter().map(format::line).collect();
+                target.write(&text)?;
+                progress.show(count);
+            }
+            Part::End => return Ok((!is_counted).then(|| format::padded_head(Some(count)))),
+        }
+    }
+}
+
 async fn import(
     path: &Path,
-    wrap: impl FnOnce(Box<dyn BufRead>) -> io::Result<Box<dyn BufRead>>,
+    wrap: Option<Wrap>,
     context: &Context,
 ) -> Result<String, CommandError> {
     let is_stdin = path == Path::new("-");
@@ -167,17 +252,23 @@ async fn import(
         Some(csv @ CsvError { .. }) => failed(csv.to_string()),
         None => CommandError::from(error).about(format!("{name}: cannot be read")),
     };
-    let input: Box<dyn BufRead> = match is_stdin {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
-    };
-    let input = wrap(input).map_err(unreadable)?;
-    let lines = format::read(input, context.now).map_err(unreadable)?;
-    let lines = lines.map_err(|error| failed(error.to_string()))?;
-    warn(&lines, context);
-    let (numbers, records): (Vec<usize>, Vec<Record>) = lines.into_iter().unzip();
-    let names: Vec<String> = records.iter().map(format::name).collect();
-    match context.store()?.import(records).await? {
+    let mut warnings = Warnings::default();
+    let mut progress = Progress::new("checked");
+    let mut count = 0;
+    let checked = format::check(
+        open(path, wrap).map_err(unreadable)?,
+        context.now,
+        |record| {
+            count += 1;
+            progress.show(count);
+            warnings.note(record);
+        },
+    );
+    drop(progress);
+    let checked = checked.map_err(unreadable)?;
+    let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
+    warnings.tell(context);
+    match context.store()?.import_from(source(&checked)).await? {
         Import::Imported(Imported {
             added,
             unchanged,
@@ -195,14 +286,66 @@ async fn import(
             Ok(context.show(counts))
         }
         Import::Refused { index, refusal } => {
-            let number = numbers.get(index).copied().unwrap_or_default();
-            let record = names.get(index).map_or("", String::as_str);
+            let record = checked.name(index).map_err(unreadable)?;
             Err(failed(format!(
-                "{number}: {record} {refusal}; {}",
+                "{index}: {record} {refusal}; {}",
                 fix(refusal)
             )))
         }
     }
+}
+
+/// Turns what is read into JSON Lines.
+type Wrap = Box<dyn FnOnce(Box<dyn Read>) -> io::Result<Box<dyn Read>>>;
+
+/// Opens a file that can be read several times: what cannot, such as a pipe, and what is no JSON yet, is copied to a
+/// temporary file without a name.
+fn open(path: &Path, wrap: Option<Wrap>) -> io::Result<File> {
+    let mut input: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => {
+            let file = File::open(path)?;
+            if wrap.is_none() && file.metadata()?.is_file() {
+                return Ok(file);
+            }
+            Box::new(io::BufReader::new(file))
+        }
+    };
+    if let Some(wrap) = wrap {
+        input = wrap(input)?;
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut input, &mut copy)?;
+    Ok(copy)
+}
+
+/// Streams of the records of a file, each read by a thread of its own.
+fn source(checked: &Arc<Checked>) -> Source {
+    let checked = Arc::clone(checked);
+    Arc::new(move || {
+        let (sender, receiver) = transfer::stream();
+        let checked = Arc::clone(&checked);
+        // A stream without an end, for whatever reason, is not taken in.
+        tokio::task::spawn_blocking(move || send(&checked, &sender));
+        receiver
+    })
+}
+
+fn send(checked: &Checked, to: &Sender<Numbered>) -> io::Result<()> {
+    let send = |part| to.blocking_send(part).map_err(io::Error::other);
+    let mut progress = Progress::new("imported");
+    let (mut count, mut batch) = (0, Vec::with_capacity(transfer::BATCH));
+    checked.each(|record| {
+        batch.push(record);
+        if batch.len() == transfer::BATCH {
+            count += batch.len() as u64;
+            send(Part::Records(std::mem::take(&mut batch)))?;
+            progress.show(count);
+        }
+        Ok(())
+    })?;
+    send(Part::Records(batch))?;
+    send(Part::End)
 }
 
 const fn fix(refusal: ImportRefusal) -> &'static str {
@@ -216,27 +359,40 @@ const fn fix(refusal: ImportRefusal) -> &'static str {
     }
 }
 
-/// Warns of what is valid and unwise, once for each kind: an import may be long.
-fn warn(lines: &[Numbered], context: &Context) {
-    let mut permissions = BTreeSet::new();
-    let mut unprotected = 0_usize;
-    for (_, record) in lines {
-        match record {
+/// What is valid and unwise, told once for each kind: an import may be long.
+#[derive(Default)]
+struct Warnings {
+    permissions: BTreeSet<Permission>,
+    unprotected: usize,
+}
+
+impl Warnings {
+    fn note(&mut self, record: &Record) {
+        let permissions = match record {
             Record::Consumer(consumer) => {
                 let is_warned = |callback: &String| {
                     matches!(callback::check_registration(callback), Ok(Some(_)))
                 };
-                unprotected += usize::from(consumer.callbacks.iter().any(is_warned));
-                permissions.extend(&consumer.permissions);
+                self.unprotected += usize::from(consumer.callbacks.iter().any(is_warned));
+                &consumer.permissions
             }
-            Record::AccessToken(token) => permissions.extend(&token.permissions),
-            Record::User(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => {}
+            Record::AccessToken(token) => &token.permissions,
+            Record::User(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => return,
+        };
+        for permission in permissions {
+            if !self.permissions.contains(permission) {
+                self.permissions.insert(permission.clone());
+            }
         }
     }
-    context.warn_of_undeclared("permission", permissions);
-    if unprotected > 0 {
-        context.warn(&format!(
-            "{unprotected} of the consumers have a callback that is http on another host: the verifier travels unprotected"
-        ));
+
+    fn tell(&self, context: &Context) {
+        context.warn_of_undeclared("permission", &self.permissions);
+        if self.unprotected > 0 {
+            context.warn(&format!(
+                "{} of the consumers have a callback that is http on another host: the verifier travels unprotected",
+                self.unprotected
+            ));
+        }
     }
 }

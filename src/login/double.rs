@@ -24,7 +24,7 @@ use crate::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
             Session, User, password_cost,
         },
-        transfer::{Import, Record},
+        transfer::{Import, Record, Sender, Source},
     },
 };
 
@@ -342,10 +342,10 @@ impl Store for MemoryStore {
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
         self.answer(|records| drop(records.sessions.remove(id_hash)))
     }
-    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
+    fn export_to(&self, _: Sender<Record>) -> StoreFuture<'_, ()> {
         self.unused()
     }
-    fn import(&self, _: Vec<Record>) -> StoreFuture<'_, Import> {
+    fn import_from(&self, _: Source) -> StoreFuture<'_, Import> {
         self.unused()
     }
     fn changes_since(&self, _: u64) -> StoreFuture<'_, Changes> {

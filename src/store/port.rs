@@ -12,7 +12,7 @@ use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     remote::{Causes, StillDown},
     seal::{COLUMNS, Seal, Unopened},
-    transfer::{Import, Record},
+    transfer::{self, Import, Record, Sender, Source},
 };
 use crate::{
     clock::UnixTime,
@@ -431,12 +431,21 @@ pub trait Store: Send + Sync + 'static {
 
     // Transfer.
 
-    /// Returns all that an export holds, as it stands at one moment: consumers, users, access tokens, and the
-    /// marks of users and access tokens that were removed.
-    fn export(&self) -> StoreFuture<'_, Vec<Record>>;
-    /// Takes in records, all or none; a record that is there already with the same content is no error.
-    /// The rules are told at [`Import`].
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import>;
+    /// Sends all that an export holds: consumers, users, access tokens, and the marks of users and access tokens that
+    /// were removed. It is as it stands at one moment, or for a store that documents so, each record is as it stood at
+    /// some moment meanwhile and an import takes all of them.
+    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
+    /// Takes in records, all or none, as far as the store does not document another bound; a record that is there
+    /// already with the same content is no error. The rules are documented at [`Import`]. None comes twice.
+    fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
+    /// All records of [`Self::export_to`] at once, for a store that is known to be small.
+    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
+        Box::pin(transfer::collect(self))
+    }
+    /// As [`Self::import_from`], for a list in any order; numbers are places in the list.
+    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
+        self.import_from(transfer::listed(records))
+    }
 
     // Upkeep.
 

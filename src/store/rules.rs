@@ -1,14 +1,22 @@
 //! What each use case decides once its records have been read, the same for every backend. A backend reads the records
 //! and writes the outcome in one atomic step.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use super::{
     port::{Decided, Exchange, Exchanged},
     record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
+    rows::digest,
     transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
 };
-use crate::clock::UnixTime;
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+};
 
 /// How long a change is reported to caches.
 pub(super) const KEEP_CHANGES: Duration = Duration::from_secs(3600);
@@ -111,16 +119,6 @@ pub(super) fn exchange(
     }
 }
 
-/// The position of a record in the order in which an import takes them.
-pub(super) const fn import_order(record: &Record) -> u8 {
-    match record {
-        Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
-        Record::Consumer(_) => 1,
-        Record::User(_) => 2,
-        Record::AccessToken(_) => 3,
-    }
-}
-
 /// What an import does with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
@@ -151,6 +149,91 @@ pub(super) struct Here<'a> {
     pub(super) is_name_taken: bool,
     /// A login has replaced the record's password hash by the one that is here.
     pub(super) is_hash_replaced: bool,
+}
+
+/// What the store has under the keys that some records of an import touch.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) consumers: HashMap<ConsumerKey, Consumer>,
+    pub(super) users: HashMap<UserId, User>,
+    pub(super) replaced_hashes: HashMap<UserId, Vec<u8>>,
+    pub(super) tokens: HashMap<String, AccessToken>,
+    pub(super) removed_users: BTreeSet<String>,
+    pub(super) removed_tokens: BTreeSet<String>,
+    /// Login names, as [`folded`] makes them.
+    pub(super) names: BTreeSet<String>,
+    pub(super) costs: BTreeSet<String>,
+}
+
+impl World {
+    /// Forgets what records that still come do not depend on: the tokens, and of consumers and users all but their
+    /// names and whether they are enabled.
+    pub(super) fn forget_details(&mut self) {
+        self.tokens.clear();
+        self.replaced_hashes.clear();
+        for consumer in self.consumers.values_mut() {
+            *consumer = Consumer {
+                key: consumer.key.clone(),
+                secret: Secret::from(""),
+                previous_secret: None,
+                rsa_public_key: None,
+                name: String::new(),
+                callbacks: Vec::new(),
+                permissions: Vec::new(),
+                ..*consumer
+            };
+        }
+        for user in self.users.values_mut() {
+            user.password_hash = None;
+            user.display_name = None;
+            user.name = String::new();
+        }
+    }
+
+    /// What of it decides about a record.
+    pub(super) fn here(&self, record: &Record) -> Here<'_> {
+        let is_user_removed = |id: &UserId| self.removed_users.contains(id.as_str());
+        let is_token_removed = |token: &str| self.removed_tokens.contains(token);
+        match record {
+            Record::RemovedUser(id) => Here {
+                user: self.users.get(id),
+                is_removed: is_user_removed(id),
+                ..Here::default()
+            },
+            Record::RemovedToken(token) => Here {
+                token: self.tokens.get(token),
+                is_removed: is_token_removed(token),
+                ..Here::default()
+            },
+            Record::Consumer(consumer) => Here {
+                consumer: self.consumers.get(&consumer.key),
+                ..Here::default()
+            },
+            Record::User(user) => Here {
+                user: self.users.get(&user.id),
+                is_removed: is_user_removed(&user.id),
+                is_name_taken: self.names.contains(&folded(&user.name)),
+                is_hash_replaced: user
+                    .password_hash
+                    .as_ref()
+                    .is_some_and(|hash| self.replaced_hashes.get(&user.id) == Some(&digest(hash))),
+                ..Here::default()
+            },
+            Record::AccessToken(token) => Here {
+                consumer: self.consumers.get(&token.consumer),
+                user: self.users.get(&token.user),
+                token: self.tokens.get(&token.token),
+                is_removed: is_token_removed(&token.token),
+                is_user_removed: is_user_removed(&token.user),
+                ..Here::default()
+            },
+        }
+    }
+}
+
+/// A login name as it is compared: without regard to ASCII case.
+pub(super) fn folded(name: &str) -> String {
+    name.to_ascii_lowercase()
 }
 
 /// Decides what becomes of a record. The costs of password hashes are the caller's to count.
@@ -233,6 +316,19 @@ fn revoke(found: &AccessToken) -> Take {
 }
 
 impl Imported {
+    /// Adds another count to this.
+    pub(super) const fn add(&mut self, other: Self) {
+        self.added += other.added;
+        self.unchanged += other.unchanged;
+        self.revoked += other.revoked;
+        self.kept_out += other.kept_out;
+    }
+
+    /// The records that were met.
+    pub(super) const fn total(&self) -> u64 {
+        self.added + self.unchanged + self.revoked + self.kept_out
+    }
+
     /// Counts a record by what becomes of it.
     pub(super) const fn count(&mut self, take: Take) {
         let counter = match take {

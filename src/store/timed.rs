@@ -9,7 +9,7 @@ use super::{
         ResealFrom, Resealed, TokenFilter, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-    transfer::{Import, Record},
+    transfer::{Import, Record, Sender, Source},
 };
 use crate::{
     clock::UnixTime,
@@ -108,8 +108,8 @@ timed! {
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
     fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
-    fn export(&self) -> StoreFuture<'_, Vec<Record>>;
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import>;
+    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
+    fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;

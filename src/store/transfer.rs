@@ -1,7 +1,20 @@
-//! What export gives and import takes, and the rules by which a store takes it.
+//! What export gives and import takes, how it is streamed, and the rules by which a store takes it.
 
-use super::record::{AccessToken, Consumer, User};
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use super::{
+    Store, StoreError,
+    record::{AccessToken, Consumer, User},
+};
 use crate::names::UserId;
+
+/// Records that are handed on at once, at most.
+pub const BATCH: usize = 500;
+/// Batches that wait at most: a store and a file are seldom equally fast.
+const WAITING: usize = 4;
 
 /// One record of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +31,132 @@ pub enum Record {
     RemovedToken(String),
 }
 
-/// The outcome of [`import`](super::port::Store::import).
+/// A record and its number in the place that it comes from: in a file its line.
+pub type Numbered = (usize, Record);
+
+/// The position of a record in the order in which an import takes them: what others name comes before them.
+#[must_use]
+pub const fn import_order(record: &Record) -> usize {
+    match record {
+        Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
+        Record::Consumer(_) => 1,
+        Record::User(_) => 2,
+        Record::AccessToken(_) => 3,
+    }
+}
+
+/// What an export hands on, and what an import receives.
+#[derive(Debug)]
+pub enum Part<T> {
+    /// How many records there will be, where that is known beforehand.
+    Count(u64),
+    /// Some records.
+    Records(Vec<T>),
+    /// There are no more. An import that is not told so takes nothing in.
+    End,
+}
+
+/// Makes a stream of records. It holds few at a time, so who sends waits for who receives.
+#[must_use]
+pub fn stream<T>() -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    (Sender(sender), Receiver(receiver))
+}
+
+/// The end of a stream that is given records.
+#[derive(Debug)]
+pub struct Sender<T>(mpsc::Sender<Part<T>>);
+
+/// The end of a stream from which records are taken.
+#[derive(Debug)]
+pub struct Receiver<T>(mpsc::Receiver<Part<T>>);
+
+/// The other end of a stream was dropped.
+#[derive(Debug, Error)]
+#[error("the records are not read or not written to their end")]
+pub struct Cut;
+
+impl From<Cut> for StoreError {
+    fn from(cut: Cut) -> Self {
+        Self::Unavailable(Box::new(cut))
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends a part.
+    ///
+    /// # Errors
+    /// [`Cut`]
+    pub async fn send(&self, part: Part<T>) -> Result<(), Cut> {
+        self.0.send(part).await.map_err(|_| Cut)
+    }
+
+    /// As [`Self::send`], outside of a runtime.
+    ///
+    /// # Errors
+    /// [`Cut`]
+    pub fn blocking_send(&self, part: Part<T>) -> Result<(), Cut> {
+        self.0.blocking_send(part).map_err(|_| Cut)
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Receives a part.
+    ///
+    /// # Errors
+    /// [`Cut`]
+    pub async fn receive(&mut self) -> Result<Part<T>, Cut> {
+        self.0.recv().await.ok_or(Cut)
+    }
+
+    /// As [`Self::receive`], outside of a runtime.
+    ///
+    /// # Errors
+    /// [`Cut`]
+    pub fn blocking_receive(&mut self) -> Result<Part<T>, Cut> {
+        self.0.blocking_recv().ok_or(Cut)
+    }
+}
+
+/// What an import reads: each call begins a stream of the same records, in the order of [`import_order`].
+pub type Source = Arc<dyn Fn() -> Receiver<Numbered> + Send + Sync>;
+
+/// All that an export holds, for [`Store::export`].
+pub(super) async fn collect<S: Store + ?Sized>(store: &S) -> Result<Vec<Record>, StoreError> {
+    let (sender, mut receiver) = stream();
+    let collect = async {
+        let mut all = Vec::new();
+        loop {
+            match receiver.receive().await? {
+                Part::Count(_) => {}
+                Part::Records(records) => all.extend(records),
+                Part::End => return Ok(all),
+            }
+        }
+    };
+    let (exported, all) = tokio::join!(store.export_to(sender), collect);
+    exported.and(all)
+}
+
+/// A list in any order as a source, for [`Store::import`].
+pub(super) fn listed(records: Vec<Record>) -> Source {
+    let mut records: Vec<Numbered> = records.into_iter().enumerate().collect();
+    records.sort_by_key(|(_, record)| import_order(record));
+    Arc::new(move || {
+        let (sender, receiver) = stream();
+        let parts: Vec<_> = records.chunks(BATCH).map(<[_]>::to_vec).collect();
+        tokio::spawn(async move {
+            for part in parts {
+                sender.send(Part::Records(part)).await?;
+            }
+            sender.send(Part::End).await
+        });
+        receiver
+    })
+}
+
+/// The outcome of [`import_from`](super::port::Store::import_from).
 ///
-/// Records are taken in the order removed ones, consumers, users, tokens, wherever they stand in the list.
 /// When something was registered, issued or last used is not compared: what the store knows stays. A password hash
 /// that a login has replaced by one of the same password is not compared either.
 /// Revocation goes one way: a token that is revoked here stays so, one that is revoked in the list is revoked
@@ -31,7 +167,7 @@ pub enum Import {
     Imported(Imported),
     /// Nothing was taken in.
     Refused {
-        /// The place of the record at fault in the list.
+        /// The number of the record at fault.
         index: usize,
         /// What is wrong with it.
         refusal: ImportRefusal,

@@ -42,6 +42,8 @@ macro_rules! contract {
                 tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
                 admits_what_it_has_forgotten;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
+                streams_more_than_it_holds_at_once, one_wrong_record_among_many_keeps_all_out,
+                a_stream_that_is_cut_is_not_taken_in, an_export_beside_changes_can_be_imported,
                 refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
             reseal: seals_everything_anew_beside_a_process_that_serves, keeps_what_changes_meanwhile,

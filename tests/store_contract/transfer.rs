@@ -1,12 +1,20 @@
 //! Export and import.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use countersign::store::{
     Store,
     port::Added,
     record::{AccessToken, Consumer, User},
-    transfer::{Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record},
+    transfer::{
+        self, BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Part, Record, Source,
+    },
 };
 
 use crate::{
@@ -466,4 +474,118 @@ pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
     );
     assert_eq!(store.users(None, 100).await.unwrap().len(), 8);
     assert_eq!(import(&store, &fifth[..1]).await, imported(1, 0, 0, 0));
+}
+
+/// A consumer, a user and so many tokens of theirs.
+fn many(tokens: usize) -> Vec<Record> {
+    let mut records = vec![
+        Record::Consumer(consumer("many")),
+        Record::User(user("many")),
+    ];
+    records.extend(
+        (0..tokens).map(|number| {
+            Record::AccessToken(access_token(&format!("t{number:06}"), "many", "many"))
+        }),
+    );
+    records
+}
+
+pub(crate) async fn streams_more_than_it_holds_at_once<B: Backend>() {
+    let (from, to) = (B::fresh().await, B::fresh().await);
+    let (from, to) = (from.open().await, to.open().await);
+    let position = from.changes_since(0).await.unwrap().position;
+    // More than Redis takes in at once, and more changes than caches are told one by one.
+    let records = many(10_500);
+    let count = records.len() as u64;
+    assert_eq!(import(&from, &records).await, imported(count, 0, 0, 0));
+    assert!(from.changes_since(position).await.unwrap().incomplete);
+    assert_eq!(import(&from, &records).await, imported(0, count, 0, 0));
+    let exported = from.export().await.unwrap();
+    assert_eq!(exported.len() as u64, count);
+    assert_eq!(import(&to, &exported).await, imported(count, 0, 0, 0));
+    assert_eq!(export(&to).await, sorted(records));
+}
+
+pub(crate) async fn one_wrong_record_among_many_keeps_all_out<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let before = export(&store).await;
+    let mut records = many(10_500);
+    let last = records.len();
+    records.push(Record::AccessToken(access_token("z", "many", "nobody")));
+    let refusal = ImportRefusal::UserUnknown;
+    assert_eq!(import(&store, &records).await, refused(last, refusal));
+    assert_eq!(export(&store).await, before);
+}
+
+pub(crate) async fn a_stream_that_is_cut_is_not_taken_in<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    let before = export(&store).await;
+    let source: Source = Arc::new(|| {
+        let (sender, receiver) = transfer::stream();
+        tokio::spawn(async move {
+            let records = many(3).into_iter().enumerate().collect();
+            sender.send(Part::Records(records)).await.unwrap();
+        });
+        receiver
+    });
+    assert!(store.import_from(source).await.is_err());
+    assert_eq!(export(&store).await, before);
+    assert_eq!(import(&store, &many(3)).await, imported(5, 0, 0, 0));
+}
+
+pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
+    let (from, to) = (B::fresh().await, B::fresh().await);
+    let (from, to) = (from.open().await, to.open().await);
+    import(&from, &many(3 * BATCH)).await;
+    let (sender, mut receiver) = transfer::stream();
+    let exporting = {
+        let from = Arc::clone(&from);
+        tokio::spawn(async move { from.export_to(sender).await })
+    };
+    let mut exported = Vec::new();
+    let round = AtomicU32::new(0);
+    loop {
+        match receiver.receive().await.unwrap() {
+            Part::Count(_) => {}
+            Part::Records(records) => exported.extend(records),
+            Part::End => break,
+        }
+        // What a flow, an operator and a revocation do meanwhile.
+        let round = round.fetch_add(1, Ordering::Relaxed);
+        let (key, id, token) = (
+            format!("c{round}"),
+            format!("u{round}"),
+            format!("z{round}"),
+        );
+        from.add_consumer(consumer(&key)).await.unwrap();
+        from.add_user(user(&id)).await.unwrap();
+        let new = access_token(&token, &key, &id);
+        assert_eq!(from.issue_access_token(new).await.unwrap(), Added::Added);
+        if round == 2 {
+            from.remove_consumer(&"c0".parse().unwrap()).await.unwrap();
+            from.remove_user(&"u1".parse().unwrap(), NOW).await.unwrap();
+        }
+        let old = format!("t{:06}", round * 100);
+        from.revoke_access_token(&old, NOW).await.unwrap();
+    }
+    exporting.await.unwrap().unwrap();
+    let count = exported.len() as u64;
+    let Import::Imported(taken) = import(&to, &exported).await else {
+        panic!("the export is not taken in");
+    };
+    assert_eq!(taken.added + taken.kept_out, count);
+    let tokens = |records: &[Record]| -> BTreeSet<String> {
+        let token = |record: &Record| match record {
+            Record::AccessToken(token) => Some(token.token.clone()),
+            _ => None,
+        };
+        records.iter().filter_map(token).collect()
+    };
+    // Nothing that was there before the export is missing.
+    let old = tokens(&many(3 * BATCH));
+    assert!(tokens(&export(&to).await).is_superset(&old));
 }

@@ -2,10 +2,12 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, Write as _},
+    io::{self, BufWriter, Seek as _, Write as _},
     os::unix::fs::PermissionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
+
+use tempfile::NamedTempFile;
 
 use crate::cli::context::CommandError;
 
@@ -22,31 +24,66 @@ pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
     }
 }
 
-/// Writes `path` with mode 0600: a temporary file beside it takes its name once it is on the disk. Another file of
-/// that name is replaced only with `force`, even one that has appeared since [`check`].
-pub(super) fn write(path: &Path, contents: &[u8], force: bool) -> Result<(), CommandError> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let written = || {
-        let mut file = tempfile::Builder::new()
+/// A file that is being written: a temporary file beside `path` with mode 0600, which takes its name once it is whole and
+/// on the disk. Another file of that name is replaced only with `force`, even one that has appeared since [`check`].
+pub(super) struct NewFile {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+    force: bool,
+}
+
+impl NewFile {
+    pub(super) fn create(path: &Path, force: bool) -> Result<Self, CommandError> {
+        let file = tempfile::Builder::new()
             .prefix(".countersign-export-")
             .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(directory)?;
-        file.write_all(contents)?;
-        file.as_file().sync_all()?;
-        match force {
-            true => file.persist(path)?,
-            false => file.persist_noclobber(path)?,
+            .tempfile_in(directory(path))
+            .map_err(|error| failed(path, force, error))?;
+        Ok(Self {
+            file: BufWriter::with_capacity(1 << 16, file),
+            path: path.to_owned(),
+            force,
+        })
+    }
+
+    pub(super) fn write(&mut self, text: &[u8]) -> Result<(), CommandError> {
+        let written = self.file.write_all(text);
+        written.map_err(|error| failed(&self.path, self.force, error))
+    }
+
+    /// Writes `head` over the beginning, if it is given, and makes the file what `path` names.
+    pub(super) fn finish(self, head: Option<&str>) -> Result<(), CommandError> {
+        let Self { file, path, force } = self;
+        let finished = || {
+            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            if let Some(head) = head {
+                file.seek(io::SeekFrom::Start(0))?;
+                file.write_all(head.as_bytes())?;
+            }
+            file.as_file().sync_all()?;
+            match force {
+                true => file.persist(&path)?,
+                false => file.persist_noclobber(&path)?,
+            };
+            // The name is on the disk once the directory is.
+            File::open(directory(&path))?.sync_all()
         };
-        // The name is on the disk once the directory is.
-        File::open(directory)?.sync_all()
-    };
-    written().map_err(|error: io::Error| match error.kind() {
+        finished().map_err(|error| failed(&path, force, error))
+    }
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn failed(path: &Path, force: bool, error: io::Error) -> CommandError {
+    match error.kind() {
         io::ErrorKind::AlreadyExists if !force => exists(path),
         _ => CommandError::from(error).about(format!("{}: cannot be written", path.display())),
-    })
+    }
 }
 
 fn exists(path: &Path) -> CommandError {
@@ -61,6 +98,22 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    fn write(path: &Path, text: &[u8], force: bool) -> Result<(), CommandError> {
+        let mut file = NewFile::create(path, force)?;
+        file.write(text)?;
+        file.finish(None)
+    }
+
+    #[test]
+    fn writes_the_beginning_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("export");
+        let mut file = NewFile::create(&path, false).unwrap();
+        file.write(b"....text").unwrap();
+        file.finish(Some("head")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"headtext");
+    }
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(directory)

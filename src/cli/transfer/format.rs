@@ -18,13 +18,19 @@
 mod line;
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    io::{self, BufRead},
+    collections::{HashMap, HashSet, hash_map::Entry},
+    fs::File,
+    hash::{BuildHasher, RandomState},
+    io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, Write as _},
+    os::unix::fs::FileExt as _,
+    sync::Arc,
 };
 
 use base64::DecodeError;
+use tempfile::SpooledTempFile;
 use thiserror::Error;
 
+pub use self::line::written as line;
 use self::line::{Head, Line, identity};
 use crate::{
     cli::output::Members,
@@ -32,7 +38,7 @@ use crate::{
     issue::{callback::CallbackError, registration::InvalidText},
     login::password::UnusableHash,
     oauth::rsa::InvalidRsaKey,
-    store::transfer::Record,
+    store::transfer::{Numbered, Record, import_order},
 };
 
 /// The version of the format that is written, and the only one that is read.
@@ -40,9 +46,6 @@ const VERSION: u32 = 1;
 
 /// The first line, for records whose number is not known.
 pub(super) const HEAD: &str = r#"{"kind":"export","version":1}"#;
-
-/// A record and the number of its line, counted from 1.
-pub type Numbered = (usize, Record);
 
 /// What is wrong with a file, and where.
 #[derive(Debug, Error)]
@@ -97,45 +100,197 @@ pub(crate) enum LineError {
     PasswordHash(#[from] UnusableHash),
 }
 
-/// Writes records as an export.
+/// The first line of an export, with the number of records if that is known.
 #[must_use]
-pub fn write(records: &[Record]) -> String {
+pub fn head(records: Option<u64>) -> String {
     let head = Members::default()
         .with("kind", "export")
-        .with("version", VERSION)
-        .with("records", records.len());
-    let lines = records.iter().map(line::written);
-    std::iter::once(head.json_line()).chain(lines).collect()
+        .with("version", VERSION);
+    match records {
+        Some(records) => head.with("records", records).json_line(),
+        None => head.json_line(),
+    }
 }
 
-/// Reads an export; a time of creation that is left out is `now`.
+/// As [`head`], with blanks at the end, so that it can take the place of any other.
+#[must_use]
+pub fn padded_head(records: Option<u64>) -> String {
+    let width = head(Some(u64::MAX)).len() - 1;
+    format!("{:width$}\n", head(records).trim_end())
+}
+
+/// A file that was read once: every line of it is right, and no record comes twice.
+#[derive(Debug)]
+pub struct Checked {
+    file: Arc<File>,
+    now: UnixTime,
+    /// Where the records of each place in the import's order are.
+    ranges: [Option<Range>; 4],
+}
+
+/// From the first record of a kind to behind the last.
+#[derive(Debug, Clone)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// The number of the line before the first.
+    lines: usize,
+}
+
+/// Reads a whole file; a time of creation that is left out is `now`. `see` is called with each record.
 ///
 /// # Errors
-/// The outer error is the input's.
-pub fn read(input: impl BufRead, now: UnixTime) -> io::Result<Result<Vec<Numbered>, FormatError>> {
-    let mut reader = Reader::default();
-    for (index, line) in input.split(b'\n').enumerate() {
-        let line = line?;
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
-        reader.last = index + 1;
-        if let Err(problem) = reader.take(text, now) {
-            let is_named = reader.head.is_some() && !matches!(problem, LineError::SecondExport);
-            return Ok(Err(FormatError {
-                line: reader.last,
-                record: line::name_of(text).filter(|_| is_named),
-                problem,
-            }));
+/// The outer error is the file's.
+pub fn check(
+    file: File,
+    now: UnixTime,
+    mut see: impl FnMut(&Record),
+) -> io::Result<Result<Checked, FormatError>> {
+    let mut checked = Checked {
+        file: Arc::new(file),
+        now,
+        ranges: [const { None }; 4],
+    };
+    let mut lines = Lines::new(&checked.file, 0, u64::MAX, 0);
+    let (mut head, mut found, mut prints, mut last) = (None, 0, Prints::new(), 1);
+    while let Some((number, text)) = lines.next()? {
+        last = number;
+        let record = match read_line(text, &mut head, now) {
+            Ok(Some(record)) => record,
+            Ok(None) => continue,
+            Err(problem) => {
+                let is_named = head.is_some() && !matches!(problem, LineError::SecondExport);
+                return Ok(Err(FormatError {
+                    line: number,
+                    record: line::name_of(text).filter(|_| is_named),
+                    problem,
+                }));
+            }
+        };
+        found += 1;
+        prints.add(&record)?;
+        see(&record);
+        if let Some(range) = checked.ranges.get_mut(import_order(&record)) {
+            let (start, end) = lines.place();
+            let first = Range {
+                start,
+                end,
+                lines: number - 1,
+            };
+            range.get_or_insert(first).end = end;
         }
     }
-    let line = reader.last.max(1);
-    Ok(reader.finish().map_err(|problem| FormatError {
-        line,
-        record: None,
-        problem,
-    }))
+    let problem = match head {
+        None => Some(LineError::NotAnExport),
+        Some(Head {
+            records: Some(announced),
+            ..
+        }) if announced != found => Some(LineError::CutOff { found, announced }),
+        Some(_) => None,
+    };
+    if let Some(problem) = problem {
+        return Ok(Err(FormatError {
+            line: last,
+            record: None,
+            problem,
+        }));
+    }
+    let twice = prints.twice()?;
+    if !twice.is_empty()
+        && let Some(error) = checked.second_of(&twice, &prints)?
+    {
+        return Ok(Err(error));
+    }
+    Ok(Ok(checked))
+}
+
+/// Reads a line; `None`: it is the first.
+fn read_line(
+    text: &[u8],
+    head: &mut Option<Head>,
+    now: UnixTime,
+) -> Result<Option<Record>, LineError> {
+    if head.is_none() {
+        let first = serde_json::from_slice::<Head>(text).map_err(|_| LineError::NotAnExport)?;
+        if first.kind == "export" && first.version != VERSION {
+            return Err(LineError::Version(first.version));
+        }
+        if first.kind != "export" || !first.other_members.is_empty() {
+            return Err(LineError::NotAnExport);
+        }
+        *head = Some(first);
+        return Ok(None);
+    }
+    // Serde would take a list for an object whose members have lost their names.
+    if !text.starts_with(b"{") {
+        return Err(LineError::NotAnObject);
+    }
+    let line = serde_json::from_slice::<Line>(text)
+        .map_err(|error| LineError::Json(line::explain(&error)))?;
+    line.into_record(now).map(Some)
+}
+
+impl Checked {
+    /// Hands all records on in the order of [`import_order`], until `take` returns an error.
+    ///
+    /// # Errors
+    /// The file is another than it was, or cannot be read any more; the error of `take`.
+    pub fn each(&self, mut take: impl FnMut(Numbered) -> io::Result<()>) -> io::Result<()> {
+        for (order, range) in self.ranges.iter().enumerate() {
+            let Some(range) = range else { continue };
+            let mut lines = Lines::new(&self.file, range.start, range.end, range.lines);
+            while let Some((number, text)) = lines.next()? {
+                let record = serde_json::from_slice::<Line>(text)
+                    .ok()
+                    .and_then(|line| line.into_record(self.now).ok());
+                let record = record.ok_or_else(|| io::Error::other("the file was changed"))?;
+                if import_order(&record) == order {
+                    take((number, record))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What messages call the record on a line.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn name(&self, line: usize) -> io::Result<String> {
+        let mut lines = Lines::new(&self.file, 0, u64::MAX, 0);
+        while let Some((number, text)) = lines.next()? {
+            if number == line {
+                return Ok(line::name_of(text).unwrap_or_default());
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// Finds the first record that comes a second time, among those with these hashes.
+    fn second_of(&self, twice: &HashSet<u64>, prints: &Prints) -> io::Result<Option<FormatError>> {
+        let mut places = HashMap::new();
+        let mut found: Option<(usize, String, usize)> = None;
+        self.each(|(number, record)| {
+            if twice.contains(&prints.print(&record)) {
+                let name = name(&record);
+                match places.entry(name.clone()) {
+                    Entry::Vacant(place) => drop(place.insert(number)),
+                    Entry::Occupied(first)
+                        if found.as_ref().is_none_or(|found| number < found.0) =>
+                    {
+                        found = Some((number, name, *first.get()));
+                    }
+                    Entry::Occupied(_) => {}
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found.map(|(line, name, first)| FormatError {
+            line,
+            record: Some(name),
+            problem: LineError::Twice(first),
+        }))
+    }
 }
 
 /// What messages call a record: its kind and its key.
@@ -144,52 +299,119 @@ pub(super) fn name(record: &Record) -> String {
     format!("{kind} {key:?}")
 }
 
-#[derive(Default)]
-struct Reader {
-    head: Option<Head>,
-    records: Vec<Numbered>,
-    /// The line of each record.
-    places: HashMap<(&'static str, String), usize>,
-    /// The number of the last line that is not empty.
-    last: usize,
+/// The lines of a part of a file, without those that are empty.
+struct Lines<'f> {
+    input: BufReader<At<'f>>,
+    end: u64,
+    number: usize,
+    /// Where the line begins that was read last, and where the next one does.
+    begin: u64,
+    next: u64,
+    buffer: Vec<u8>,
 }
 
-impl Reader {
-    fn take(&mut self, text: &[u8], now: UnixTime) -> Result<(), LineError> {
-        if self.head.is_none() {
-            let head = serde_json::from_slice::<Head>(text).map_err(|_| LineError::NotAnExport)?;
-            if head.kind == "export" && head.version != VERSION {
-                return Err(LineError::Version(head.version));
-            }
-            if head.kind != "export" || !head.other_members.is_empty() {
-                return Err(LineError::NotAnExport);
-            }
-            self.head = Some(head);
-            return Ok(());
+/// A file that is read from a place of one's own, whatever others read.
+struct At<'f> {
+    file: &'f File,
+    place: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.place)?;
+        self.place += count as u64;
+        Ok(count)
+    }
+}
+
+impl<'f> Lines<'f> {
+    fn new(file: &'f File, place: u64, end: u64, number: usize) -> Self {
+        Self {
+            input: BufReader::with_capacity(1 << 16, At { file, place }),
+            end,
+            number,
+            begin: place,
+            next: place,
+            buffer: Vec::new(),
         }
-        // Serde would take a list for an object whose members have lost their names.
-        if !text.starts_with(b"{") {
-            return Err(LineError::NotAnObject);
-        }
-        let line = serde_json::from_slice::<Line>(text)
-            .map_err(|error| LineError::Json(line::explain(&error)))?;
-        let record = line.into_record(now)?;
-        let (kind, key) = identity(&record);
-        match self.places.entry((kind, key.to_owned())) {
-            Entry::Occupied(first) => return Err(LineError::Twice(*first.get())),
-            Entry::Vacant(place) => place.insert(self.last),
-        };
-        self.records.push((self.last, record));
-        Ok(())
     }
 
-    fn finish(self) -> Result<Vec<Numbered>, LineError> {
-        let head = self.head.ok_or(LineError::NotAnExport)?;
-        let found = self.records.len();
-        match head.records {
-            Some(announced) if announced != found => Err(LineError::CutOff { found, announced }),
-            _ => Ok(self.records),
+    /// The next line and its number, counted from 1.
+    fn next(&mut self) -> io::Result<Option<(usize, &[u8])>> {
+        while self.next < self.end {
+            self.buffer.clear();
+            let count = self.input.read_until(b'\n', &mut self.buffer)?;
+            if count == 0 {
+                break;
+            }
+            self.begin = self.next;
+            self.next += count as u64;
+            self.number += 1;
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some((self.number, self.buffer.trim_ascii())));
+            }
         }
+        Ok(None)
+    }
+
+    /// Where the line that was read last begins and ends.
+    const fn place(&self) -> (u64, u64) {
+        (self.begin, self.next)
+    }
+}
+
+/// Hashes of all records of a file, on disk where they are many, to find those that come twice.
+struct Prints {
+    hasher: RandomState,
+    file: BufWriter<SpooledTempFile>,
+    count: u64,
+}
+
+/// Hashes that are in memory at once, of eight bytes each.
+const PRINTS: u64 = 4 << 20;
+
+impl Prints {
+    fn new() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            file: BufWriter::new(SpooledTempFile::new(1 << 20)),
+            count: 0,
+        }
+    }
+
+    fn print(&self, record: &Record) -> u64 {
+        self.hasher.hash_one(identity(record))
+    }
+
+    fn add(&mut self, record: &Record) -> io::Result<()> {
+        let print = self.print(record);
+        self.count += 1;
+        self.file.write_all(&print.to_ne_bytes())
+    }
+
+    /// The hashes that were added more than once.
+    fn twice(&mut self) -> io::Result<HashSet<u64>> {
+        self.file.flush()?;
+        let parts = self.count / PRINTS + 1;
+        let mut twice = HashSet::new();
+        for part in 0..parts {
+            let file = self.file.get_mut();
+            file.rewind()?;
+            let mut input = BufReader::with_capacity(1 << 16, file);
+            let mut prints = Vec::new();
+            for _ in 0..self.count {
+                let mut print = [0; 8];
+                input.read_exact(&mut print)?;
+                let print = u64::from_ne_bytes(print);
+                if print % parts == part {
+                    prints.push(print);
+                }
+            }
+            prints.sort_unstable();
+            let equal = prints.windows(2).filter(|pair| pair.first() == pair.last());
+            twice.extend(equal.filter_map(|pair| pair.first()));
+        }
+        Ok(twice)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
         remote::Remote,
         rows::seconds,
         seal::Seal,
-        transfer::{Import, Record},
+        transfer::{Import, Record, Sender, Source},
     },
 };
 
@@ -84,8 +84,10 @@ impl From<Trouble> for StoreError {
 const PATIENCE: Duration = Duration::from_millis(700);
 /// How long a caller waits for a change of a consumer or user, which may touch many tokens.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a caller waits for an export or an import, which touch every record.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a caller waits for an export or an import, which may have any length: whoever began it sees its progress.
+const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
+/// How long a step of an export or an import may take.
+const STEP_PATIENCE: Duration = Duration::from_secs(600);
 /// Uses that are written in one statement.
 const USES: usize = 5_000;
 
@@ -340,12 +342,12 @@ impl Store for PostgresStore {
         ask!(self, Shared, PATIENCE, |tx| tx.close_session(&id_hash))
     }
 
-    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
-        ask!(self, Snapshot, LONG_PATIENCE, |tx| tx.export())
+    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {
+        ask!(self, Snapshot, LONG_PATIENCE, |tx| tx.export_to(&to))
     }
 
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
-        ask!(self, Alone, LONG_PATIENCE, |tx| tx.import(&records))
+    fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
+        ask!(self, Alone, LONG_PATIENCE, |tx| tx.import(source()))
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {

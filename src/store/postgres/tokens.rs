@@ -1,5 +1,7 @@
 //! Access tokens outside the flow: found, issued, revoked, listed.
 
+use std::sync::Arc;
+
 use super::{tx::Tx, users::is_text};
 use crate::{
     clock::UnixTime,
@@ -155,32 +157,46 @@ impl Tx {
         &mut self,
         token: &AccessToken,
     ) -> Result<bool, StoreError> {
-        let secret = self
-            .seal
-            .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
-        let added = self
-            .run(
-                r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
-                     issued_at, expires_at, last_used_at, revoked_at)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
-                 WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
-                 ON CONFLICT (token) DO NOTHING"#,
-                &[
-                    &token.token,
-                    &secret,
-                    &token.consumer.as_str(),
-                    &token.user.as_str(),
-                    &json(&token.permissions)?,
-                    &seconds(token.issued_at),
-                    &token.expires_at.map(seconds),
-                    &token.last_used_at.map(seconds),
-                    &token.revoked_at.map(seconds),
-                ],
-            )
-            .await?;
-        if added > 0 {
+        let added = self.insert_access_tokens(&[token]).await? > 0;
+        if added {
             self.changed(Change::AccessToken(token.token.clone()));
         }
-        Ok(added > 0)
+        Ok(added)
+    }
+
+    /// Keeps tokens, but for those whose identifier is in use or was before; returns how many. Caches are not told.
+    pub(super) async fn insert_access_tokens(
+        &mut self,
+        tokens: &[&AccessToken],
+    ) -> Result<u64, StoreError> {
+        fn column<'t, T>(
+            tokens: &[&'t AccessToken],
+            value: impl Fn(&'t AccessToken) -> Result<T, StoreError>,
+        ) -> Result<Vec<T>, StoreError> {
+            tokens.iter().map(|token| value(token)).collect()
+        }
+        let seal = Arc::clone(&self.seal);
+        self.run(
+            r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+                 issued_at, expires_at, last_used_at, revoked_at)
+             SELECT new.* FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::text[],
+                 $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) AS new (token)
+             WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE removed_tokens.token = new.token)
+             ON CONFLICT (token) DO NOTHING"#,
+            &[
+                &column(tokens, |token| Ok(&*token.token))?,
+                &column(tokens, |token| {
+                    seal.close(field::ACCESS_TOKEN, &token.token, &token.secret)
+                })?,
+                &column(tokens, |token| Ok(token.consumer.as_str()))?,
+                &column(tokens, |token| Ok(token.user.as_str()))?,
+                &column(tokens, |token| json(&token.permissions))?,
+                &column(tokens, |token| Ok(seconds(token.issued_at)))?,
+                &column(tokens, |token| Ok(token.expires_at.map(seconds)))?,
+                &column(tokens, |token| Ok(token.last_used_at.map(seconds)))?,
+                &column(tokens, |token| Ok(token.revoked_at.map(seconds)))?,
+            ],
+        )
+        .await
     }
 }

@@ -1,54 +1,95 @@
 //! Export and import.
 
-use super::tx::Tx;
+use std::collections::BTreeSet;
+
+use tokio::time::timeout;
+use tokio_postgres::Row;
+
+use super::{STEP_PATIENCE, Trouble, tx::Tx};
 use crate::{
     clock::UnixTime,
     store::{
         StoreError,
         port::Change,
-        record::AccessToken,
         rows::{self, Columns, name, needed, seconds},
-        rules::{self, Here, Take},
-        transfer::{Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record},
+        rules::{self, Here, Take, World},
+        seal::Seal,
+        transfer::{
+            BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Part, Receiver,
+            Record, Sender,
+        },
     },
 };
 
+/// Pages of one kind, the key by which they are ordered, and how a row is read.
+type Kind = (
+    &'static str,
+    &'static str,
+    fn(&Row, &Seal) -> Result<Record, StoreError>,
+);
+
+const KINDS: [Kind; 5] = [
+    (
+        "SELECT * FROM consumers WHERE key > $1 ORDER BY key LIMIT $2",
+        "key",
+        |row, seal| rows::consumer(row, seal).map(Record::Consumer),
+    ),
+    (
+        "SELECT * FROM users WHERE id > $1 ORDER BY id LIMIT $2",
+        "id",
+        |row, seal| rows::user(row, seal).map(Record::User),
+    ),
+    (
+        "SELECT * FROM access_tokens WHERE token > $1 ORDER BY token LIMIT $2",
+        "token",
+        |row, seal| rows::access_token(row, seal).map(Record::AccessToken),
+    ),
+    (
+        "SELECT id FROM removed_users WHERE id > $1 ORDER BY id LIMIT $2",
+        "id",
+        |row, _| Ok(Record::RemovedUser(name(&needed(row.text("id")?)?)?)),
+    ),
+    (
+        "SELECT token FROM removed_tokens WHERE token > $1 ORDER BY token LIMIT $2",
+        "token",
+        |row, _| Ok(Record::RemovedToken(needed(row.text("token")?)?)),
+    ),
+];
+
 impl Tx {
-    pub(super) async fn export(&mut self) -> Result<Vec<Record>, StoreError> {
-        let mut records = Vec::new();
-        for row in self
-            .all("SELECT * FROM consumers ORDER BY key", &[])
-            .await?
-        {
-            records.push(Record::Consumer(rows::consumer(&row, &self.seal)?));
+    pub(super) async fn export_to(&mut self, to: &Sender<Record>) -> Result<(), StoreError> {
+        let count = self
+            .first(
+                "SELECT (SELECT count(*) FROM consumers) + (SELECT count(*) FROM users)
+                     + (SELECT count(*) FROM access_tokens) + (SELECT count(*) FROM removed_users)
+                     + (SELECT count(*) FROM removed_tokens) AS count",
+                &[],
+            )
+            .await?;
+        let count = needed(needed(count)?.integer("count")?)?;
+        to.send(Part::Count(count.unsigned_abs())).await?;
+        for (sql, key, read) in KINDS {
+            let mut after = String::new();
+            loop {
+                let rows = self.all(sql, &[&after, &(BATCH as i64)]).await?;
+                let Some(last) = rows.last() else { break };
+                after = needed(last.text(key)?)?;
+                let records = rows
+                    .iter()
+                    .map(|row| read(row, &self.seal))
+                    .collect::<Result<_, _>>()?;
+                to.send(Part::Records(records)).await?;
+            }
         }
-        for row in self.all("SELECT * FROM users ORDER BY id", &[]).await? {
-            records.push(Record::User(rows::user(&row, &self.seal)?));
-        }
-        for row in self
-            .all("SELECT * FROM access_tokens ORDER BY token", &[])
-            .await?
-        {
-            records.push(Record::AccessToken(rows::access_token(&row, &self.seal)?));
-        }
-        for row in self
-            .all("SELECT id FROM removed_users ORDER BY id", &[])
-            .await?
-        {
-            records.push(Record::RemovedUser(name(&needed(row.text("id")?)?)?));
-        }
-        for row in self
-            .all("SELECT token FROM removed_tokens ORDER BY token", &[])
-            .await?
-        {
-            records.push(Record::RemovedToken(needed(row.text("token")?)?));
-        }
-        Ok(records)
+        Ok(to.send(Part::End).await?)
     }
 
-    pub(super) async fn import(&mut self, records: &[Record]) -> Result<Import, StoreError> {
+    pub(super) async fn import(
+        &mut self,
+        mut records: Receiver<Numbered>,
+    ) -> Result<Import, StoreError> {
         self.conn.client().batch_execute("SAVEPOINT import").await?;
-        let import = self.take_all(records).await?;
+        let import = self.take_all(&mut records).await?;
         if matches!(import, Import::Refused { .. }) {
             let undo = "ROLLBACK TO SAVEPOINT import";
             self.conn.client().batch_execute(undo).await?;
@@ -58,28 +99,127 @@ impl Tx {
     }
 
     /// Takes all records in, or rejects them; a rejection leaves changes behind, which the caller rolls back.
-    async fn take_all(&mut self, records: &[Record]) -> Result<Import, StoreError> {
+    async fn take_all(&mut self, records: &mut Receiver<Numbered>) -> Result<Import, StoreError> {
         let mut imported = Imported::default();
-        let mut order: Vec<(usize, &Record)> = records.iter().enumerate().collect();
-        order.sort_by_key(|(_, record)| rules::import_order(record));
-        for (index, record) in order {
-            let refused = |refusal| Ok(Import::Refused { index, refusal });
+        loop {
+            let batch = match records.receive().await? {
+                Part::Count(_) => continue,
+                Part::Records(batch) => batch,
+                Part::End => return Ok(Import::Imported(imported)),
+            };
+            let taken = timeout(STEP_PATIENCE, self.take_batch(&batch, &mut imported)).await;
+            if let Some((index, refusal)) = taken.map_err(|_| Trouble::TimedOut)?? {
+                return Ok(Import::Refused { index, refusal });
+            }
+            self.drop_changes();
+        }
+    }
+
+    /// Takes some records in; returns the one that is rejected.
+    async fn take_batch(
+        &mut self,
+        batch: &[Numbered],
+        imported: &mut Imported,
+    ) -> Result<Option<(usize, ImportRefusal)>, StoreError> {
+        // Of tokens there are many, and one round trip for each question about each of them would take hours.
+        let first_token =
+            batch.partition_point(|(_, record)| !matches!(record, Record::AccessToken(_)));
+        let (others, tokens) = batch.split_at(first_token);
+        for (index, record) in others {
             match self.take(record).await? {
                 Ok(take) => {
                     if take == Take::Add
                         && matches!(record, Record::User(_))
                         && self.password_costs().await?.len() > MAX_PASSWORD_COSTS
                     {
-                        return refused(ImportRefusal::TooManyCosts);
+                        return Ok(Some((*index, ImportRefusal::TooManyCosts)));
                     }
                     imported.count(take);
                 }
-                Err(refusal) => return refused(refusal),
+                Err(refusal) => return Ok(Some((*index, refusal))),
             }
         }
-        Ok(Import::Imported(imported))
+        self.take_tokens(tokens, imported).await
     }
 
+    async fn take_tokens(
+        &mut self,
+        batch: &[Numbered],
+        imported: &mut Imported,
+    ) -> Result<Option<(usize, ImportRefusal)>, StoreError> {
+        let tokens = || {
+            batch.iter().filter_map(|(index, record)| match record {
+                Record::AccessToken(token) => Some((*index, token, record)),
+                _ => None,
+            })
+        };
+        let ids: Vec<&str> = tokens().map(|(_, token, _)| &*token.token).collect();
+        let consumers: BTreeSet<&str> = tokens()
+            .map(|(_, token, _)| token.consumer.as_str())
+            .collect();
+        let users: BTreeSet<&str> = tokens().map(|(_, token, _)| token.user.as_str()).collect();
+        let (consumers, users): (Vec<_>, Vec<_>) =
+            (consumers.into_iter().collect(), users.into_iter().collect());
+        let mut here = World::default();
+        for row in self
+            .all("SELECT * FROM access_tokens WHERE token = ANY($1)", &[&ids])
+            .await?
+        {
+            let token = rows::access_token(&row, &self.seal)?;
+            here.tokens.insert(token.token.clone(), token);
+        }
+        for row in self
+            .all(
+                "SELECT token FROM removed_tokens WHERE token = ANY($1)",
+                &[&ids],
+            )
+            .await?
+        {
+            here.removed_tokens.insert(needed(row.text("token")?)?);
+        }
+        for row in self
+            .all("SELECT * FROM consumers WHERE key = ANY($1)", &[&consumers])
+            .await?
+        {
+            let consumer = rows::consumer(&row, &self.seal)?;
+            here.consumers.insert(consumer.key.clone(), consumer);
+        }
+        for row in self
+            .all("SELECT * FROM users WHERE id = ANY($1)", &[&users])
+            .await?
+        {
+            let user = rows::user(&row, &self.seal)?;
+            here.users.insert(user.id.clone(), user);
+        }
+        for row in self
+            .all("SELECT id FROM removed_users WHERE id = ANY($1)", &[&users])
+            .await?
+        {
+            here.removed_users.insert(needed(row.text("id")?)?);
+        }
+        let mut new = Vec::new();
+        for (index, token, record) in tokens() {
+            let take = match rules::take(record, &here.here(record)) {
+                Ok(take) => take,
+                Err(refusal) => return Ok(Some((index, refusal))),
+            };
+            match take {
+                Take::Add => new.push(token),
+                Take::Revoke => self.revoke_taken(&token.token, token.revoked_at).await?,
+                Take::Unchanged | Take::KeepOut => {}
+            }
+            imported.count(take);
+        }
+        if self.insert_access_tokens(&new).await? < new.len() as u64 {
+            return Err(StoreError::Broken("a token comes twice in the import"));
+        }
+        for token in new {
+            self.changed(Change::AccessToken(token.token.clone()));
+        }
+        Ok(None)
+    }
+
+    /// Takes a record in that is no access token.
     async fn take(&mut self, record: &Record) -> Result<Result<Take, ImportRefusal>, StoreError> {
         let (consumer, user, token);
         let mut here = Here::default();
@@ -108,16 +248,7 @@ impl Tx {
                     None => false,
                 };
             }
-            Record::AccessToken(new) => {
-                token = self.access_token(&new.token).await?;
-                here.token = token.as_ref();
-                here.is_removed = self.is_access_token_taken(&new.token).await?;
-                consumer = self.consumer(&new.consumer).await?;
-                here.consumer = consumer.as_ref();
-                user = self.user(&new.user).await?;
-                here.user = user.as_ref();
-                here.is_user_removed = self.is_user_removed(&new.user).await?;
-            }
+            Record::AccessToken(_) => {}
         }
         let take = match rules::take(record, &here) {
             Ok(take) => take,
@@ -132,18 +263,7 @@ impl Tx {
             }
             (Take::Add, Record::Consumer(consumer)) => self.put_consumer(consumer).await?,
             (Take::Add, Record::User(user)) => self.insert_user(user).await?,
-            (Take::Add, Record::AccessToken(token)) => {
-                self.insert_access_token(token).await?;
-            }
             (Take::Revoke, Record::RemovedToken(token)) => self.revoke_taken(token, None).await?,
-            (
-                Take::Revoke,
-                Record::AccessToken(AccessToken {
-                    token, revoked_at, ..
-                }),
-            ) => {
-                self.revoke_taken(token, *revoked_at).await?;
-            }
             _ => {}
         }
         Ok(Ok(take))

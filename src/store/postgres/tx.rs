@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 
 use super::{
-    Trouble,
+    STEP_PATIENCE, Trouble,
     pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
     schema::VERSION,
 };
@@ -13,6 +13,7 @@ use crate::store::{
     StoreError,
     port::Change,
     rows::{self, Columns},
+    rules::MOST_CHANGES,
     seal::{Seal, hexadecimal},
 };
 
@@ -47,6 +48,7 @@ pub(super) struct Tx {
     pub(super) conn: Conn,
     pub(super) seal: Arc<Seal>,
     changes: Vec<Change>,
+    dropped_changes: u64,
 }
 
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -57,6 +59,7 @@ impl Tx {
             conn,
             seal,
             changes: Vec::new(),
+            dropped_changes: 0,
         }
     }
 
@@ -74,8 +77,11 @@ impl Tx {
         };
         if patience > STATEMENT_TIMEOUT * 2 {
             // The server ends it before the caller gives up.
-            let limit = patience.as_millis() * 4 / 5;
-            batch += &format!("SET LOCAL statement_timeout = {limit};");
+            let limit = patience.min(STEP_PATIENCE).as_millis() * 4 / 5;
+            // Between the statements of an export or an import a file is read or written.
+            batch += &format!(
+                "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit};"
+            );
         }
         if mode == Mode::Snapshot {
             self.conn.client().batch_execute(&batch).await?;
@@ -101,11 +107,12 @@ impl Tx {
         let changes = std::mem::take(&mut self.changes);
         if !changes.is_empty() {
             let (kinds, keys): (Vec<_>, Vec<_>) = changes.iter().map(rows::change_columns).unzip();
-            let count = i64::try_from(changes.len()).unwrap_or(i64::MAX);
+            let count = changes.len() as u64 + std::mem::take(&mut self.dropped_changes);
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.run(
                 "WITH head AS (UPDATE feed SET position = position + $1 RETURNING position)
                  INSERT INTO changes (id, at, kind, key)
-                 SELECT head.position - $1 + new.number, extract(epoch FROM clock_timestamp())::bigint,
+                 SELECT head.position - cardinality($3::text[]) + new.number, extract(epoch FROM clock_timestamp())::bigint,
                      new.kind, new.key
                  FROM head, unnest($2::text[], $3::text[]) WITH ORDINALITY AS new (kind, key, number)",
                 &[&count, &kinds, &keys],
@@ -122,9 +129,19 @@ impl Tx {
         self.changes.push(change);
     }
 
+    /// Keeps no more changes than are reported one by one: caches find the gap, and take every record for changed.
+    pub(super) fn drop_changes(&mut self) {
+        let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
+        if let Some(surplus) = self.changes.len().checked_sub(most) {
+            self.dropped_changes += surplus as u64;
+            self.changes.drain(..surplus);
+        }
+    }
+
     /// Forgets the changes of a part that is rolled back.
     pub(super) fn forget_changes(&mut self) {
         self.changes.clear();
+        self.dropped_changes = 0;
     }
 
     /// Runs a statement; returns how many rows it touched.

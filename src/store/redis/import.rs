@@ -1,31 +1,33 @@
 //! Prepared transactions: what an import or the sealing of a store changes is prepared here from what was read, staged
 //! in Redis, and made in one run of the script, if everything that it depends on is still as it was read.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use aws_lc_rs::rand;
 use redis::Value;
 
 use super::{
-    CHUNK, RedisStore, TRIES, Trouble, folded,
+    CHUNK, RedisStore, TRIES, Trouble,
     open::SCHEMA,
     row,
     step::{self, Step},
 };
 use crate::{
     clock::Clock,
-    names::{ConsumerKey, UserId},
     store::{
         StoreError,
-        record::{AccessToken, Consumer, User, password_cost},
-        rows::{self, digest},
-        rules::{self, Here, Take},
-        transfer::{Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record},
+        record::password_cost,
+        rows,
+        rules::{self, MOST_CHANGES, Take, World, folded},
+        transfer::{
+            BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Part, Receiver,
+            Record, Source,
+        },
     },
 };
+
+/// Records that are taken in by one run of the script at most: a tenth of a second or so, in which Redis serves nobody.
+const AT_ONCE: usize = 10_000;
 
 /// Steps of a prepared transaction: a name that the script knows, and its arguments.
 #[derive(Default)]
@@ -47,29 +49,82 @@ impl Prepared {
     }
 }
 
-/// What the store has under the keys that an import touches.
-#[derive(Default)]
-struct World {
-    consumers: HashMap<ConsumerKey, Consumer>,
-    users: HashMap<UserId, User>,
-    replaced_hashes: HashMap<UserId, Vec<u8>>,
-    tokens: HashMap<String, AccessToken>,
-    removed_users: BTreeSet<String>,
-    removed_tokens: BTreeSet<String>,
-    names: BTreeSet<String>,
-    costs: BTreeSet<String>,
-}
-
 impl RedisStore {
-    pub(super) async fn import_all(&self, records: Vec<Record>) -> Result<Import, StoreError> {
+    /// Takes records in: up to [`AT_ONCE`] in one step. Of more, all are checked first and then taken in by parts, so
+    /// that Redis is not held up for minutes; a part is taken in whole or not at all.
+    pub(super) async fn import_from(&self, source: &Source) -> Result<Import, StoreError> {
+        let mut records = source();
+        let mut first = Vec::new();
+        while first.len() <= AT_ONCE {
+            match records.receive().await? {
+                Part::Count(_) => {}
+                Part::Records(batch) => first.extend(batch),
+                Part::End => return self.import_all(&first).await,
+            }
+        }
+        if let Some((index, refusal)) = self.check_all(&first, &mut records).await? {
+            return Ok(Import::Refused { index, refusal });
+        }
+        drop((first, records));
+        let mut records = source();
+        let mut all = Imported::default();
+        loop {
+            let batch = match records.receive().await? {
+                Part::Count(_) => continue,
+                Part::Records(batch) => batch,
+                Part::End => return Ok(Import::Imported(all)),
+            };
+            match self.import_all(&batch).await {
+                Ok(Import::Imported(imported)) => all.add(imported),
+                Ok(Import::Refused { .. }) => return Err(Trouble::Partly(all.total(), None).into()),
+                Err(error) => {
+                    return Err(Trouble::Partly(all.total(), Some(Box::new(error))).into());
+                }
+            }
+            // Caches that miss changes take every record for changed.
+            self.run::<()>(self.step("trim").number(MOST_CHANGES.unsigned_abs()))
+                .await?;
+        }
+    }
+
+    /// Checks records as if they were taken in; returns the one that is rejected.
+    async fn check_all(
+        &self,
+        first: &[Numbered],
+        rest: &mut Receiver<Numbered>,
+    ) -> Result<Option<(usize, ImportRefusal)>, StoreError> {
+        self.sweep().await?;
+        // What the records change is remembered. Of a consumer or user it takes 200 bytes, of a token nothing.
+        let mut world = World::default();
+        let mut batch = first.to_vec();
+        loop {
+            for some in batch.chunks(BATCH) {
+                self.look_around(some, &mut world, &mut Prepared::default())
+                    .await?;
+                let checked = self.take_all(some, &mut world, &mut Prepared::default())?;
+                if let Import::Refused { index, refusal } = checked {
+                    return Ok(Some((index, refusal)));
+                }
+                world.forget_details();
+            }
+            batch = match rest.receive().await? {
+                Part::Count(_) => Vec::new(),
+                Part::Records(batch) => batch,
+                Part::End => return Ok(None),
+            };
+        }
+    }
+
+    async fn import_all(&self, records: &[Numbered]) -> Result<Import, StoreError> {
         for _ in 0..TRIES {
             self.sweep().await?;
             let sealed = self.sealed.load_full();
             let mut prepared = Prepared::default();
             prepared.push("count", ["orphans", "0"]);
-            let mut world = self.look_around(&records, &mut prepared).await?;
+            let mut world = World::default();
+            self.look_around(records, &mut world, &mut prepared).await?;
             let checks = prepared.0.len();
-            let import = self.take_all(&records, &mut world, &mut prepared)?;
+            let import = self.take_all(records, &mut world, &mut prepared)?;
             let changes_nothing =
                 matches!(import, Import::Refused { .. }) || prepared.0.len() == checks;
             if changes_nothing || self.commit(prepared, &sealed).await? {
@@ -106,16 +161,16 @@ impl RedisStore {
     /// Reads all that the import depends on, and prepares the checks that it is still so.
     async fn look_around(
         &self,
-        records: &[Record],
+        records: &[Numbered],
+        world: &mut World,
         prepared: &mut Prepared,
-    ) -> Result<World, StoreError> {
+    ) -> Result<(), StoreError> {
         let keys: Vec<String> = records
             .iter()
-            .flat_map(keys_of)
+            .flat_map(|(_, record)| keys_of(record))
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        let mut world = World::default();
         for some in keys.chunks(CHUNK) {
             let step = self.step("look");
             let step = some.iter().fold(step, |step, key| step.arg(key));
@@ -124,14 +179,14 @@ impl RedisStore {
                 return Err(StoreError::Broken("a reply has another form"));
             }
             for (key, found) in some.iter().zip(found) {
-                self.note(key, found, &mut world, prepared)?;
+                self.note(key, found, world, prepared)?;
             }
         }
         let step = self.step("account").arg("");
         let (_, costs): (Value, BTreeSet<String>) = self.run(step).await?;
         prepared.push("costs", [costs.len().to_string()]);
-        world.costs = costs;
-        Ok(world)
+        world.costs.extend(costs);
+        Ok(())
     }
 
     fn note(
@@ -201,21 +256,20 @@ impl RedisStore {
 
     fn take_all(
         &self,
-        records: &[Record],
+        records: &[Numbered],
         world: &mut World,
         prepared: &mut Prepared,
     ) -> Result<Import, StoreError> {
         let mut imported = Imported::default();
-        let mut order: Vec<(usize, &Record)> = records.iter().enumerate().collect();
-        order.sort_by_key(|(_, record)| rules::import_order(record));
-        for (index, record) in order {
+        for (index, record) in records {
+            let index = *index;
             let take = match rules::take(record, &world.here(record)) {
                 Ok(take) => take,
                 Err(refusal) => return Ok(Import::Refused { index, refusal }),
             };
             match take {
                 Take::Add => self.add(record, world, prepared)?,
-                Take::Revoke => world.revoke(record, prepared),
+                Take::Revoke => revoke(record, world, prepared),
                 Take::Unchanged | Take::KeepOut => {}
             }
             if world.costs.len() > MAX_PASSWORD_COSTS
@@ -277,58 +331,17 @@ impl RedisStore {
     }
 }
 
-impl World {
-    fn here(&self, record: &Record) -> Here<'_> {
-        let is_user_removed = |id: &UserId| self.removed_users.contains(id.as_str());
-        let is_token_removed = |token: &str| self.removed_tokens.contains(token);
-        match record {
-            Record::RemovedUser(id) => Here {
-                user: self.users.get(id),
-                is_removed: is_user_removed(id),
-                ..Here::default()
-            },
-            Record::RemovedToken(token) => Here {
-                token: self.tokens.get(token),
-                is_removed: is_token_removed(token),
-                ..Here::default()
-            },
-            Record::Consumer(consumer) => Here {
-                consumer: self.consumers.get(&consumer.key),
-                ..Here::default()
-            },
-            Record::User(user) => Here {
-                user: self.users.get(&user.id),
-                is_removed: is_user_removed(&user.id),
-                is_name_taken: self.names.contains(&folded(&user.name)),
-                is_hash_replaced: user
-                    .password_hash
-                    .as_ref()
-                    .is_some_and(|hash| self.replaced_hashes.get(&user.id) == Some(&digest(hash))),
-                ..Here::default()
-            },
-            Record::AccessToken(token) => Here {
-                consumer: self.consumers.get(&token.consumer),
-                user: self.users.get(&token.user),
-                token: self.tokens.get(&token.token),
-                is_removed: is_token_removed(&token.token),
-                is_user_removed: is_user_removed(&token.user),
-                ..Here::default()
-            },
-        }
-    }
-
-    /// Prepares that a token is revoked, at the time of the record, else now.
-    fn revoke(&mut self, record: &Record, prepared: &mut Prepared) {
-        let (token, at) = match record {
-            Record::AccessToken(token) => (&token.token, token.revoked_at),
-            Record::RemovedToken(token) => (token, None),
-            _ => return,
-        };
-        let at = at.unwrap_or_else(|| Clock::system().now());
-        prepared.push("revoke", [&**token, &at.0.to_string()]);
-        if let Some(here) = self.tokens.get_mut(token) {
-            here.revoked_at = Some(at);
-        }
+/// Prepares that a token is revoked, at the time of the record, else now.
+fn revoke(record: &Record, world: &mut World, prepared: &mut Prepared) {
+    let (token, at) = match record {
+        Record::AccessToken(token) => (&token.token, token.revoked_at),
+        Record::RemovedToken(token) => (token, None),
+        _ => return,
+    };
+    let at = at.unwrap_or_else(|| Clock::system().now());
+    prepared.push("revoke", [&**token, &at.0.to_string()]);
+    if let Some(here) = world.tokens.get_mut(token) {
+        here.revoked_at = Some(at);
     }
 }
 

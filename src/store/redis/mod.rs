@@ -27,13 +27,14 @@ use crate::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
             Session, User, password_cost,
         },
-        rows::{self, callback_text, dialect_word, digest, json, name, state_word},
-        rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES},
+        rows::{self, callback_text, dialect_word, digest, json, state_word},
+        rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES, folded},
         seal::{Seal, field},
-        transfer::{Import, Record},
+        transfer::{Import, Record, Sender, Source},
     },
 };
 
+mod export;
 mod import;
 mod link;
 mod nonces;
@@ -228,11 +229,6 @@ fn row(key_column: &'static str, (key, fields): (String, Fields)) -> Row {
         key,
         fields,
     }
-}
-
-/// A login name as it is compared: without regard to ASCII case.
-fn folded(name: &str) -> String {
-    name.to_ascii_lowercase()
 }
 
 fn hex(id_hash: &[u8; 32]) -> String {
@@ -627,39 +623,15 @@ impl Store for RedisStore {
         Box::pin(self.run(self.step("close_session").arg(hex(id_hash))))
     }
 
-    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
-        Box::pin(async move {
-            type Kind = Vec<(String, Fields)>;
-            type All = (Kind, Kind, Kind, Vec<String>, Vec<String>);
-            let (consumers, users, tokens, gone_users, gone_tokens) =
-                self.run_long::<All>(self.step("export")).await?;
-            let seal = &self.seal;
-            let consumers = consumers
-                .into_iter()
-                .map(|found| rows::consumer(&row("key", found), seal).map(Record::Consumer));
-            let users = users
-                .into_iter()
-                .map(|found| rows::user(&row("id", found), seal).map(Record::User));
-            let tokens = tokens.into_iter().map(|found| {
-                rows::access_token(&row("token", found), seal).map(Record::AccessToken)
-            });
-            let gone_users = gone_users
-                .into_iter()
-                .map(|id| name(&id).map(Record::RemovedUser));
-            let gone_tokens = gone_tokens
-                .into_iter()
-                .map(|token| Ok(Record::RemovedToken(token)));
-            consumers
-                .chain(users)
-                .chain(tokens)
-                .chain(gone_users)
-                .chain(gone_tokens)
-                .collect()
-        })
+    /// Each record is as it stood at some moment meanwhile; what was issued meanwhile may be missing.
+    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.export_all(&to).await })
     }
 
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
-        Box::pin(self.import_all(records))
+    /// Up to 10,000 records are taken in by one atomic step. Of more, all are checked first and then taken in by
+    /// parts: if Redis fails meanwhile, or others change the same records, a part is in.
+    fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
+        Box::pin(async move { self.import_from(&source).await })
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {

@@ -213,6 +213,14 @@ function use.changes_since(from, most)
   return { last, told }
 end
 
+-- Keeps the newest entries of the feed.
+function use.trim(most) call('XTRIM', P .. 'feed', 'MAXLEN', '~', most) end
+
+-- Some keys of an index, in their order.
+function use.keys_behind(index, after, limit)
+  return call('ZRANGE', P .. index, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, limit)
+end
+
 -- All keys of an index, for sealing.
 function use.keys(index) return call('ZRANGE', P .. index, 0, -1) end
 
@@ -508,20 +516,6 @@ end
 function use.close_session(id) drop_session(id) end
 
 -- Transfer.
-
-function use.export()
-  local all = { {}, {}, {}, call('ZRANGE', P .. 'gone-users', 0, -1), call('ZRANGE', P .. 'gone-tokens', 0, -1) }
-  for place, index in ipairs({ { 'consumers', 'c:' }, { 'users', 'u:' }, { 'tokens', 'a:' } }) do
-    for _, key in ipairs(call('ZRANGE', P .. index[1], 0, -1)) do
-      if place == 3 and not has_consumer('a:' .. key) then
-        table.insert(all[5], key)
-      else
-        table.insert(all[place], { key, call('HGETALL', P .. index[2] .. key) })
-      end
-    end
-  end
-  return all
-end
 
 -- Everything that a prepared transaction depends on: whatever stands under these keys.
 function use.look(...)

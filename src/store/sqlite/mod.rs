@@ -19,7 +19,7 @@ use crate::{
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         seal::SealKey,
-        transfer::{Import, Record},
+        transfer::{Import, Record, Sender, Source},
     },
 };
 
@@ -305,13 +305,17 @@ impl Store for SqliteStore {
             .write(PATIENCE, move |tx| tx.close_session(&id_hash))
     }
 
-    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
-        self.threads.read(LONG_PATIENCE, |tx| tx.export())
+    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {
+        self.threads
+            .read(LONG_PATIENCE, move |tx| tx.export_to(&to))
     }
 
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
-        self.threads
-            .write(LONG_PATIENCE, move |tx| tx.import(&records))
+    fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
+        Box::pin(async move {
+            let records = source();
+            let import = self.threads.write(LONG_PATIENCE, |tx| tx.import(records));
+            import.await
+        })
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {

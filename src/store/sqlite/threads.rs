@@ -25,8 +25,8 @@ use crate::store::{StoreError, StoreFuture, seal::Seal};
 
 /// How long a caller waits for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a caller waits for an export or an import, which touch every record.
-pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a caller waits for an export or an import, which may have any length: whoever began it sees its progress.
+pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 /// Callers that may wait in each line: more than connections are allowed by default.
 const QUEUE_LENGTH: usize = 16_384;
 /// Use cases in one transaction at most: what a caller waits for behind others stays short.

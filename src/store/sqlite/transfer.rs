@@ -1,6 +1,6 @@
 //! Export and import.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 use super::tx::Tx;
 use crate::{
@@ -10,40 +10,59 @@ use crate::{
         port::Change,
         record::AccessToken,
         rows::{self, name, seconds},
-        rules::{self, Here, Take},
-        transfer::{Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Record},
+        rules::{self, Here, MOST_CHANGES, Take},
+        transfer::{
+            BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Part, Receiver,
+            Record, Sender,
+        },
     },
 };
 
 impl Tx<'_> {
-    pub(super) fn export(&self) -> Result<Vec<Record>, StoreError> {
-        let mut records = self.all("SELECT * FROM consumers ORDER BY key", [], |row| {
-            rows::consumer(row, self.seal).map(Record::Consumer)
-        })?;
-        records.extend(self.all("SELECT * FROM users ORDER BY id", [], |row| {
-            rows::user(row, self.seal).map(Record::User)
-        })?);
-        records.extend(
-            self.all("SELECT * FROM access_tokens ORDER BY token", [], |row| {
+    pub(super) fn export_to(&self, to: &Sender<Record>) -> Result<(), StoreError> {
+        type Read<'s> = &'s dyn Fn(&Row<'_>) -> Result<Record, StoreError>;
+        let kinds: [(&str, &str, Read<'_>); 5] = [
+            ("consumers", "key", &|row| {
+                rows::consumer(row, self.seal).map(Record::Consumer)
+            }),
+            ("users", "id", &|row| {
+                rows::user(row, self.seal).map(Record::User)
+            }),
+            ("access_tokens", "token", &|row| {
                 rows::access_token(row, self.seal).map(Record::AccessToken)
-            })?,
-        );
-        records.extend(
-            self.all("SELECT id FROM removed_users ORDER BY id", [], |row| {
-                Ok(Record::RemovedUser(name(&row.get::<_, String>(0)?)?))
-            })?,
-        );
-        records.extend(self.all(
-            "SELECT token FROM removed_tokens ORDER BY token",
-            [],
-            |row| Ok(Record::RemovedToken(row.get(0)?)),
-        )?);
-        Ok(records)
+            }),
+            ("removed_users", "id", &|row| {
+                Ok(Record::RemovedUser(name(&row.get::<_, String>("id")?)?))
+            }),
+            ("removed_tokens", "token", &|row| {
+                Ok(Record::RemovedToken(row.get("token")?))
+            }),
+        ];
+        let mut count = 0;
+        for (table, ..) in kinds {
+            let counted = self.first(&format!("SELECT count(*) FROM {table}"), [], |row| {
+                Ok(row.get::<_, i64>(0)?.unsigned_abs())
+            })?;
+            count += counted.unwrap_or(0);
+        }
+        to.blocking_send(Part::Count(count))?;
+        for (table, key, read) in kinds {
+            let mut batch = Vec::with_capacity(BATCH);
+            self.each(&format!("SELECT * FROM {table} ORDER BY {key}"), |row| {
+                batch.push(read(row)?);
+                if batch.len() == BATCH {
+                    to.blocking_send(Part::Records(std::mem::take(&mut batch)))?;
+                }
+                Ok(())
+            })?;
+            to.blocking_send(Part::Records(batch))?;
+        }
+        Ok(to.blocking_send(Part::End)?)
     }
 
-    pub(super) fn import(&self, records: &[Record]) -> Result<Import, StoreError> {
+    pub(super) fn import(&self, mut records: Receiver<Numbered>) -> Result<Import, StoreError> {
         self.run("SAVEPOINT import", [])?;
-        let import = self.take_all(records)?;
+        let import = self.take_all(&mut records)?;
         if matches!(import, Import::Refused { .. }) {
             self.run("ROLLBACK TO import", [])?;
         }
@@ -52,26 +71,35 @@ impl Tx<'_> {
     }
 
     /// Takes all records in, or rejects them; a rejection leaves changes behind, which the caller rolls back.
-    fn take_all(&self, records: &[Record]) -> Result<Import, StoreError> {
+    fn take_all(&self, records: &mut Receiver<Numbered>) -> Result<Import, StoreError> {
         let mut imported = Imported::default();
-        let mut order: Vec<(usize, &Record)> = records.iter().enumerate().collect();
-        order.sort_by_key(|(_, record)| rules::import_order(record));
-        for (index, record) in order {
-            let refused = |refusal| Ok(Import::Refused { index, refusal });
-            match self.take(record)? {
-                Ok(take) => {
-                    if take == Take::Add
-                        && matches!(record, Record::User(_))
-                        && self.password_costs()?.len() > MAX_PASSWORD_COSTS
-                    {
-                        return refused(ImportRefusal::TooManyCosts);
+        loop {
+            let batch = match records.blocking_receive()? {
+                Part::Count(_) => continue,
+                Part::Records(batch) => batch,
+                Part::End => return Ok(Import::Imported(imported)),
+            };
+            for (index, record) in batch {
+                let refused = |refusal| Ok(Import::Refused { index, refusal });
+                match self.take(&record)? {
+                    Ok(take) => {
+                        if take == Take::Add
+                            && matches!(record, Record::User(_))
+                            && self.password_costs()?.len() > MAX_PASSWORD_COSTS
+                        {
+                            return refused(ImportRefusal::TooManyCosts);
+                        }
+                        imported.count(take);
                     }
-                    imported.count(take);
+                    Err(refusal) => return refused(refusal),
                 }
-                Err(refusal) => return refused(refusal),
             }
+            // Caches that find so many changes, or a gap, take every record for changed.
+            self.run(
+                "DELETE FROM changes WHERE id < (SELECT seq FROM sqlite_sequence WHERE name = 'changes') - ?1",
+                [MOST_CHANGES],
+            )?;
         }
-        Ok(Import::Imported(imported))
     }
 
     fn take(&self, record: &Record) -> Result<Result<Take, ImportRefusal>, StoreError> {

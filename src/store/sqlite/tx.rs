@@ -44,6 +44,20 @@ impl Tx<'_> {
         Ok(all)
     }
 
+    /// Hands every row on, one after the other.
+    pub(super) fn each(
+        &self,
+        statement: &str,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.sql.prepare_cached(statement)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            take(row)?;
+        }
+        Ok(())
+    }
+
     /// Whether the statement returns any row.
     pub(super) fn exists(&self, statement: &str, params: impl Params) -> Result<bool, StoreError> {
         Ok(self.sql.prepare_cached(statement)?.exists(params)?)

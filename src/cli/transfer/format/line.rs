@@ -24,7 +24,8 @@ const PREVIOUS_SECRET: [&str; 2] = ["previous_secret", "previous_secret_base64"]
 const TOKEN_SECRET: [&str; 2] = ["token_secret", "token_secret_base64"];
 
 /// A record's line, its end included.
-pub(super) fn written(record: &Record) -> String {
+#[must_use]
+pub fn written(record: &Record) -> String {
     let (kind, _) = identity(record);
     let kind = Members::default().with("kind", kind);
     let line = match record {

@@ -21,7 +21,7 @@ use crate::{
             ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-        transfer::{Import, Record},
+        transfer::{Import, Record, Sender, Source},
     },
 };
 
@@ -173,8 +173,8 @@ impl Store for Double {
         fn open_session(&self, Session, VerifiedPassword) -> StoreFuture<'_, bool>;
         fn session<'a>(&'a self, &'a [u8; 32], UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
-        fn export(&self) -> StoreFuture<'_, Vec<Record>>;
-        fn import(&self, Vec<Record>) -> StoreFuture<'_, Import>;
+        fn export_to(&self, Sender<Record>) -> StoreFuture<'_, ()>;
+        fn import_from(&self, Source) -> StoreFuture<'_, Import>;
         fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
         fn set_local_nonces_until(&self, UnixTime) -> StoreFuture<'_, ()>;
         fn reseal(&self, ResealFrom, bool) -> StoreFuture<'_, Resealed>;
