@@ -66,6 +66,9 @@ duration-hours = { $count ->
    *[other] { $count } ساعة
 }
 
+footer-terms = شروط الاستخدام
+footer-privacy = الخصوصية
+
 error-again = البدء من جديد
 error-request = الطلب
 error-method = لا يمكن ذلك بهذه الطريقة

@@ -57,6 +57,9 @@ duration-hours = { $count ->
    *[other] { $count } Stunden
 }
 
+footer-terms = Nutzungsbedingungen
+footer-privacy = Datenschutz
+
 error-again = Noch einmal beginnen
 error-request = Anfrage
 error-method = So geht es nicht

@@ -65,6 +65,10 @@ duration-hours = { $count ->
    *[other] { $count } hours
 }
 
+# The links below every page, where pages.terms_url and pages.privacy_url are set.
+footer-terms = Terms of use
+footer-privacy = Privacy
+
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
 # Before the number by which the operator finds the request in the log.

@@ -57,6 +57,9 @@ duration-hours = { $count ->
    *[other] { $count } horas
 }
 
+footer-terms = Condiciones de uso
+footer-privacy = Privacidad
+
 error-again = Empezar de nuevo
 error-request = Petición
 error-method = Así no es posible

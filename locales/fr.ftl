@@ -57,6 +57,9 @@ duration-hours = { $count ->
    *[other] { $count } heures
 }
 
+footer-terms = Conditions d’utilisation
+footer-privacy = Confidentialité
+
 error-again = Recommencer
 error-request = Requête
 error-method = Pas de cette façon

@@ -48,6 +48,9 @@ duration-seconds = { $count } 秒
 duration-minutes = { $count } 分
 duration-hours = { $count } 時間
 
+footer-terms = 利用規約
+footer-privacy = プライバシー
+
 error-again = 最初からやり直す
 error-request = リクエスト
 error-method = この方法では利用できません

@@ -48,6 +48,9 @@ duration-seconds = { $count }초
 duration-minutes = { $count }분
 duration-hours = { $count }시간
 
+footer-terms = 이용약관
+footer-privacy = 개인정보 처리방침
+
 error-again = 처음부터 다시 시작
 error-request = 요청
 error-method = 이 방법으로는 열 수 없습니다

@@ -57,6 +57,9 @@ duration-hours = { $count ->
    *[other] { $count } horas
 }
 
+footer-terms = Termos de uso
+footer-privacy = Privacidade
+
 error-again = Começar de novo
 error-request = Requisição
 error-method = Não é possível desta forma

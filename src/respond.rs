@@ -4,7 +4,9 @@
 //! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
 
 mod advice;
+pub mod colour;
 pub mod html;
+pub mod look;
 
 use std::{borrow::Cow, time::Duration};
 
@@ -13,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use self::html::Frame;
+use self::look::Frame;
 
 use crate::{
     fields::{all, list, trim},
@@ -589,7 +591,7 @@ fn render(problem: Problem, frame: Frame<'_>, format: Format, request_id: &str) 
     };
     let mut response = OwnResponse::new(status, content_type, body, verdict);
     if content_type == html::CONTENT_TYPE {
-        response.fields.extend(html::fields(""));
+        response.fields.extend(frame.look.fields(""));
     } else {
         response
             .fields

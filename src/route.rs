@@ -56,6 +56,8 @@ pub enum Endpoint {
     Login,
     /// `mode=logout`: ends the browser session.
     Logout,
+    /// A file that pages refer to.
+    Asset,
 }
 
 impl Endpoint {
@@ -64,7 +66,12 @@ impl Endpoint {
     pub const fn is_page(self) -> bool {
         match self {
             Self::RequestToken | Self::AccessToken | Self::RevokeToken => false,
-            Self::Authorize | Self::Applications | Self::Home | Self::Login | Self::Logout => true,
+            Self::Authorize
+            | Self::Applications
+            | Self::Home
+            | Self::Login
+            | Self::Logout
+            | Self::Asset => true,
         }
     }
 
@@ -82,7 +89,7 @@ impl Endpoint {
         match self {
             Self::RequestToken | Self::AccessToken => "GET, POST",
             Self::RevokeToken | Self::Logout => "POST",
-            Self::Home => "GET, HEAD",
+            Self::Home | Self::Asset => "GET, HEAD",
             Self::Authorize | Self::Login | Self::Applications => "GET, HEAD, POST",
         }
     }
@@ -155,6 +162,8 @@ pub struct Params {
     pub path: String,
     /// `/oauth/request_token`, `/oauth/authorize` and `/oauth/access_token` too.
     pub aliases: bool,
+    /// The paths of the files that pages refer to.
+    pub assets: Vec<String>,
 }
 
 /// Finds the route of a request.
@@ -211,6 +220,7 @@ fn named(params: &Params, target: &Target<'_>) -> Result<Option<Named>, Rejectio
         b"/oauth/request_token" if params.aliases => Endpoint::RequestToken,
         b"/oauth/authorize" if params.aliases => Endpoint::Authorize,
         b"/oauth/access_token" if params.aliases => Endpoint::AccessToken,
+        path if params.assets.iter().any(|asset| asset.as_bytes() == path) => Endpoint::Asset,
         _ => return Ok(None),
     };
     Ok(Some(Named::ByPath(alias)))

@@ -19,7 +19,7 @@ use crate::{
     },
     peer::Peer,
     proxy::Shared,
-    respond::{self, Format, OwnResponse, html::Look},
+    respond::{self, Format, OwnResponse, look::Look},
     server::{
         caller::Limits,
         connection::Handler,

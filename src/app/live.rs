@@ -10,7 +10,6 @@ use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
-    language::{Languages, MessagesError},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
@@ -20,7 +19,7 @@ use crate::{
         rate::ConsumerRate,
     },
     proxy::{Live, Served},
-    respond::html::Look,
+    respond::look::{self, Look, LookError},
     route,
     server::{caller::Limits, tls::TlsError},
     verify,
@@ -35,9 +34,9 @@ pub enum LiveError {
     /// The operations.
     #[error(transparent)]
     Operations(#[from] OperationError),
-    /// The messages of the pages.
+    /// The files of the pages.
     #[error(transparent)]
-    Messages(#[from] MessagesError),
+    Look(#[from] LookError),
 }
 
 /// Makes what requests need; `listener` is where the first public listener is bound.
@@ -47,7 +46,7 @@ pub enum LiveError {
 pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
     let origins = origins(config, listener);
     let verify = verify_params(config, listener);
-    let look = Arc::new(look(config)?);
+    let look = Arc::new(look(config, listener)?);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -69,6 +68,7 @@ pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Resul
         route: route::Params {
             path: config.service.path.clone(),
             aliases: config.service.aliases,
+            assets: look.assets().map(|asset| asset.path.clone()).collect(),
         },
         endpoints,
         operation_metrics: services.metrics.operations(Served::labels(&operations)),
@@ -165,15 +165,20 @@ fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
 /// What all pages have in common.
 ///
 /// # Errors
-/// A file of messages that cannot be used.
-pub fn look(config: &Config) -> Result<Look, MessagesError> {
-    let mut languages = Languages::built_in();
-    if let Some(directory) = &config.pages.messages {
-        languages.read(directory)?;
-    }
-    Ok(Look {
+/// A file of it that cannot be used.
+pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, LookError> {
+    let pages = &config.pages;
+    Look::read(look::Params {
         realm: config.service.realm.clone(),
-        languages,
+        origin: config.base_url(listener).to_string(),
+        path: config.service.path.clone(),
+        name: pages.name.clone(),
+        messages: pages.messages.clone(),
+        logo: pages.logo.clone(),
+        stylesheet: pages.stylesheet.clone(),
+        palette: config.palette(),
+        terms_url: pages.terms_url.as_ref().map(ToString::to_string),
+        privacy_url: pages.privacy_url.as_ref().map(ToString::to_string),
     })
 }
 

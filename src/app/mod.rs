@@ -139,7 +139,8 @@ pub struct Surroundings {
 
 /// A program that is ready to run: everything is open and bound, nothing is served yet.
 pub struct App {
-    config: Config,
+    /// Boxed: the futures that hold it stay small.
+    config: Box<Config>,
     surroundings: Surroundings,
     services: Arc<Services>,
     common: Common,
@@ -225,7 +226,7 @@ impl App {
             phase: receiver,
         };
         Ok(Self {
-            config,
+            config: Box::new(config),
             surroundings,
             services,
             common,
@@ -355,7 +356,7 @@ impl App {
         }
         inspect::log(&config, first, self.services.clock.now());
         self.stamps = stamps;
-        self.config = config;
+        *self.config = config;
         tracing::info!(
             target: "audit",
             event = "configuration_reloaded",

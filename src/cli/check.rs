@@ -123,7 +123,8 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let look = live::look(config).map_err(|error| (2, error.to_string()))?;
+    let look = live::look(config, app::first(&config.listen.address))
+        .map_err(|error| (2, error.to_string()))?;
     Ok(format!(
         "in {}",
         look.languages.tags().collect::<Vec<_>>().join(", ")

@@ -2,8 +2,13 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
+use url::Url;
+
 use super::text::{Reason, Text};
-use crate::origin::{HttpUrl, InvalidUrl, Origin, authority, host, without_brackets};
+use crate::{
+    origin::{HttpUrl, InvalidUrl, Origin, authority, host, without_brackets},
+    respond::colour::Colour,
+};
 
 /// Where the API is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +68,40 @@ pub struct EndpointUrl {
     pub origin: Origin,
     /// The path, `/` at least.
     pub path: String,
+}
+
+/// The address of a web page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebUrl(Url);
+
+impl fmt::Display for WebUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Text for WebUrl {
+    const EXPECTED: &'static str =
+        "the address of a web page such as \"https://example.com/terms\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        match url.scheme() {
+            "https" | "http" if url.username().is_empty() && url.password().is_none() => {
+                Ok(Self(url))
+            }
+            "https" | "http" => Err("it has a user name in it".into()),
+            _ => Err("it is neither https:// nor http://".into()),
+        }
+    }
+}
+
+impl Text for Colour {
+    const EXPECTED: &'static str = "a colour such as \"#1f4fd8\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        Self::parse(text).ok_or(Reason::Borrowed(""))
+    }
 }
 
 impl Text for EndpointUrl {

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     login::header::UserHeaders,
     origin::{HttpUrl, Origin},
+    respond::colour::Palette,
     telemetry::log,
 };
 
@@ -47,6 +48,18 @@ impl Config {
             origin: self.base_url(listener),
             path: String::new(),
         }]
+    }
+
+    /// The colours of `pages`.
+    #[must_use]
+    pub const fn palette(&self) -> Palette {
+        let pages = &self.pages;
+        Palette {
+            accent: pages.accent,
+            accent_dark: pages.accent_dark,
+            background: pages.background,
+            background_dark: pages.background_dark,
+        }
     }
 
     /// `upstream.drop_headers`, with the default list in the place of `"default"`: names in lower case, `*` at the end of

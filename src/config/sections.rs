@@ -13,7 +13,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{
         Enforcement, ForbiddenStatus, LoginBackend, NonceScope, ProfileParameter, StoreBackend,
         Unlisted, UpgradeProtocol,
@@ -34,6 +34,7 @@ use crate::{
     parse::origin::{ForwardedFamily, PrefixMode},
     policy::{operations::Kind, rate::Rate},
     proxy::Conventions,
+    respond::colour::Colour,
     store::record::Dialect,
     telemetry::log::{Format, LogLevel},
     verify::Advice,
@@ -280,6 +281,27 @@ section! {
 section! {
     /// What users see: login, consent, connected applications, errors.
     Pages["pages"] {
+        /// What they call the service.
+        #[serde(default, deserialize_with = "optional")]
+        name: Option<String> [else "service.realm": "Example Photos"], reload;
+        /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
+        #[serde(default, deserialize_with = "optional")]
+        logo: Option<PathBuf> [else "none": "logo.svg"], reload;
+        /// The colour of buttons and links. countersign check warns if it is hard to read.
+        accent: Option<Colour> [else "blue": "#1f4fd8"], reload;
+        /// The same for browsers that prefer dark pages.
+        accent_dark: Option<Colour> [else "a shade of accent that can be read": "#8fb0ff"], reload;
+        /// The colour around the content.
+        background: Option<Colour> [else "light grey": "#f3f4f7"], reload;
+        /// The same for browsers that prefer dark pages.
+        background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
+        /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
+        #[serde(default, deserialize_with = "optional")]
+        stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
+        /// Where the terms of use are; every page links to them.
+        terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
+        /// Where it says what becomes of users' data; every page links there.
+        privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
         /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages.
         #[serde(default, deserialize_with = "optional")]
         messages: Option<PathBuf> [else "none: Arabic, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use super::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     pattern::PathPattern,
     store_url::StoreUrl,
     units::Lifetime,
@@ -25,6 +25,7 @@ use crate::{
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin, plain_path},
     policy::{operations::Kind, rate::Rate},
+    respond::colour::Colour,
     telemetry::log::LogLevel,
 };
 
@@ -156,7 +157,7 @@ deserialize!(
     Origin,
     PathPattern
 );
-deserialize!(Rate, ServerName, StoreUrl, UpstreamHost);
+deserialize!(Colour, Rate, ServerName, StoreUrl, UpstreamHost, WebUrl);
 
 struct TextVisitor<T>(PhantomData<T>);
 

@@ -8,7 +8,7 @@ use crate::{
     pages::{Page, PageRequest},
     parse::{Rejection, head::Head},
     respond::{Failure, OwnResponse},
-    route::Endpoint,
+    route::{self, Endpoint},
     telemetry::{metrics::Verdict, request_id::RequestId},
 };
 
@@ -37,6 +37,10 @@ pub(super) async fn respond(
         let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
         single(&parts.headers, name).map_err(|_| repeated)
     };
+    if endpoint == Endpoint::Asset {
+        let asset = endpoints.pages.asset(head.target.path);
+        return asset.ok_or_else(|| route::Rejection::NotFound.into());
+    }
     let request = PageRequest {
         method: parts.method.as_str(),
         path: std::str::from_utf8(head.target.path).unwrap_or_default(),
@@ -64,6 +68,7 @@ pub(super) async fn respond(
         Endpoint::Logout => pages.logout(request).await,
         Endpoint::Applications => pages.applications(request).await,
         Endpoint::Authorize
+        | Endpoint::Asset
         | Endpoint::RequestToken
         | Endpoint::AccessToken
         | Endpoint::RevokeToken => pages.authorize(request).await,

@@ -120,8 +120,9 @@ impl Pages {
             let name = names.get(&token.consumer).cloned().unwrap_or_default();
             applications.push(self.application(caller, name, token));
         }
+        let frame = self.frame(request);
         let template = view::Applications {
-            frame: self.frame(request),
+            frame,
             action: here,
             user: &displayed(&caller.user),
             logout_action: &format!("{}?mode=logout", self.params.path),
@@ -130,7 +131,7 @@ impl Pages {
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
         };
-        Page::html(200, &template)
+        Page::html(frame, 200, &template)
     }
 
     /// The caller's tokens that still open something, and behind which token there may be more.

@@ -207,8 +207,9 @@ impl Pages {
                 (destination, format!(" {}:", place.scheme))
             }
         };
+        let frame = self.frame(request);
         let template = view::Consent {
-            frame: self.frame(request),
+            frame,
             applications: &self.applications_path(request),
             action: here,
             csrf: &csrf::value(&caller.id, Purpose::Decide, token),
@@ -217,7 +218,7 @@ impl Pages {
             permissions: &permissions,
             destination,
         };
-        Page::with_forms_to(200, &template, &further)
+        Page::with_forms_to(frame, 200, &template, &further)
     }
 
     async fn decide(
@@ -306,14 +307,15 @@ impl Pages {
             }
             // The page comes by GET, so that it can be loaded again.
             (Callback::Oob, Decision::Allow { .. }) => Ok(Page::see_other(here.to_owned())),
-            (Callback::Oob, Decision::Deny) => Page::html(
-                200,
-                &view::Denied {
-                    frame: self.frame(request),
+            (Callback::Oob, Decision::Deny) => {
+                let frame = self.frame(request);
+                let template = view::Denied {
+                    frame,
                     applications: &self.applications_path(request),
                     consumer: &asked.consumer.name,
-                },
-            ),
+                };
+                Page::html(frame, 200, &template)
+            }
         }
     }
 
@@ -334,16 +336,15 @@ impl Pages {
         } else {
             left
         };
-        Page::html(
-            200,
-            &view::Verifier {
-                frame: self.frame(request),
-                applications: &self.applications_path(request),
-                consumer: &asked.consumer.name,
-                verifier: &random::shown(verifier),
-                lifetime: &in_words(self.frame(request).texts, Duration::from_secs(left)),
-            },
-        )
+        let frame = self.frame(request);
+        let template = view::Verifier {
+            frame,
+            applications: &self.applications_path(request),
+            consumer: &asked.consumer.name,
+            verifier: &random::shown(verifier),
+            lifetime: &in_words(frame.texts, Duration::from_secs(left)),
+        };
+        Page::html(frame, 200, &template)
     }
 }
 

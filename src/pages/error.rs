@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::page::Page;
 use crate::{
     issue::random::NoRandomness,
-    respond::html::{ErrorPage, Frame},
+    respond::{html::ErrorPage, look::Frame},
     store::{StoreError, port::is_of_logged_outage},
     telemetry::request_id::RequestId,
 };
@@ -103,7 +103,7 @@ impl PageError {
             again,
             request_id,
         };
-        let mut page = Page::html(status, &template).unwrap_or_else(|_| Page::empty(500));
+        let mut page = Page::html(frame, status, &template).unwrap_or_else(|_| Page::empty(500));
         if let Some(problem) = self.problem() {
             let realm = quoted(&frame.look.realm);
             page.set(

@@ -330,8 +330,9 @@ impl Pages {
             None => random::session_id()?,
         };
         let notice = notice.as_ref();
+        let frame = self.frame(request);
         let template = view::Login {
-            frame: self.frame(request),
+            frame,
             applications: &self.applications_path(request),
             action: place.here,
             csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
@@ -340,7 +341,7 @@ impl Pages {
             problem: notice.map(|notice| &*notice.text),
             invalid: notice.is_some_and(|notice| notice.retry_after.is_none()),
         };
-        let mut page = Page::html(notice.map_or(200, |notice| notice.status), &template)?;
+        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), &template)?;
         if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
             page.retry_after(wait);
         }

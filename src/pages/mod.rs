@@ -19,7 +19,10 @@ use crate::{
     language::Texts,
     login::{LoginBackend, Throttle, header::UserHeaders},
     names::Permission,
-    respond::html::{Frame, Look},
+    respond::{
+        OwnResponse,
+        look::{Frame, Look},
+    },
     secret::Secret,
     store::{
         Store, StoreError,
@@ -222,6 +225,13 @@ impl Pages {
 
     fn answer(&self, request: &PageRequest<'_>, outcome: Result<Page, PageError>) -> Page {
         outcome.unwrap_or_else(|error| error.page(self.frame(request), request.request_id))
+    }
+
+    /// The response to a browser that asks for a file of the pages.
+    pub fn asset(&self, path: &[u8]) -> Option<OwnResponse> {
+        let mut assets = self.params.look.assets();
+        let asset = assets.find(|asset| asset.path.as_bytes() == path)?;
+        Some(asset.response())
     }
 
     /// What is around the content of a page, in the language that the request asks for.

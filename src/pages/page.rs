@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::error::PageError;
-use crate::respond::html;
+use crate::respond::{
+    html,
+    look::{Frame, Look},
+};
 
 /// A response: status, fields and HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,20 +21,25 @@ pub struct Page {
 
 impl Page {
     /// A page whose forms come back to this origin.
-    pub(super) fn html(status: u16, template: &impl askama::Template) -> Result<Self, PageError> {
-        Self::with_forms_to(status, template, "")
+    pub(super) fn html(
+        frame: Frame<'_>,
+        status: u16,
+        template: &impl askama::Template,
+    ) -> Result<Self, PageError> {
+        Self::with_forms_to(frame, status, template, "")
     }
 
     /// A page whose forms come back to this origin and then lead on to `further`, a list of CSP sources.
     pub(super) fn with_forms_to(
+        frame: Frame<'_>,
         status: u16,
         template: &impl askama::Template,
         further: &str,
     ) -> Result<Self, PageError> {
-        let body = template.render().map_err(PageError::Template)?;
         let mut page = Self {
-            body,
-            ..Self::empty_with_forms_to(status, further)
+            status,
+            fields: frame.look.fields(further),
+            body: template.render().map_err(PageError::Template)?,
         };
         page.set("Content-Type", html::CONTENT_TYPE.to_owned());
         Ok(page)
@@ -46,13 +54,9 @@ impl Page {
 
     /// A response without HTML: a redirect, or the last resort when the page of an error cannot be rendered.
     pub(super) fn empty(status: u16) -> Self {
-        Self::empty_with_forms_to(status, "")
-    }
-
-    fn empty_with_forms_to(status: u16, further: &str) -> Self {
         Self {
             status,
-            fields: html::fields(further),
+            fields: Look::plain().fields(""),
             body: String::new(),
         }
     }

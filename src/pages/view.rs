@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::PermissionText;
-use crate::respond::html::Frame;
+use crate::respond::look::Frame;
 
 #[derive(Template)]
 #[template(path = "login.html")]

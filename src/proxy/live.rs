@@ -7,7 +7,7 @@ use crate::{
     forward::{self, pool},
     parse::origin::Origins,
     policy::{operations::Operations, rate::ConsumerRate},
-    respond::html::Look,
+    respond::look::Look,
     route::{self},
     server::caller::Limits,
     telemetry::metrics::AllOperations,

@@ -77,6 +77,7 @@ impl Served {
                 | Endpoint::Home
                 | Endpoint::Login
                 | Endpoint::Logout
+                | Endpoint::Asset
                 | Endpoint::Applications,
             ) => 6,
             Self::Operation(index) => Self::WORDS.len() + index,

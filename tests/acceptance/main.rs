@@ -34,6 +34,7 @@ mod identity;
 mod languages;
 mod limits;
 mod logs;
+mod look;
 mod moving;
 mod negative_vectors;
 mod operating;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     peer::Peer,
-    respond::{self, Format, OwnResponse, html::Look},
+    respond::{self, Format, OwnResponse, look::Look},
     server::{
         caller::Limits,
         connection::Handler,

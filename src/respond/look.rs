@@ -1,0 +1,283 @@
+//! What all pages have in common: the operator's name, logo, colours and links, and the languages.
+
+use std::{fs, path::Path, path::PathBuf, sync::LazyLock};
+
+use aws_lc_rs::digest;
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use thiserror::Error;
+
+use super::{OwnResponse, colour::Palette, html::STYLE};
+use crate::{
+    language::{Languages, MessagesError, Texts},
+    telemetry::metrics::Verdict,
+};
+
+/// The most bytes of a file that pages refer to: it is held in memory.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Why a look cannot be had. Prints as one line: key, file, cause and fix.
+#[derive(Debug, Error)]
+pub enum LookError {
+    /// The messages.
+    #[error(transparent)]
+    Messages(#[from] MessagesError),
+    /// The logo or the style sheet.
+    #[error("{key}: {}: {problem}", .path.display())]
+    File {
+        /// The configuration's key.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+}
+
+/// What the configuration says of the look.
+#[derive(Debug, Clone, Default)]
+pub struct Params {
+    /// `service.realm`: the realm of a 401, and the name where there is no other.
+    pub realm: String,
+    /// The origin of `service.base_url`, from which logo and style sheet come.
+    pub origin: String,
+    /// `service.path`: they are below it.
+    pub path: String,
+    /// `pages.name`: what the pages call the service.
+    pub name: Option<String>,
+    /// `pages.messages`
+    pub messages: Option<PathBuf>,
+    /// `pages.logo`
+    pub logo: Option<PathBuf>,
+    /// `pages.stylesheet`
+    pub stylesheet: Option<PathBuf>,
+    /// `pages.accent` and the other colours.
+    pub palette: Palette,
+    /// `pages.terms_url`
+    pub terms_url: Option<String>,
+    /// `pages.privacy_url`
+    pub privacy_url: Option<String>,
+}
+
+/// A file that pages refer to, at a path that changes with its content.
+pub struct Asset {
+    /// The path under which it is served.
+    pub path: String,
+    /// The whole URL: an error page may be on another host.
+    pub url: String,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Asset {
+    /// The response that it is. A file is its operator's, but an image can have scripts in it: none may run.
+    #[must_use]
+    pub fn response(&self) -> OwnResponse {
+        let mut response =
+            OwnResponse::new(200, self.content_type, self.body.clone(), Verdict::Page);
+        let fields = [
+            (
+                "Content-Security-Policy",
+                "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+            ),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cache-Control", "public, max-age=31536000, immutable"),
+        ];
+        let fields = fields.map(|(name, value)| (name, value.to_owned()));
+        response.fields.extend(fields);
+        response
+    }
+}
+
+/// What all pages have in common. A reload makes a new one.
+pub struct Look {
+    /// `service.realm`: the realm of a 401.
+    pub realm: String,
+    /// What the pages call the service.
+    pub name: String,
+    /// The languages that they can be shown in.
+    pub languages: Languages,
+    /// The style sheet in every page.
+    pub style: String,
+    /// The operator's logo.
+    pub logo: Option<Asset>,
+    /// The operator's style sheet.
+    pub stylesheet: Option<Asset>,
+    /// Where the terms of use are.
+    pub terms_url: Option<String>,
+    /// Where it says what becomes of users' data.
+    pub privacy_url: Option<String>,
+    /// The Content-Security-Policy up to where forms may lead.
+    policy: String,
+}
+
+impl Look {
+    /// Reads the files of a look.
+    ///
+    /// # Errors
+    /// [`LookError`]
+    pub fn read(params: Params) -> Result<Self, LookError> {
+        let mut languages = Languages::built_in();
+        if let Some(directory) = &params.messages {
+            languages.read(directory)?;
+        }
+        let logo = params.logo.as_ref();
+        let logo = logo.map(|path| params.asset("pages.logo", path, image_type));
+        let style = params.stylesheet.as_ref();
+        let style = style.map(|path| params.asset("pages.stylesheet", path, css_type));
+        Ok(Self::new(
+            languages,
+            logo.transpose()?,
+            style.transpose()?,
+            params,
+        ))
+    }
+
+    fn new(
+        languages: Languages,
+        logo: Option<Asset>,
+        stylesheet: Option<Asset>,
+        params: Params,
+    ) -> Self {
+        let style = format!("{STYLE}{}", params.palette.css());
+        let hash = STANDARD.encode(digest::digest(&digest::SHA256, style.as_bytes()));
+        let source = |asset: &Asset| format!(" {}", asset.url);
+        let style_source = stylesheet.as_ref().map(source).unwrap_or_default();
+        let image_source = logo.as_ref().map(source);
+        let image_source = image_source.map(|source| format!("; img-src{source}"));
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{hash}'{style_source}{}; form-action 'self'",
+            image_source.unwrap_or_default()
+        );
+        Self {
+            name: params.name.unwrap_or_else(|| params.realm.clone()),
+            realm: params.realm,
+            languages,
+            style,
+            logo,
+            stylesheet,
+            terms_url: params.terms_url,
+            privacy_url: params.privacy_url,
+            policy,
+        }
+    }
+
+    /// The look of pages of a service that is not configured, such as those of the admin listener.
+    pub fn plain() -> &'static Self {
+        static PLAIN: LazyLock<Look> =
+            LazyLock::new(|| Look::new(Languages::built_in(), None, None, Params::default()));
+        &PLAIN
+    }
+
+    /// The files that pages refer to.
+    pub fn assets(&self) -> impl Iterator<Item = &Asset> {
+        self.logo.iter().chain(&self.stylesheet)
+    }
+
+    /// The fields of every page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
+    #[must_use]
+    pub fn fields(&self, further: &str) -> Vec<(&'static str, String)> {
+        let policy = format!(
+            "{}{further}; frame-ancestors 'none'; base-uri 'none'",
+            self.policy
+        );
+        let fields = [
+            ("Content-Security-Policy", policy.as_str()),
+            ("X-Frame-Options", "DENY"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ];
+        fields.map(|(name, value)| (name, value.to_owned())).into()
+    }
+
+    /// The frame of a page in English.
+    #[must_use]
+    pub fn in_english(&self) -> Frame<'_> {
+        self.frame(self.languages.english())
+    }
+
+    /// The frame of a page in a language.
+    #[must_use]
+    pub const fn frame<'a>(&'a self, texts: Texts<'a>) -> Frame<'a> {
+        Frame { look: self, texts }
+    }
+}
+
+/// What is around the content of a page for one browser.
+#[derive(Clone, Copy)]
+pub struct Frame<'a> {
+    /// What it has in common with every other page.
+    pub look: &'a Look,
+    /// The messages in its language.
+    pub texts: Texts<'a>,
+}
+
+/// The ending and the Content-Type of a file with this content, or what it should be.
+type Kind = fn(&[u8]) -> Result<(&'static str, &'static str), &'static str>;
+
+impl Params {
+    fn asset(&self, key: &'static str, path: &Path, kind: Kind) -> Result<Asset, LookError> {
+        let error = |problem: String| LookError::File {
+            key,
+            path: path.to_owned(),
+            problem,
+        };
+        let body = fs::read(path).map_err(|cause| {
+            error(format!(
+                "cannot be read: {cause}; name a file that countersign can read"
+            ))
+        })?;
+        if body.len() > MAX_BYTES {
+            return Err(error(format!(
+                "it has more than {} KiB; make it smaller",
+                MAX_BYTES / 1024
+            )));
+        }
+        let (ending, content_type) = kind(&body).map_err(|problem| error(problem.to_owned()))?;
+        let digest = digest::digest(&digest::SHA256, &body);
+        let name = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
+        let path = format!("{}/{name}.{ending}", self.path.trim_end_matches('/'));
+        Ok(Asset {
+            url: format!("{}{path}", self.origin),
+            path,
+            content_type,
+            body,
+        })
+    }
+}
+
+fn image_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static str> {
+    match content {
+        [0x89, b'P', b'N', b'G', ..] => Ok(("png", "image/png")),
+        [0xff, 0xd8, 0xff, ..] => Ok(("jpg", "image/jpeg")),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Ok(("webp", "image/webp")),
+        text if std::str::from_utf8(text).is_ok_and(|text| text.contains("<svg")) => {
+            Ok(("svg", "image/svg+xml"))
+        }
+        _ => Err("this is no SVG, PNG, JPEG or WebP; convert it to one of them"),
+    }
+}
+
+fn css_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static str> {
+    match std::str::from_utf8(content) {
+        Ok(_) => Ok(("css", "text/css; charset=utf-8")),
+        Err(_) => Err("not valid UTF-8; save the file as UTF-8"),
+    }
+}

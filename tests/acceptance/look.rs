@@ -1,0 +1,251 @@
+//! The operator's look: name, logo, colours, style sheet and links of the pages.
+
+use rustix::process::Signal;
+
+use crate::support::{
+    Call, PATIENCE, Proxy, Reply, Upstream, http::Answer, proxy::Builder, within,
+};
+
+const SVG: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
+const LOGIN: &str = "/service.oauth?mode=login";
+
+fn with_files(api: &Upstream, files: &[(&str, &[u8])], config: &str) -> Builder {
+    let builder = Proxy::in_front_of(api);
+    let directory = builder.directory().display().to_string();
+    for (name, content) in files {
+        std::fs::write(builder.directory().join(name), content).unwrap();
+    }
+    builder.config(&config.replace("DIR", &directory))
+}
+
+fn html(proxy: &Proxy, target: &str) -> Answer {
+    proxy.send(Call::get(target).header("Accept", "text/html"))
+}
+
+/// The URL in the page between `before` and the next quotation mark.
+#[track_caller]
+fn url(page: &Answer, before: &str) -> String {
+    let text = page.text();
+    let rest = text
+        .split(before)
+        .nth(1)
+        .unwrap_or_else(|| panic!("{before}: {text}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
+    let api = Upstream::replying(|_| Reply::ok("of the API"));
+    let files: [(&str, &[u8]); 2] = [("logo", SVG.as_bytes()), ("pages.css", b"main{color:red}")];
+    let config = "pages.name = 'A <b> & C'\npages.logo = 'DIR/logo'\npages.stylesheet = 'DIR/pages.css'\n\
+        service.public_api_urls = ['http://api.test', 'http://other.test']\n\
+        operations.unlisted = 'anonymous'";
+    let proxy = with_files(&api, &files, config).start();
+    let origin = proxy.origin();
+    let login = html(&proxy, LOGIN);
+    let (logo, style) = (
+        url(&login, "<img src=\""),
+        url(&login, "<link rel=\"stylesheet\" href=\""),
+    );
+    assert!(
+        login.text().contains("alt=\"A &#60;b&#62; &#38; C\""),
+        "{login:?}"
+    );
+    assert!(
+        login.text().contains(" · A &#60;b&#62; &#38; C</title>"),
+        "{login:?}"
+    );
+    let policy = login.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains(&format!(" {style}; img-src {logo}; form-action 'self';")),
+        "{policy}"
+    );
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    for (file, kind, body) in [
+        (&logo, "image/svg+xml", SVG),
+        (&style, "text/css; charset=utf-8", "main{color:red}"),
+    ] {
+        let path = file
+            .strip_prefix(&origin)
+            .unwrap_or_else(|| panic!("{file} is at {origin}"));
+        assert!(path.starts_with("/service.oauth/"), "{path}");
+        let answer = proxy.send(Call::get(path));
+        answer.has_status(200);
+        assert_eq!(
+            (answer.header("content-type"), answer.text().as_str()),
+            (Some(kind), body)
+        );
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(
+            policy.starts_with("default-src 'none';") && policy.ends_with("; sandbox"),
+            "{policy}"
+        );
+        assert!(!policy.contains("script"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert!(
+            answer
+                .header("cache-control")
+                .unwrap()
+                .contains("immutable")
+        );
+        assert_eq!(answer.header("set-cookie"), None);
+        proxy.send(Call::post(path)).has_status(405);
+        // The path is one of the API like any other on the API's hosts.
+        for host in ["api.test", "other.test"] {
+            assert_eq!(proxy.send(Call::get(path).host(host)).text(), "of the API");
+        }
+        let other = format!("{}x", path.trim_end_matches(|ending: char| ending != '.'));
+        proxy.send(Call::get(&other)).has_status(404);
+    }
+    assert_eq!(api.requests().len(), 4);
+    // An error page on another host shows them too.
+    let other = proxy.send(
+        Call::get("/x?oauth_token=1")
+            .host("api.test")
+            .header("Accept", "text/html"),
+    );
+    assert_eq!(url(&other, "<img src=\""), logo);
+}
+
+#[test]
+fn a_changed_file_has_another_path_after_a_reload_and_a_broken_one_changes_nothing() {
+    let api = Upstream::start();
+    let proxy = with_files(&api, &[("logo", SVG.as_bytes())], "pages.logo = 'DIR/logo'").start();
+    let logo = || url(&html(&proxy, LOGIN), "<img src=\"");
+    let first = logo();
+    std::fs::write(proxy.directory().join("logo"), b"\x89PNG\r\n\x1a\n...").unwrap();
+    proxy.signal(Signal::HUP);
+    let second = within(PATIENCE, "another path", || {
+        let now = logo();
+        (now != first).then_some(now)
+    });
+    assert!(
+        first.ends_with(".svg") && second.ends_with(".png"),
+        "{first} {second}"
+    );
+    std::fs::write(proxy.directory().join("logo"), "no image").unwrap();
+    proxy.signal(Signal::HUP);
+    proxy.log().wait_for("the mistake is logged", |line| {
+        (line.contains("pages.logo") && line.contains("convert it")).then_some(())
+    });
+    assert_eq!(logo(), second);
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_invalid_configuration() {
+    let big = vec![b'a'; 257 * 1024];
+    for (config, content, problem) in [
+        (
+            "pages.logo = 'DIR/none'",
+            &b""[..],
+            "pages.logo: DIR/none: cannot be read",
+        ),
+        (
+            "pages.logo = 'DIR/file'",
+            b"GIF89a",
+            "pages.logo: DIR/file: this is no SVG",
+        ),
+        (
+            "pages.stylesheet = 'DIR/file'",
+            b"\xff",
+            "pages.stylesheet: DIR/file: not valid UTF-8",
+        ),
+        (
+            "pages.stylesheet = 'DIR/file'",
+            &big,
+            "pages.stylesheet: DIR/file: it has more than 256 KiB",
+        ),
+        (
+            "pages.accent = 'blue'",
+            b"",
+            "pages.accent: expected a colour",
+        ),
+        (
+            "pages.terms_url = '/terms'",
+            b"",
+            "pages.terms_url: expected the address of a web page",
+        ),
+        (
+            "pages.privacy_url = 'javascript:alert(1)'",
+            b"",
+            "neither https:// nor http://",
+        ),
+    ] {
+        let builder = with_files(&Upstream::start(), &[("file", content)], config);
+        let directory = builder.directory().display().to_string();
+        for ended in [builder.run(&["check"], ""), builder.serve_fails()] {
+            assert_eq!(ended.code(), Some(2), "{ended:?}");
+            assert!(
+                ended.stderr.contains(&problem.replace("DIR", &directory)),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn colours_are_set_and_check_warns_of_those_that_are_hard_to_read() {
+    let api = Upstream::start();
+    let found = |config: &str| {
+        with_files(&api, &[], config)
+            .run(&["check"], "")
+            .done()
+            .stderr
+    };
+    assert!(!found("pages.accent = '#7a1f5c'\npages.background = '#ffffff'").contains("pages."));
+    let found = found("pages.accent = '#ffcc00'\npages.background_dark = '#999999'");
+    let lines: Vec<_> = found
+        .lines()
+        .filter(|line| line.contains("pages."))
+        .collect();
+    let [accent, background] = lines.as_slice() else {
+        panic!("{found}")
+    };
+    assert!(
+        accent.contains("pages.accent: #ffcc00 beside #f3f4f7 has a contrast of 1.37"),
+        "{accent}"
+    );
+    assert!(
+        accent.contains("4.5") && accent.ends_with("write a darker colour"),
+        "{accent}"
+    );
+    assert!(
+        background.contains("pages.background_dark: #999999"),
+        "{background}"
+    );
+    let proxy = with_files(&api, &[], "pages.accent = '#7a1f5c'").start();
+    let page = html(&proxy, LOGIN).text();
+    assert!(
+        page.contains(":root {--accent:#7a1f5c;") && page.contains("--on-accent:#ffffff;"),
+        "{page}"
+    );
+}
+
+#[test]
+fn login_and_consent_link_to_terms_and_privacy() {
+    let api = Upstream::start();
+    let config = "pages.terms_url = 'https://example.com/terms?a=1&b=\"2\"'\n\
+        pages.privacy_url = 'https://example.com/privacy'";
+    let proxy = with_files(&api, &[], config).start();
+    let (consumer, user) = (proxy.consumer("Shop"), proxy.user("ada"));
+    let mut visitor = crate::support::Visitor::to(&proxy);
+    let token = proxy.request_token(&consumer, "oob");
+    let login = visitor.open(&crate::support::legs::authorization(&token));
+    let consent = visitor.log_in(&login, &user);
+    for page in [login, consent] {
+        let text = page.answer.text();
+        assert!(
+            text.contains(
+                "<a href=\"https://example.com/terms?a=1&#38;b=%222%22\">Terms of use</a>"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("<a href=\"https://example.com/privacy\">Privacy</a>"),
+            "{text}"
+        );
+    }
+}
