@@ -21,6 +21,7 @@ use crate::{
         port::Added,
         record::{Consumer, ConsumerUpdate},
     },
+    telemetry::audit::CommandRecord,
 };
 
 /// What to do with consumers.
@@ -113,7 +114,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             if !context.store()?.remove_consumer(&key).await? {
                 return Err(unknown(&key));
             }
-            tracing::info!(target: "audit", event = "consumer_removed", by = "command", consumer = %key);
+            audit(context, "consumer_removed", &key).await;
             Ok(String::new())
         }
     }
@@ -124,7 +125,7 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     let consumer = args.consumer(context.now)?;
     match context.store()?.add_consumer(consumer.clone()).await? {
         Added::Added => {
-            tracing::info!(target: "audit", event = "consumer_registered", by = "command", consumer = %consumer.key);
+            audit(context, "consumer_registered", &consumer.key).await;
             Ok(show(context, &consumer, Shown::WithSecret))
         }
         Added::Taken => Err(CommandError::failed(format!(
@@ -154,7 +155,7 @@ async fn rotate(
     let store = context.store()?;
     let rotated = store.rotate_consumer_secret(key, secret, until).await?;
     let consumer = rotated.ok_or_else(|| unknown(key))?;
-    tracing::info!(target: "audit", event = "consumer_secret_rotated", by = "command", consumer = %key);
+    audit(context, "consumer_secret_rotated", key).await;
     Ok(show(context, &consumer, Shown::WithSecret))
 }
 
@@ -177,8 +178,17 @@ async fn change(
     };
     let changed = context.store()?.update_consumer(key, update).await?;
     let consumer = changed.ok_or_else(|| unknown(key))?;
-    tracing::info!(target: "audit", event, by = "command", consumer = %key);
+    audit(context, event, key).await;
     Ok(show(context, &consumer, Shown::WithoutSecret))
+}
+
+async fn audit(context: &Context, event: &str, key: &ConsumerKey) {
+    let about = CommandRecord {
+        event: event.to_owned(),
+        consumer: Some(key.to_string()),
+        ..CommandRecord::default()
+    };
+    context.audit(about).await;
 }
 
 fn show(context: &Context, consumer: &Consumer, shown: Shown) -> String {

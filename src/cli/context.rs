@@ -5,19 +5,21 @@
 //!
 //! # Log and audit records
 //!
-//! What a command does is an audit event like any other. Its records go where those of `serve` go, to standard error,
-//! but only with `--log`: a person who types a command reads its output, and a job that has to leave a trace asks for it.
+//! What a command does is an audit event like any other. Its record goes into the store's feed of changes, by which every
+//! `serve` that runs on the store logs it. With `--log` it goes to standard error too, for those who run commands while
+//! no `serve` does.
 
 use std::{
     cell::{OnceCell, RefCell},
     error::Error,
-    fmt,
+    fmt, fs,
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
 
+use rustix::{process::getuid, system::uname};
 use thiserror::Error;
 
 use super::output::Members;
@@ -25,8 +27,9 @@ use crate::{
     app::{StartError, services},
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors, StoreBackend},
+    issue::random,
     store::{Opening, Store, StoreError},
-    telemetry::log,
+    telemetry::{audit::CommandRecord, log},
 };
 
 /// The option that names the configuration file.
@@ -309,6 +312,23 @@ impl Context {
         }
     }
 
+    /// Records what the command did, for the log of every `serve` on the store. `about` has the event and what it is about.
+    pub async fn audit(&self, about: CommandRecord) {
+        let record = CommandRecord {
+            id: random::identifier().unwrap_or_default(),
+            os_user: os_user(),
+            host: uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            ..about
+        };
+        record.log();
+        let kept = async { Ok(self.store()?.record_command(record.to_text()).await?) };
+        let kept: Result<(), CommandError> = kept.await;
+        if let Err(error) = kept {
+            self.warn(&format!("serve does not log what was done: {error}"));
+        }
+    }
+
     /// A record as the person or program that runs the command reads it.
     #[must_use]
     pub fn show(&self, record: Members) -> String {
@@ -339,6 +359,24 @@ impl Context {
                 None => return Ok(listing.finish()),
             }
         }
+    }
+}
+
+/// The account that runs the program, and behind sudo whose it was.
+fn os_user() -> String {
+    let id = getuid().as_raw().to_string();
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut accounts = accounts
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    let name = accounts.find_map(|account| match account[..] {
+        [name, _, number, ..] if number == id => Some(name.to_owned()),
+        _ => None,
+    });
+    let name = name.unwrap_or(id);
+    match std::env::var("SUDO_USER") {
+        Ok(before) if getuid().is_root() => format!("{name}, by sudo {before}"),
+        _ => name,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         port::{Added, TokenFilter},
         record::{AccessToken, Consumer},
     },
-    telemetry::redact::RedactedToken,
+    telemetry::{audit::CommandRecord, redact::RedactedToken},
 };
 
 /// What to do with access tokens.
@@ -64,9 +64,12 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                     "there is no such access token; list them with countersign token list";
                 return Err(CommandError::failed(problem));
             }
-            tracing::info!(
-                target: "audit", event = "token_revoked", by = "command", token = %RedactedToken(&token),
-            );
+            let about = CommandRecord {
+                event: "token_revoked".to_owned(),
+                token: Some(RedactedToken(&token).to_string()),
+                ..CommandRecord::default()
+            };
+            context.audit(about).await;
             Ok(String::new())
         }
     }
@@ -106,10 +109,14 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
             token.consumer
         ));
     }
-    tracing::info!(
-        target: "audit", event = "access_token_issued", by = "command", consumer = %token.consumer,
-        user = %token.user, token = %RedactedToken(&token.token),
-    );
+    let about = CommandRecord {
+        event: "access_token_issued".to_owned(),
+        consumer: Some(token.consumer.to_string()),
+        user: Some(token.user.to_string()),
+        token: Some(RedactedToken(&token.token).to_string()),
+        ..CommandRecord::default()
+    };
+    context.audit(about).await;
     Ok(context.show(Members::token(&token, Shown::WithSecret)))
 }
 

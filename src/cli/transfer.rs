@@ -30,6 +30,7 @@ use crate::{
         self, Cut, Import, ImportRefusal, Imported, Numbered, Part, Receiver, Record, Sender,
         Source,
     },
+    telemetry::audit::CommandRecord,
 };
 
 // Each paragraph is one line: clap breaks it where the terminal ends.
@@ -146,7 +147,11 @@ impl ExportArgs {
                 if let Target::File(file) = target {
                     file.finish(head.as_deref())?;
                 }
-                tracing::info!(target: "audit", event = "store_exported", by = "command");
+                let about = CommandRecord {
+                    event: "store_exported".to_owned(),
+                    ..CommandRecord::default()
+                };
+                context.audit(about).await;
                 Ok(String::new())
             })
     }
@@ -275,9 +280,12 @@ async fn import(
             revoked,
             kept_out,
         }) => {
-            tracing::info!(
-                target: "audit", event = "records_imported", by = "command", added, unchanged, revoked, kept_out,
-            );
+            let about = CommandRecord {
+                event: "records_imported".to_owned(),
+                counts: Some([added, unchanged, revoked, kept_out]),
+                ..CommandRecord::default()
+            };
+            context.audit(about).await;
             let counts = Members::default()
                 .with("added", added)
                 .with("unchanged", unchanged)

@@ -11,6 +11,7 @@ use crate::{
     issue::{random, registration},
     names::UserId,
     store::{port::Added, record::User},
+    telemetry::audit::CommandRecord,
 };
 
 /// What to do with local accounts.
@@ -78,7 +79,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let user = find(context, &name).await?;
             let hash = password.hash()?;
             let is_done = context.store()?.set_password(&user.id, hash).await?;
-            done(is_done, "password_changed", &user)?;
+            done(context, is_done, "password_changed", &user).await?;
             Ok(String::new())
         }
         Command::Disable(NameArg { name }) => set_enabled(context, &name, false).await,
@@ -87,7 +88,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let user = find(context, &name).await?;
             let store = context.store()?;
             let is_done = store.remove_user(&user.id, context.now).await?;
-            done(is_done, "user_removed", &user)?;
+            done(context, is_done, "user_removed", &user).await?;
             Ok(String::new())
         }
     }
@@ -120,7 +121,7 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     };
     match context.store()?.add_user(user.clone()).await? {
         Added::Added => {
-            done(true, "user_added", &user)?;
+            done(context, true, "user_added", &user).await?;
             Ok(context.show(Members::user(&user)))
         }
         Added::Taken if is_id_given => Err(CommandError::failed(format!(
@@ -146,7 +147,7 @@ async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<Str
         false => "user_disabled",
     };
     let is_done = store.set_user_enabled(&user.id, enabled, context.now);
-    done(is_done.await?, event, &user)?;
+    done(context, is_done.await?, event, &user).await?;
     Ok(context.show(Members::user(&User { enabled, ..user })))
 }
 
@@ -166,10 +167,20 @@ fn unknown(name: &str) -> CommandError {
 }
 
 /// Records the event, unless the user was removed since it was looked up.
-fn done(is_done: bool, event: &'static str, user: &User) -> Result<(), CommandError> {
+async fn done(
+    context: &Context,
+    is_done: bool,
+    event: &str,
+    user: &User,
+) -> Result<(), CommandError> {
     if !is_done {
         return Err(unknown(&user.name));
     }
-    tracing::info!(target: "audit", event, by = "command", user = %user.id);
+    let about = CommandRecord {
+        event: event.to_owned(),
+        user: Some(user.id.to_string()),
+        ..CommandRecord::default()
+    };
+    context.audit(about).await;
     Ok(())
 }

@@ -348,6 +348,9 @@ impl Store for MemoryStore {
     fn import_from(&self, _: Source) -> StoreFuture<'_, Import> {
         self.unused()
     }
+    fn record_command(&self, _: String) -> StoreFuture<'_, ()> {
+        self.unused()
+    }
     fn changes_since(&self, _: u64) -> StoreFuture<'_, Changes> {
         self.unused()
     }

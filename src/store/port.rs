@@ -163,6 +163,8 @@ pub enum Change {
     AccessToken(String),
     /// A user was changed or removed: its sessions may have ended.
     User(UserId),
+    /// No change: a command has left a record for the log, see [`Store::record_command`].
+    Command(String),
 }
 
 /// The answer of [`Store::changes_since`].
@@ -457,6 +459,8 @@ pub trait Store: Send + Sync + 'static {
     fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }
+    /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
+    fn record_command(&self, record: String) -> StoreFuture<'_, ()>;
     /// What this and every other process changed since `position` (0: only where the feed stands now).
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     /// Up to which time a process that kept its nonces in a local window may have accepted requests;

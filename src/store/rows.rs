@@ -128,6 +128,7 @@ pub(super) fn change(row: &impl Columns) -> Result<Change, StoreError> {
         "consumer" => Ok(Change::Consumer(name(&key)?)),
         "access_token" => Ok(Change::AccessToken(key)),
         "user" => Ok(Change::User(name(&key)?)),
+        "command" => Ok(Change::Command(key)),
         _ => Err(StoreError::Broken("a change is of no known kind")),
     }
 }
@@ -138,6 +139,7 @@ pub(super) fn change_columns(change: &Change) -> (&'static str, &str) {
         Change::Consumer(key) => ("consumer", key.as_str()),
         Change::AccessToken(token) => ("access_token", token.as_str()),
         Change::User(id) => ("user", id.as_str()),
+        Change::Command(record) => ("command", record),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The log, the metrics, the ids of requests, and what neither log nor metrics may hold.
 
+pub mod audit;
 #[cfg(test)]
 mod captured;
 pub mod lines;

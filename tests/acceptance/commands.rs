@@ -254,3 +254,37 @@ fn explain_sees_that_the_nonce_was_used_while_the_proxy_runs() {
     );
     explain(&wire(&Call::get("/a").by(&consumer).with(&token))).done();
 }
+
+#[test]
+fn serve_logs_who_ran_which_command() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("log.format = 'json'")
+        .start();
+    let logged = |event: &str| {
+        let record = proxy.log().wait_for(event, |line| {
+            let record: serde_json::Value = serde_json::from_str(line).ok()?;
+            (record["target"] == "audit" && record["event"] == event).then_some(record)
+        });
+        assert_eq!(record["by"], "command", "{record}");
+        assert!(record["pid"].as_u64().unwrap() > 1, "{record}");
+        for who in ["os_user", "host", "audit_id"] {
+            assert!(!record[who].as_str().unwrap().is_empty(), "{who}: {record}");
+        }
+        record
+    };
+    let (consumer, user, token) = proxy.somebody();
+    assert_eq!(logged("consumer_registered")["consumer"], consumer.key);
+    assert_eq!(logged("user_added")["user"], user.id);
+    let issued = logged("access_token_issued");
+    assert_eq!(issued["token"], format!("{}…", &token.token[..8]));
+    proxy.command(&["token", "revoke", &token.token]).done();
+    assert_eq!(logged("token_revoked")["token"], issued["token"]);
+    let export = proxy.command(&["export", "-"]).done().stdout;
+    proxy.command_with(&["import", "-"], &export).done();
+    assert_eq!(logged("records_imported")["unchanged"], 3);
+    logged("store_exported");
+    let records = proxy.log().lines();
+    let audits = records.iter().filter(|line| line.contains("\"audit_id\""));
+    assert_eq!(audits.count(), 6, "each once: {records:?}");
+}

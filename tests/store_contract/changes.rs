@@ -226,3 +226,32 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     assert!(future.incomplete);
     assert_eq!(future.position, follower.0);
 }
+
+pub(crate) async fn tells_what_commands_did<B: Backend>() {
+    let backend = B::fresh().await;
+    let (command, store) = (backend.open().await, backend.open().await);
+    let mut replicas = [
+        Follower::start(&*store).await,
+        Follower::start(&*store).await,
+    ];
+    let long = format!("{{\"event\":\"{}\"}}", "x\u{e9}\n".repeat(100));
+    for record in ["{}", &long] {
+        command.record_command(record.to_owned()).await.unwrap();
+        command
+            .add_consumer(consumer(&record.len().to_string()))
+            .await
+            .unwrap();
+    }
+    for replica in &mut replicas {
+        let news = replica.news(&*store).await;
+        let told = Change::Command(long.clone());
+        let length = long.len().to_string();
+        let expected = [
+            Change::Command("{}".to_owned()),
+            of_consumer("2"),
+            told,
+            of_consumer(&length),
+        ];
+        assert_eq!(news, expected);
+    }
+}

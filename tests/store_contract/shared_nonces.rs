@@ -437,7 +437,7 @@ async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
     let server = Server::shared();
     let url = server.database();
     let replica = Replica::on(&url, OnLost::Refuse);
-    let store = &replica._store;
+    let store = &replica.store;
     let kept = async || store.nonces_kept().await.unwrap();
     assert_eq!(kept().await, NoncesKept::Nowhere);
     let now = today();

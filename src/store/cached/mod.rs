@@ -34,6 +34,7 @@ use crate::{
     names::ConsumerKey,
     oauth::SigningKey,
     secret::Secret,
+    telemetry::audit::CommandRecord,
 };
 
 /// How much is kept, and for how long. Times count in whole seconds.
@@ -256,6 +257,11 @@ impl Cached {
             let position = self.position.load(Ordering::Acquire);
             let answer = self.store.changes_since(position).await?;
             // What was read before the feed was first asked is in doubt as well.
+            if answer.incomplete {
+                tracing::warn!(
+                    "changes of the store were missed, and with them perhaps audit records of commands"
+                );
+            }
             if answer.incomplete || position == 0 {
                 self.consumers.forget_all();
                 self.access.forget_all();
@@ -266,6 +272,7 @@ impl Cached {
                     Change::AccessToken(token) => self.forget_access(token),
                     // The tokens that ended with it are named one by one.
                     Change::User(_) => {}
+                    Change::Command(record) => CommandRecord::log_text(record),
                 }
             }
             self.position.store(answer.position, Ordering::Release);

@@ -16,8 +16,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, NoncesKept,
-            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
+            NoncesKept, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
@@ -352,6 +352,14 @@ impl Store for PostgresStore {
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
         ask!(self, Shared, ADMIN_PATIENCE, |tx| tx.reseal(&from, look))
+    }
+
+    fn record_command(&self, record: String) -> StoreFuture<'_, ()> {
+        let record = Change::Command(record);
+        ask!(self, Shared, PATIENCE, |tx| async {
+            tx.changed(record);
+            Ok(())
+        })
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {

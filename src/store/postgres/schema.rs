@@ -169,6 +169,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "#,
     // A consumer may be restricted to its RSA key.
     "ALTER TABLE consumers ADD COLUMN rsa_only boolean NOT NULL DEFAULT false;",
+    // The feed tells of commands too.
+    "
+    ALTER TABLE changes DROP CONSTRAINT changes_kind_check;
+    ALTER TABLE changes ADD CONSTRAINT changes_kind_check
+        CHECK (kind IN ('consumer', 'access_token', 'user', 'command'));
+    ",
 ];
 
 /// The schema that this program knows.

@@ -638,6 +638,10 @@ impl Store for RedisStore {
         Box::pin(self.reseal_some(from, look))
     }
 
+    fn record_command(&self, record: String) -> StoreFuture<'_, ()> {
+        Box::pin(self.run(self.step("record_command").arg(record)))
+    }
+
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {
         Box::pin(async move {
             let step = self.step("changes_since").number(position);

@@ -220,6 +220,7 @@ function use.trim(most) call('XTRIM', P .. 'feed', 'MAXLEN', '~', most) end
 function use.keys_behind(index, after, limit)
   return call('ZRANGE', P .. index, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, limit)
 end
+function use.record_command(record) changed('command', record) end
 
 -- All keys of an index, for sealing.
 function use.keys(index) return call('ZRANGE', P .. index, 0, -1) end

@@ -14,8 +14,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
-            Resealed, TokenFilter, VerifiedPassword,
+            Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
+            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         seal::SealKey,
@@ -327,6 +327,11 @@ impl Store for SqliteStore {
                 .threads
                 .write(PATIENCE, move |tx| sealing::reseal(tx, &from, look)),
         }
+    }
+
+    fn record_command(&self, record: String) -> StoreFuture<'_, ()> {
+        let record = Change::Command(record);
+        self.threads.write(PATIENCE, move |tx| tx.changed(&record))
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {

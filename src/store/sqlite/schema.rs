@@ -112,6 +112,21 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE consumers ADD COLUMN rsa_only INTEGER NOT NULL DEFAULT 0 CHECK (rsa_only IN (0, 1));
     ",
+    // The feed tells of commands too. Its ids go on, also if it is empty.
+    "
+    ALTER TABLE changes RENAME TO changes_before;
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('consumer', 'access_token', 'user', 'command')),
+        key TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO changes SELECT * FROM changes_before;
+    DELETE FROM sqlite_sequence WHERE name = 'changes';
+    INSERT INTO sqlite_sequence SELECT 'changes', seq FROM sqlite_sequence WHERE name = 'changes_before';
+    DROP TABLE changes_before;
+    CREATE INDEX changes_by_time ON changes (at);
+    ",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

@@ -148,6 +148,7 @@ impl Store for Double {
         })
     }
     unused! {
+        fn record_command(&self, String) -> StoreFuture<'_, ()>;
         fn ping(&self) -> StoreFuture<'_, ()>;
         fn request_token<'a>(&'a self, &'a str) -> StoreFuture<'a, Option<RequestToken>>;
         fn issue_request_token(&self, RequestToken) -> StoreFuture<'_, ()>;

@@ -1,0 +1,63 @@
+//! What commands did, in the log of `serve` too.
+
+use serde::{Deserialize, Serialize};
+
+/// What a command did and who ran it. It goes to every `serve` on the store by the feed of changes, and each logs it; the
+/// id tells the copies of one record. It holds no secret, and of a token what a log may show.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// Random.
+    pub id: String,
+    /// What was done, as `event` in the log.
+    pub event: String,
+    /// The consumer concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
+    /// The user concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The beginning of the token concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// How many records an import has added, left, revoked and kept out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<[u64; 4]>,
+    /// The account that ran the command.
+    pub os_user: String,
+    /// The machine.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+}
+
+impl CommandRecord {
+    /// The record as the feed holds it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        // Strings and numbers under fixed names: all of them can be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Logs what the feed held.
+    pub fn log_text(text: &str) {
+        match serde_json::from_str::<Self>(text) {
+            Ok(record) => record.log(),
+            Err(error) => tracing::warn!(%error, "an audit record of a command cannot be read"),
+        }
+    }
+
+    /// Logs the record.
+    pub fn log(&self) {
+        let [added, unchanged, revoked, kept_out] = match self.counts {
+            Some(counts) => counts.map(Some),
+            None => [None; 4],
+        };
+        // Those that the store holds are checked names. What the machine says of itself may be anything.
+        tracing::info!(
+            target: "audit", event = self.event.as_str(), by = "command", consumer = self.consumer.as_ref().map(tracing::field::display),
+            user = self.user.as_ref().map(tracing::field::display), token = self.token.as_ref().map(tracing::field::display), added, unchanged,
+            revoked, kept_out, os_user = self.os_user.as_str(), host = self.host.as_str(), pid = self.pid,
+            audit_id = %self.id,
+        );
+    }
+}
