@@ -5,26 +5,24 @@
 
 mod advice;
 pub mod colour;
+mod format;
 pub mod html;
 pub mod look;
+mod own;
 
 use std::{borrow::Cow, time::Duration};
 
-use askama::Template as _;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
-use serde_json::{Map, Value};
 use thiserror::Error;
 
-use self::look::Frame;
-
+pub use self::{format::Format, own::OwnResponse};
+use self::{format::render, look::Frame};
 use crate::{
-    fields::{all, list, trim},
     forward,
     issue::{self, random::NoRandomness},
-    oauth::{ParameterNames, ShapeError, SignatureMethod, percent},
+    oauth::{ParameterNames, ShapeError, SignatureMethod},
     parse::{self, origin::OriginError},
     policy, route,
-    server::{caller::UploadError, rejection::BodyRejection, response::ResponseBody},
+    server::{caller::UploadError, rejection::BodyRejection},
     store::StoreError,
     telemetry::metrics::Verdict,
     verify,
@@ -121,140 +119,6 @@ impl From<forward::ExchangeError> for Failure {
         }
     }
 }
-
-/// A response of this program itself.
-#[derive(Debug, Clone)]
-pub struct OwnResponse {
-    /// The status code.
-    pub status: u16,
-    /// Field lines besides those of the body and the connection.
-    pub fields: Vec<(&'static str, String)>,
-    /// The whole body.
-    pub body: Vec<u8>,
-    /// Its word in metrics and logs.
-    pub verdict: Verdict,
-}
-
-impl OwnResponse {
-    /// A response with a body of the given type.
-    #[must_use]
-    pub fn new(
-        status: u16,
-        content_type: &str,
-        body: impl Into<Vec<u8>>,
-        verdict: Verdict,
-    ) -> Self {
-        Self {
-            status,
-            fields: vec![("Content-Type", content_type.to_owned())],
-            body: body.into(),
-            verdict,
-        }
-    }
-
-    /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
-    #[must_use]
-    pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
-        let mut response = Self::new(200, FORM, form(pairs.iter().copied()), verdict);
-        response
-            .fields
-            .push(("Cache-Control", "no-store".to_owned()));
-        response
-    }
-
-    /// The response as HTTP; to HEAD without the body.
-    #[must_use]
-    pub fn into_response(self, method: &Method) -> Response<ResponseBody> {
-        let body = if *method == Method::HEAD {
-            ResponseBody::announced(self.body.len() as u64)
-        } else {
-            ResponseBody::whole(self.body)
-        };
-        let mut response = Response::new(body);
-        let status = StatusCode::from_u16(self.status);
-        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        for (name, value) in self.fields {
-            match HeaderValue::try_from(value) {
-                Ok(value) => {
-                    let name = HeaderName::from_bytes(name.as_bytes());
-                    name.map(|name| response.headers_mut().append(name, value))
-                        .ok();
-                }
-                Err(error) => {
-                    tracing::error!(name, %error, "a field of a response cannot be sent");
-                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                    *response.body_mut() = ResponseBody::none();
-                }
-            }
-        }
-        response
-    }
-}
-
-/// How an error body is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// `application/x-www-form-urlencoded`, as consumers' libraries read it.
-    Form,
-    /// `application/problem+json` (RFC 9457).
-    Json,
-    /// A page, for a person.
-    Html,
-}
-
-impl Format {
-    /// The format that a request's Accept prefers: HTML if it is named and nothing else is preferred to it, or JSON if it is
-    /// named and the form is not named with a greater weight.
-    #[must_use]
-    pub fn preferred_by(headers: &HeaderMap) -> Self {
-        let (mut json, mut form, mut html, mut any) = (None, None, None, None);
-        for element in all(headers, &header::ACCEPT).flat_map(list) {
-            let mut parts = element.split(|&byte| byte == b';').map(trim);
-            let media_type = parts.next().unwrap_or_default();
-            let wanted = if media_type.eq_ignore_ascii_case(b"application/json")
-                || media_type.eq_ignore_ascii_case(b"application/problem+json")
-            {
-                &mut json
-            } else if media_type.eq_ignore_ascii_case(FORM.as_bytes()) {
-                &mut form
-            } else if media_type.eq_ignore_ascii_case(b"text/html") {
-                &mut html
-            } else if media_type == b"*/*" {
-                &mut any
-            } else if media_type == b"*" {
-                // No media range, but in what Java's HttpURLConnection sends by itself, for consumers and not for people:
-                // `text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2`.
-                return Self::Form;
-            } else {
-                // Weights of other media types are not parsed: this runs for every request.
-                continue;
-            };
-            *wanted = (*wanted).max(Some(parts.find_map(weight).unwrap_or(1000)));
-        }
-        match (json, form) {
-            _ if html > json.max(form).max(Some(0)) && html >= any => Self::Html,
-            (Some(json), None) if json > 0 => Self::Json,
-            (Some(json), Some(form)) if json > form => Self::Json,
-            _ => Self::Form,
-        }
-    }
-}
-
-/// A weight in thousandths (RFC 9110 §12.4.2).
-fn weight(parameter: &[u8]) -> Option<u32> {
-    let value = parameter
-        .strip_prefix(b"q=")
-        .or_else(|| parameter.strip_prefix(b"Q="))?;
-    let value: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 0..=1000"
-    )]
-    Some((value.clamp(0.0, 1.0) * 1000.0) as u32)
-}
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What a response to a failure has in it.
 struct Problem {
@@ -519,119 +383,4 @@ fn problem(failure: &Failure) -> Problem {
 
 fn joined(names: &ParameterNames) -> String {
     names.iter().collect::<Vec<_>>().join("&")
-}
-
-fn render(problem: Problem, frame: Frame<'_>, format: Format, request_id: &str) -> OwnResponse {
-    let Problem {
-        status,
-        verdict,
-        code,
-        advice,
-        detail,
-        field,
-    } = problem;
-    let members = || {
-        code.map(|code| ("oauth_problem", code))
-            .into_iter()
-            .chain(
-                advice
-                    .as_deref()
-                    .map(|advice| ("oauth_problem_advice", advice)),
-            )
-            .chain(detail.as_ref().map(|(name, value)| (*name, value.as_str())))
-    };
-    let page = || {
-        let (title, text) = html::explained(status);
-        let page = html::ErrorPage {
-            frame,
-            title,
-            text,
-            // Of a problem with a code it is among the members.
-            advice: advice.as_deref().filter(|_| code.is_none()),
-            members: &members().collect::<Vec<_>>(),
-            again: field
-                .as_ref()
-                .filter(|_| status == 303)
-                .map(|(_, to)| to.as_str()),
-            request_id: Some(request_id).filter(|_| status == 500),
-        };
-        page.render().map(String::into_bytes)
-    };
-    let (content_type, body) = match (format, code) {
-        (Format::Html, _) if let Ok(page) = page() => (html::CONTENT_TYPE, page),
-        (Format::Json, _) => {
-            let mut object = Map::new();
-            object.insert("title".to_owned(), reason(status).into());
-            object.insert("status".to_owned(), status.into());
-            if code.is_some() {
-                object.extend(members().map(|(name, value)| (name.to_owned(), value.into())));
-            } else if let Some(advice) = &advice {
-                object.insert("detail".to_owned(), advice.as_ref().into());
-            }
-            if !request_id.is_empty() {
-                object.insert("request_id".to_owned(), request_id.into());
-            }
-            (
-                "application/problem+json",
-                Value::Object(object).to_string().into_bytes(),
-            )
-        }
-        (_, Some(_)) => (FORM, form(members())),
-        (_, None) if status == 500 => (
-            "text/plain; charset=utf-8",
-            format!("request {request_id}\n").into_bytes(),
-        ),
-        (_, None) => {
-            let text = advice.as_deref().unwrap_or_else(|| reason(status));
-            (
-                "text/plain; charset=utf-8",
-                format!("{text}\n").into_bytes(),
-            )
-        }
-    };
-    let mut response = OwnResponse::new(status, content_type, body, verdict);
-    if content_type == html::CONTENT_TYPE {
-        response.fields.extend(frame.look.fields(""));
-    } else {
-        response
-            .fields
-            .push(("Cache-Control", "no-store".to_owned()));
-    }
-    if let (401, Some(code)) = (status, code) {
-        let realm = frame.look.realm.replace('\\', "\\\\").replace('"', "\\\"");
-        response.fields.push((
-            "WWW-Authenticate",
-            format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\""),
-        ));
-    }
-    response.fields.extend(field);
-    if !request_id.is_empty() {
-        let id = ("X-Request-Id", request_id.to_owned());
-        response.fields.push(id);
-    }
-    response
-}
-
-/// Pairs as RFC 5849 §2.1 has token responses encoded; the percent-encoding of §3.6 is a subset of the form's.
-fn form<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let mut body = Vec::with_capacity(128);
-    for (name, value) in pairs {
-        if !body.is_empty() {
-            body.push(b'&');
-        }
-        percent::encode_into(&mut body, name.as_bytes());
-        body.push(b'=');
-        percent::encode_into(&mut body, value.as_bytes());
-    }
-    body
-}
-
-/// The reason phrase of a status.
-fn reason(status: u16) -> &'static str {
-    match StatusCode::from_u16(status) {
-        // RFC 9110 §15.5.14; the crate has the name of RFC 7231.
-        Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
-        Ok(status) => status.canonical_reason().unwrap_or_default(),
-        Err(_) => "",
-    }
 }

@@ -1,0 +1,90 @@
+//! A response of this program itself, whole before it is sent.
+
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+
+use crate::{oauth::percent, server::response::ResponseBody, telemetry::metrics::Verdict};
+
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A response of this program itself.
+#[derive(Debug, Clone)]
+pub struct OwnResponse {
+    /// The status code.
+    pub status: u16,
+    /// Field lines besides those of the body and the connection.
+    pub fields: Vec<(&'static str, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// Its word in metrics and logs.
+    pub verdict: Verdict,
+}
+
+impl OwnResponse {
+    /// A response with a body of the given type.
+    #[must_use]
+    pub fn new(
+        status: u16,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+        verdict: Verdict,
+    ) -> Self {
+        Self {
+            status,
+            fields: vec![("Content-Type", content_type.to_owned())],
+            body: body.into(),
+            verdict,
+        }
+    }
+
+    /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
+    #[must_use]
+    pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
+        let mut response = Self::new(200, FORM, form(pairs.iter().copied()), verdict);
+        response
+            .fields
+            .push(("Cache-Control", "no-store".to_owned()));
+        response
+    }
+
+    /// The response as HTTP; to HEAD without the body.
+    #[must_use]
+    pub fn into_response(self, method: &Method) -> Response<ResponseBody> {
+        let body = if *method == Method::HEAD {
+            ResponseBody::announced(self.body.len() as u64)
+        } else {
+            ResponseBody::whole(self.body)
+        };
+        let mut response = Response::new(body);
+        let status = StatusCode::from_u16(self.status);
+        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        for (name, value) in self.fields {
+            match HeaderValue::try_from(value) {
+                Ok(value) => {
+                    let name = HeaderName::from_bytes(name.as_bytes());
+                    name.map(|name| response.headers_mut().append(name, value))
+                        .ok();
+                }
+                Err(error) => {
+                    tracing::error!(name, %error, "a field of a response cannot be sent");
+                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                    *response.body_mut() = ResponseBody::none();
+                }
+            }
+        }
+        response
+    }
+}
+
+/// Pairs as RFC 5849 §2.1 has token responses encoded; the percent-encoding of §3.6 is a subset of the form's.
+pub(super) fn form<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut body = Vec::with_capacity(128);
+    for (name, value) in pairs {
+        if !body.is_empty() {
+            body.push(b'&');
+        }
+        percent::encode_into(&mut body, name.as_bytes());
+        body.push(b'=');
+        percent::encode_into(&mut body, value.as_bytes());
+    }
+    body
+}
