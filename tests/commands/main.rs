@@ -9,6 +9,7 @@
 
 mod consumers;
 mod failures;
+mod first_hour;
 mod place;
 mod rekey;
 mod signing;
