@@ -241,14 +241,22 @@ fn login_backend(
     clock: &Clock,
 ) -> Result<Arc<dyn login::LoginBackend>, ServiceError> {
     let store = Arc::clone(store);
-    let login = &config.login;
-    let Some(url) = login
-        .url
-        .as_ref()
-        .filter(|_| login.backend == LoginBackend::Http)
-    else {
+    let Some(params) = login_params(config)? else {
         let pool = Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?;
         return Ok(Arc::new(LocalLogin::new(store, Arc::new(pool))));
+    };
+    Ok(Arc::new(HttpLogin::new(params, store, clock.clone())))
+}
+
+/// The endpoint that checks passwords, if one does.
+///
+/// # Errors
+/// A file of `login.ca`.
+pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, ServiceError> {
+    let login = &config.login;
+    let is_http = login.backend == LoginBackend::Http;
+    let Some(url) = login.url.as_ref().filter(|_| is_http) else {
+        return Ok(None);
     };
     let tls = match url.origin.scheme {
         Scheme::Http => None,
@@ -260,7 +268,7 @@ fn login_backend(
             http2: false,
         })?),
     };
-    let params = login::http::Params {
+    Ok(Some(login::http::Params {
         origin: url.origin.clone(),
         path: url.path.clone(),
         tls,
@@ -274,8 +282,7 @@ fn login_backend(
             display_name: login.display_name_field.clone(),
             success: login.success_field.clone(),
         },
-    };
-    Ok(Arc::new(HttpLogin::new(params, store, clock.clone())))
+    }))
 }
 
 /// How many failed logins are tolerated.

@@ -14,8 +14,9 @@ use crate::{
         services::{self, ServiceError},
     },
     clock::Clock,
-    config::{Config, StoreBackend},
+    config::{Config, LoginBackend, StoreBackend},
     forward::{Fault, pool::Pool},
+    login::http,
     nonce::LocalWindow,
     server::tls,
     store::{
@@ -48,6 +49,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         ("store", store),
         ("nonces", nonces),
         ("API", api),
+        ("login", login),
     ];
     let (mut found, mut errors, mut worst) = (Vec::new(), Vec::new(), 0);
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
@@ -272,6 +274,23 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
             format!("upstream.api_url: {name}: {problem}; start the API or correct the URL"),
         ))
     })?
+}
+
+fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
+    let Some(params) = services::login_params(config).map_err(service_error)? else {
+        return Ok(match config.login.backend {
+            LoginBackend::Header => "a proxy in front names the user".to_owned(),
+            LoginBackend::Local | LoginBackend::Http => "accounts of the store".to_owned(),
+        });
+    };
+    let url = format!("{}{}", params.origin, params.path);
+    on_runtime(http::reach(&params))?.map_err(|error| {
+        (
+            1,
+            format!("login.url: {url}: {error}; start it, or correct login.url or login.ca"),
+        )
+    })?;
+    Ok(format!("{url} takes connections"))
 }
 
 fn on_runtime<T>(future: impl Future<Output = T>) -> Result<T, (u8, String)> {

@@ -111,8 +111,7 @@ impl HttpLogin {
         };
         let deadline = Instant::now() + self.params.timeout;
         let request = self.request(name, password)?;
-        let stream = timeout_at(deadline, self.connect()).await;
-        let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = connect(&self.params, deadline).await;
         let stream = stream.map_err(LoginFault::Unreachable)?;
         let response = timeout_at(deadline, exchange(stream, request)).await;
         let (status, body) = response.map_err(|_| LoginFault::TooSlow)??;
@@ -160,16 +159,29 @@ impl HttpLogin {
             .body(body)
             .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
     }
+}
 
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        let origin = &self.params.origin;
-        let stream = TcpStream::connect((origin.bare_host(), origin.port)).await?;
-        let Some((config, name)) = &self.params.tls else {
-            return Ok(Box::new(stream));
+/// Connects, with TLS where the URL asks for it, and sends nothing.
+///
+/// # Errors
+/// The endpoint cannot be reached within `login.timeout`, or is another one by its certificate.
+pub async fn reach(params: &Params) -> io::Result<()> {
+    connect(params, Instant::now() + params.timeout)
+        .await
+        .map(drop)
+}
+
+async fn connect(params: &Params, deadline: Instant) -> io::Result<Box<dyn Stream>> {
+    let connecting = async {
+        let stream = TcpStream::connect((params.origin.bare_host(), params.origin.port)).await?;
+        let Some((config, name)) = &params.tls else {
+            return Ok(Box::new(stream) as Box<dyn Stream>);
         };
         let connector = TlsConnector::from(Arc::clone(config));
         Ok(Box::new(connector.connect(name.clone(), stream).await?))
-    }
+    };
+    let connected = timeout_at(deadline, connecting).await;
+    connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 impl LoginBackend for HttpLogin {

@@ -289,9 +289,17 @@ impl Upstream {
 
     /// An API behind TLS as configured.
     pub fn over_tls_with(config: Arc<rustls::ServerConfig>) -> Self {
+        Self::replying_over_tls(config, |_| Reply::ok("hello from the API\n"))
+    }
+
+    /// An API behind TLS that answers so.
+    pub fn replying_over_tls(
+        config: Arc<rustls::ServerConfig>,
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let handler = by_reply(|_| Reply::ok("hello from the API\n"));
+        let handler = by_reply(answer);
         Self::run(
             format!("https://localhost:{}", address.port()),
             None,

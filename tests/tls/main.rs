@@ -26,6 +26,7 @@ mod authority;
 mod caller;
 mod certificates;
 mod checking;
+mod login;
 mod peers;
 mod reload;
 mod resumption;

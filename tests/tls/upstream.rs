@@ -20,7 +20,7 @@ use super::{
 };
 use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, within};
 
-fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
+pub fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
     let builder = ServerConfig::builder();
     let builder = match peers {
         None => builder.with_no_client_auth(),
