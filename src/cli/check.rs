@@ -41,7 +41,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 7] = [
+    let checks: [(&str, Check); 8] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("operations", operations),
