@@ -9,7 +9,7 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    app::live::other_urls,
+    app::{live::other_urls, services},
     clock::UnixTime,
     config::NonceScope,
     names::ConsumerKey,
@@ -17,7 +17,7 @@ use crate::{
     oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl},
     origin::HttpUrl,
     secret::Secret,
-    store::record::Dialect,
+    store::{record::Dialect, redis},
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
@@ -166,10 +166,12 @@ pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
 fn nonce_used(context: &Context, nonce: NonceUse<'_>) -> Option<bool> {
     match context.config.nonce_scope() {
         NonceScope::Local => nonce::was_used(&context.config.nonce_path()?, nonce),
-        NonceScope::Shared => {
-            let store = context.store().ok()?;
-            block_on(store.nonce_used(nonce)).ok()?.ok()?
-        }
+        NonceScope::Shared => match services::nonce_target(&context.config).ok()? {
+            Some(target) => block_on(redis::nonce_used(target, nonce)).ok()?.ok(),
+            None => block_on(context.store().ok()?.nonce_used(nonce))
+                .ok()?
+                .ok()?,
+        },
     }
 }
 

@@ -114,6 +114,15 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
     let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
     let replicas = Replicas::beside(&server, &redis);
     one_of_a_hundred_passes(&replicas);
+    // What one replica has recorded, a command sees.
+    let proxy = &replicas.proxies[0];
+    let request = String::from_utf8(proxy.wire(&replicas.call())).unwrap();
+    let explain = || proxy.command_with(&["explain", "--request", "-"], &request);
+    assert!(explain().stdout.contains("not used yet"), "{:?}", explain());
+    let mut connection = replicas.proxies[1].connect();
+    connection.send(request.as_bytes());
+    connection.answer("GET").has_status(200);
+    assert!(explain().stdout.contains("nonce_used: "), "{:?}", explain());
 
     redis.hang();
     replicas.are_unavailable();

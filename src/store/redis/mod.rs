@@ -43,7 +43,7 @@ mod probe;
 mod step;
 mod target;
 
-pub use nonces::{check_nonces, open_nonces};
+pub use nonces::{check_nonces, nonce_used, open_nonces};
 pub use open::{OpenError, Params};
 pub use target::Target;
 
@@ -253,7 +253,7 @@ impl Store for RedisStore {
     }
 
     fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
-        Box::pin(async move { self.has_nonce(nonce).await.map(Some) })
+        Box::pin(async move { nonces::has_nonce(&self.link, nonce).await.map(Some) })
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {

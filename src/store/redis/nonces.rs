@@ -171,12 +171,20 @@ impl SharedWindow for Window {
     }
 }
 
-impl RedisStore {
-    /// Whether a nonce is in the shared window.
-    pub(super) async fn has_nonce(&self, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
-        let look = Look([NONCE.as_bytes(), &nonce.digest()].concat());
-        step::read(self.link.call(look).await?)
-    }
+/// Whether a nonce is in a Redis for nonces alone.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, OpenError> {
+    let place = target.to_string();
+    let found = has_nonce(&*open_link(target)?, nonce).await;
+    found.map_err(|source| OpenError::Failed { place, source })
+}
+
+/// Whether a nonce is in the shared window.
+pub(super) async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
+    let look = Look([NONCE.as_bytes(), &nonce.digest()].concat());
+    step::read(link.call(look).await?)
 }
 
 struct Look(Vec<u8>);
