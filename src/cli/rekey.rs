@@ -5,7 +5,10 @@ use super::{
     output::Members,
     progress::Progress,
 };
-use crate::store::port::{ResealFrom, Resealed};
+use crate::{
+    store::port::{ResealFrom, Resealed},
+    telemetry::audit::CommandRecord,
+};
 
 pub(super) const HELP: &str = "\
 To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
@@ -34,7 +37,9 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let (unopened, example) = all.unopened.unzip();
     let unopened = unopened.unwrap_or(0);
     let rekeyed = all.older - unopened;
-    tracing::info!(target: "audit", event = "store_rekeyed", by = "command", rekeyed, unopened);
+    let counts = [("rekeyed", rekeyed), ("unopened", unopened)];
+    let about = CommandRecord::counting("store_rekeyed", counts);
+    context.audit(about).await;
     if let Some(example) = example {
         return Err(CommandError::failed(format!(
             "{rekeyed} secrets were encrypted anew, and {unopened} cannot be decrypted and stay as they were: {example}"

@@ -147,10 +147,7 @@ impl ExportArgs {
                 if let Target::File(file) = target {
                     file.finish(head.as_deref())?;
                 }
-                let about = CommandRecord {
-                    event: "store_exported".to_owned(),
-                    ..CommandRecord::default()
-                };
+                let about = CommandRecord::counting("store_exported", []);
                 context.audit(about).await;
                 Ok(String::new())
             })
@@ -280,18 +277,16 @@ async fn import(
             revoked,
             kept_out,
         }) => {
-            let about = CommandRecord {
-                event: "records_imported".to_owned(),
-                counts: Some([added, unchanged, revoked, kept_out]),
-                ..CommandRecord::default()
-            };
+            let counts = [
+                ("added", added),
+                ("unchanged", unchanged),
+                ("revoked", revoked),
+                ("kept_out", kept_out),
+            ];
+            let about = CommandRecord::counting("records_imported", counts);
             context.audit(about).await;
-            let counts = Members::default()
-                .with("added", added)
-                .with("unchanged", unchanged)
-                .with("revoked", revoked)
-                .with("kept_out", kept_out);
-            Ok(context.show(counts))
+            let with = |members: Members, (name, count)| members.with(name, count);
+            Ok(context.show(counts.into_iter().fold(Members::default(), with)))
         }
         Import::Refused { index, refusal } => {
             let record = checked.name(index).map_err(unreadable)?;

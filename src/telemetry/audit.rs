@@ -1,5 +1,7 @@
 //! What commands did, in the log of `serve` too.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What a command did and who ran it. It goes to every `serve` on the store by the feed of changes, and each logs it; the
@@ -19,9 +21,9 @@ pub struct CommandRecord {
     /// The beginning of the token concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// How many records an import has added, left, revoked and kept out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counts: Option<[u64; 4]>,
+    /// How many records the command has added, left unchanged, and so on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
     /// The account that ran the command.
     pub os_user: String,
     /// The machine.
@@ -31,6 +33,16 @@ pub struct CommandRecord {
 }
 
 impl CommandRecord {
+    /// A record of `event` with what the command counted, under the names that [`Self::log`] knows.
+    #[must_use]
+    pub fn counting<const N: usize>(event: &str, counts: [(&str, u64); N]) -> Self {
+        Self {
+            event: event.to_owned(),
+            counts: counts.map(|(name, count)| (name.to_owned(), count)).into(),
+            ..Self::default()
+        }
+    }
+
     /// The record as the feed holds it.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -48,16 +60,16 @@ impl CommandRecord {
 
     /// Logs the record.
     pub fn log(&self) {
-        let [added, unchanged, revoked, kept_out] = match self.counts {
-            Some(counts) => counts.map(Some),
-            None => [None; 4],
-        };
+        let count = |name: &str| self.counts.get(name).copied();
         // Those that the store holds are checked names. What the machine says of itself may be anything.
         tracing::info!(
-            target: "audit", event = self.event.as_str(), by = "command", consumer = self.consumer.as_ref().map(tracing::field::display),
-            user = self.user.as_ref().map(tracing::field::display), token = self.token.as_ref().map(tracing::field::display), added, unchanged,
-            revoked, kept_out, os_user = self.os_user.as_str(), host = self.host.as_str(), pid = self.pid,
-            audit_id = %self.id,
+            target: "audit", event = self.event.as_str(), by = "command",
+            consumer = self.consumer.as_ref().map(tracing::field::display),
+            user = self.user.as_ref().map(tracing::field::display),
+            token = self.token.as_ref().map(tracing::field::display),
+            added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
+            kept_out = count("kept_out"), rekeyed = count("rekeyed"), unopened = count("unopened"),
+            os_user = self.os_user.as_str(), host = self.host.as_str(), pid = self.pid, audit_id = %self.id,
         );
     }
 }

@@ -383,4 +383,16 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
         assert_eq!(record["event"].as_str(), Some(event), "{record}");
     }
+
+    let sealed = Place::with("log.format = 'json'\nstore.encryption_key_file = 'store.key'");
+    sealed.at_file("store.key", [7; 32]);
+    sealed.consumer("c");
+    let ended = sealed.run(&["rekey", "--log"]);
+    let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    let counts = (&record["event"], &record["rekeyed"], &record["unopened"]);
+    assert_eq!(
+        counts,
+        (&"store_rekeyed".into(), &0.into(), &0.into()),
+        "{record}"
+    );
 }
