@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::support::{
-    PATIENCE, Proxy, Upstream,
+    PATIENCE, Postgres, Proxy, RedisServer, Upstream,
     program::{Ended, program, run},
     proxy::Builder,
     tls::Certificate,
@@ -452,4 +452,42 @@ fn more_workers_than_descriptors_are_refused_by_both() {
         assert_eq!(ended.code(), Some(1), "{ended:?}");
         line_of(&ended, "countersign: ", "listen.workers");
     }
+}
+
+#[test]
+fn the_configuration_beside_the_compose_file_is_valid() {
+    let (api, postgres) = (Upstream::start(), Postgres::start());
+    let redis = RedisServer::with(&[&["--requirepass", "secret"]]);
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str, text: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let owners_alone = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, owners_alone).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let nonces = redis.url().replace("redis://", "redis://:secret@");
+    let settings = [
+        (
+            "STORE__URL_FILE",
+            place("store_url", postgres.database().as_bytes()),
+        ),
+        ("NONCE__URL_FILE", place("nonce_url", nonces.as_bytes())),
+        (
+            "STORE__ENCRYPTION_KEY_FILE",
+            format!("'{}'", place("store_key", &[7; 32])),
+        ),
+        ("UPSTREAM__API_URL", format!("'{}'", api.url())),
+    ];
+    let mut command = program();
+    command.args(["check", "--config"]);
+    command.arg(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/deploy/countersign.toml"
+    ));
+    for (name, value) in settings {
+        command.env(format!("COUNTERSIGN__{name}"), value);
+    }
+    let ended = run(&mut command, "").done();
+    assert!(ended.stdout.contains("valid"), "{ended:?}");
 }
