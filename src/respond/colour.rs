@@ -160,14 +160,13 @@ impl Palette {
             self.background_dark,
         );
         let mut css = String::new();
-        if !light.is_empty() {
-            let _ = writeln!(css, ":root {{{light}}}");
-        }
-        if !dark.is_empty() {
-            let _ = writeln!(
-                css,
-                "@media (prefers-color-scheme: dark) {{:root {{{dark}}}}}"
-            );
+        for (scheme, colours) in [("light", light), ("dark", dark)] {
+            if !colours.is_empty() {
+                let _ = writeln!(
+                    css,
+                    "@media (prefers-color-scheme: {scheme}) {{:root {{{colours}}}}}"
+                );
+            }
         }
         css
     }
