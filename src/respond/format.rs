@@ -105,9 +105,8 @@ pub(super) fn render(
             frame,
             title,
             text,
-            // Of a problem with a code it is among the members.
             advice: advice.as_deref().filter(|_| code.is_none()),
-            members: &members().collect::<Vec<_>>(),
+            members: &members().filter(|_| code.is_some()).collect::<Vec<_>>(),
             again: field
                 .as_ref()
                 .filter(|_| status == 303)

@@ -14,6 +14,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accessibility;
 mod advice;
 mod answers;
 mod bad_input;

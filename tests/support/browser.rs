@@ -6,10 +6,16 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{PATIENCE, http::Connection, proxy::User, within};
+
+/// Keys as WebDriver spells them.
+pub const TAB: char = '\u{e004}';
+pub const ENTER: char = '\u{e007}';
+pub const SPACE: char = ' ';
 
 const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -30,6 +36,11 @@ impl Browser {
     /// A browser that runs no script of any page.
     pub fn without_javascript() -> Self {
         Self::launch(json!({ "profile.managed_default_content_settings.javascript": 2 }))
+    }
+
+    /// A browser that prefers pages in this language.
+    pub fn in_language(tag: &str) -> Self {
+        Self::launch(json!({ "intl.accept_languages": tag }))
     }
 
     fn launch(preferences: Value) -> Self {
@@ -136,6 +147,44 @@ impl Browser {
         let source = self.source();
         self.command("POST", "/frame", &json!({ "id": null }));
         source
+    }
+
+    /// Runs a function body in the page, which may return a promise, and returns its value.
+    pub fn script(&self, body: &str) -> Value {
+        let script = json!({ "script": body, "args": [] });
+        self.command("POST", "/execute/sync", &script)
+    }
+
+    /// Makes the window so wide, and the person prefer dark pages or light ones.
+    pub fn emulate(&self, width: u32, dark: bool) {
+        let scheme = if dark { "dark" } else { "light" };
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        let media = json!({ "features": [feature] });
+        let metrics =
+            json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
+        for (name, params) in [
+            ("Emulation.setEmulatedMedia", media),
+            ("Emulation.setDeviceMetricsOverride", metrics),
+        ] {
+            let command = json!({ "cmd": name, "params": params });
+            self.command("POST", "/goog/cdp/execute", &command);
+        }
+    }
+
+    /// The window as PNG.
+    pub fn screenshot(&self) -> Vec<u8> {
+        let picture = self.command("GET", "/screenshot", &Value::Null);
+        STANDARD.decode(picture.as_str().unwrap()).unwrap()
+    }
+
+    /// Types on the keyboard, wherever the focus is; [`TAB`] and the like are keys too.
+    pub fn keys(&self, keys: &str) {
+        let keys = keys.chars().flat_map(|key| {
+            ["keyDown", "keyUp"].map(|act| json!({ "type": act, "value": key.to_string() }))
+        });
+        let keys: Vec<Value> = keys.collect();
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": keys });
+        self.command("POST", "/actions", &json!({ "actions": [keyboard] }));
     }
 
     /// Logs in and decides on the pages that `url` leads to.

@@ -1,0 +1,238 @@
+//! The pages in a real Chromium, for people who need contrast, a screen reader, the keyboard or a narrow window: axe-core
+//! looks at each of them.
+//!
+//! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
+
+use serde_json::Value;
+
+use crate::support::{
+    PATIENCE, Proxy, Upstream,
+    browser::{Browser, ENTER, SPACE, TAB},
+    legs::authorization,
+    proxy::{Consumer, User},
+    within,
+};
+
+const AXE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/clients/node/node_modules/axe-core/axe.min.js"
+);
+const APPLICATIONS: &str = "/service.oauth?mode=applications";
+const LOGIN: &str = "/service.oauth?mode=login";
+
+const CONFIG: &str = "
+pages.terms_url = 'https://example.com/terms'
+pages.privacy_url = 'https://example.com/privacy'
+
+[[permission]]
+name = 'photos.read'
+title = 'See your photos'
+description = 'All albums and captions, also those that you share with nobody.'
+
+[[permission]]
+name = 'photos.print'
+title = 'Print your photos'
+";
+
+struct Audit {
+    browser: Browser,
+    axe: String,
+    language: &'static str,
+}
+
+impl Audit {
+    /// Looks at the page that is shown, in every window.
+    fn look(&self, name: &str) {
+        let body = "return axe.run(document).then(found => found.violations.concat(found.incomplete)
+            .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
+        for (width, dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
+            self.browser.emulate(width, dark);
+            let place = format!("{name}, {}, {width} pixels, dark: {dark}", self.language);
+            let found = self.browser.script(&format!("{}\n{body}", self.axe));
+            assert_eq!(found, Value::Array(Vec::new()), "{place}");
+            let overflow = self.browser.script(
+                "return document.documentElement.scrollWidth > document.documentElement.clientWidth",
+            );
+            assert_eq!(
+                overflow,
+                Value::Bool(false),
+                "{place} has to be scrolled sideways"
+            );
+            let language = self.browser.script("return document.documentElement.lang");
+            assert_eq!(language, self.language, "{place}");
+            if let Some(directory) = std::env::var_os("COUNTERSIGN_SCREENSHOTS") {
+                let scheme = if dark { "dark" } else { "light" };
+                let file = format!("{name}-{}-{width}-{scheme}.png", self.language);
+                let path = std::path::Path::new(&directory).join(file);
+                std::fs::write(path, self.browser.screenshot()).unwrap();
+            }
+        }
+    }
+
+    fn open(&self, proxy: &Proxy, target: &str) {
+        self.browser.open(&format!("{}{target}", proxy.origin()));
+    }
+
+    /// Waits for the page that has this element.
+    fn at(&self, selector: &str, name: &str) {
+        self.browser.text(selector);
+        self.look(name);
+    }
+
+    /// Every page and error page, as a person meets them.
+    fn every_page(&self, proxy: &Proxy) {
+        let user = proxy.user(&format!("user-{}", self.language));
+        let granted = [
+            "--permission",
+            "photos.read",
+            "--permission",
+            "photos.print",
+        ];
+        let consumer = proxy.consumer_with("Photo Printer", &granted);
+        let plain = proxy.consumer("A");
+        proxy.token_with(&consumer, &user, &granted);
+        let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));
+        self.open(proxy, LOGIN);
+        self.at("#username", "login");
+        self.browser.fill("#username", "nobody");
+        self.browser.fill("#password", "wrong");
+        self.browser.click("button.main");
+        self.at("#problem", "login-wrong");
+
+        let asked = authorize(&consumer);
+        self.open(proxy, &asked);
+        self.at("#username", "login-to-decide");
+        self.browser.log_in(&user);
+        self.at("button[name=decision]", "consent");
+        self.browser.click("button[value=allow]");
+        self.at("#verifier", "verifier");
+        let denied = authorize(&plain);
+        self.open(proxy, &denied);
+        self.at("button[name=decision]", "consent-plain");
+        self.browser.click("button[value=deny]");
+        within(PATIENCE, "denied", || {
+            (!self.browser.source().contains("name=\"decision\"")).then_some(())
+        });
+        self.look("denied");
+
+        self.open(proxy, APPLICATIONS);
+        self.at("button[name=revoke]", "applications");
+        self.browser.click("button[name=revoke]");
+        self.at("[role=status]", "applications-none");
+
+        for (target, name) in [
+            ("/protected?oauth_token=x", "error-signed"),
+            ("/elsewhere", "error-unsigned"),
+            (
+                "/service.oauth?mode=auth_req_token&oauth_token=unknown",
+                "error-token",
+            ),
+            ("/service.oauth?mode=logout", "error-method"),
+            ("/service.oauth?mode=auth_req_token", "error-malformed"),
+            (&denied, "error-used"),
+        ] {
+            self.open(proxy, target);
+            self.at("h1", name);
+        }
+        // A form that counts no longer.
+        let asked = authorize(&consumer);
+        self.open(proxy, &asked);
+        self.browser
+            .script("document.querySelector('input[name=csrf]').value = 'x'");
+        self.browser.click("button[value=allow]");
+        within(PATIENCE, "stale", || {
+            (!self.browser.source().contains("name=\"decision\"")).then_some(())
+        });
+        self.look("error-stale");
+    }
+}
+
+fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
+    let axe = std::fs::read_to_string(AXE)
+        .unwrap_or_else(|error| panic!("{AXE}: {error}; tests/run installs it"));
+    let audit = Audit {
+        browser,
+        axe,
+        language,
+    };
+    audit.every_page(proxy);
+}
+
+#[test]
+fn axe_finds_nothing_on_any_page() {
+    let proxy = Proxy::in_front_of(&Upstream::start())
+        .config(CONFIG)
+        .start();
+    audit(&proxy, Browser::in_language("en"), "en");
+}
+
+#[test]
+fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
+    let builder = Proxy::in_front_of(&Upstream::start());
+    let logo = builder.directory().join("logo.svg");
+    let picture = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 96 32'><rect width='96' height='32' rx='8' fill='#7a1f5c'/></svg>";
+    std::fs::write(&logo, picture).unwrap();
+    let look = format!(
+        "pages.name = 'Photos & More'\npages.logo = '{}'\npages.accent = '#7a1f5c'\npages.background = '#fdf7fb'",
+        logo.display()
+    );
+    let proxy = builder.config(&look).config(CONFIG).start();
+    audit(&proxy, Browser::in_language("ar"), "ar");
+}
+
+/// Presses Tab until the focus is on the element, which shows that it has it.
+#[track_caller]
+fn tab_to(browser: &Browser, selector: &str) {
+    browser.text(selector);
+    for _ in 0..12 {
+        let on = format!("return document.activeElement.matches({selector:?})");
+        if browser.script(&on) == Value::Bool(true) {
+            let outline = "return getComputedStyle(document.activeElement).outlineStyle";
+            assert_eq!(
+                browser.script(outline),
+                "solid",
+                "{selector} shows the focus"
+            );
+            return;
+        }
+        browser.keys(&TAB.to_string());
+    }
+    panic!("Tab does not lead to {selector}: {}", browser.source());
+}
+
+/// Login, consent, revocation and logout on the keyboard alone.
+fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
+    let consumer = proxy.consumer("Shop");
+    proxy.token(&consumer, user);
+    let token = proxy.request_token(&consumer, "oob");
+    browser.open(&format!("{}{}", proxy.origin(), authorization(&token)));
+    // The focus is where the person has to type.
+    tab_to(browser, "#username");
+    browser.keys(&format!("{}{TAB}{}{ENTER}", user.name, user.password));
+    tab_to(browser, "button[value=allow]");
+    browser.keys(&ENTER.to_string());
+    assert_eq!(browser.text("#verifier").len(), "1234 5678".len());
+    tab_to(browser, "main a");
+    browser.keys(&ENTER.to_string());
+    tab_to(browser, "button[name=revoke]");
+    browser.keys(&SPACE.to_string());
+    assert!(
+        browser
+            .text("[role=status]")
+            .contains("can no longer act for you")
+    );
+    tab_to(browser, ".who button");
+    browser.keys(&ENTER.to_string());
+    browser.text("#username");
+}
+
+#[test]
+fn the_keyboard_alone_is_enough_with_and_without_javascript() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    for (name, browser) in [
+        ("ada", Browser::start()),
+        ("bob", Browser::without_javascript()),
+    ] {
+        by_keyboard(&proxy, &browser, &proxy.user(name));
+    }
+}
