@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::own::resolved;
 use crate::{
     clock::{Clock, UnixTime},
-    config::{Config, LoginBackend, NonceScope, StoreBackend},
+    config::{Config, LoginBackend, NonceScope, Sql, StoreBackend},
     forward,
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, Limits, LocalLogin, Pool, Throttle},
@@ -128,9 +128,10 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
     Ok(store::open_store(store::Params {
         backend: match config.store.backend {
             StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
-            StoreBackend::Postgres => {
-                store::Backend::Postgres(Box::new(postgres::Url::parse(url.expose())?))
-            }
+            StoreBackend::Postgres => store::Backend::Postgres(
+                Box::new(postgres::Url::parse(url.expose())?),
+                lookup(config),
+            ),
             StoreBackend::Redis => {
                 let target = redis::Target::parse(url.expose()).map_err(ServiceError::RedisUrl)?;
                 store::Backend::Redis(Box::new(target))
@@ -139,6 +140,15 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
         keys: read_keys(config)?,
         opening,
     })?)
+}
+
+/// The queries are there as long as the process, once for each store that it opens.
+fn lookup(config: &Config) -> postgres::Lookup {
+    let keep = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| &*text.clone().leak());
+    postgres::Lookup {
+        consumer_sql: keep(&config.store.lookup.consumer_sql),
+        token_sql: keep(&config.store.lookup.token_sql),
+    }
 }
 
 /// Reads the keys of the store, if there are any.

@@ -41,10 +41,10 @@ pub use self::{
     problem::{ConfigErrors, Problem},
     sections::{
         Admin, Cache, Identity, IdentityAssertion, Limits, Listen, ListenTls, Log, Login, Nonce,
-        Operation, Operations, Pages, Paths, PermissionEntry, Service, Signature, Store, Tokens,
-        Upstream, UpstreamTls,
+        Operation, Operations, Pages, Paths, PermissionEntry, Service, Signature, Store,
+        StoreLookup, Tokens, Upstream, UpstreamTls,
     },
-    store_url::StoreUrl,
+    store_url::{Sql, StoreUrl},
     units::{ByteSize, InvalidUnit, Lifetime, format_duration, parse_duration},
     warnings::Warning,
 };
@@ -105,6 +105,7 @@ const SECTIONS: &[Schema] = &[
     Signature::SCHEMA,
     Nonce::SCHEMA,
     Store::SCHEMA,
+    StoreLookup::SCHEMA,
     Cache::SCHEMA,
     Tokens::SCHEMA,
     Login::SCHEMA,

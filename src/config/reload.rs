@@ -71,7 +71,14 @@ mod tests {
         ];
         for key in fixed() {
             let Some((_, other)) = others.iter().find(|(name, _)| *name == key) else {
-                let single = ["store.backend", "nonce.url", "login.backend", "login.url"];
+                let single = [
+                    "store.backend",
+                    "nonce.url",
+                    "store.lookup.consumer_sql",
+                    "store.lookup.token_sql",
+                    "login.backend",
+                    "login.url",
+                ];
                 assert!(
                     !is_available(&key) || single.contains(&key.as_str()),
                     "{key}"

@@ -234,6 +234,16 @@ impl<'r> Rules<'r, '_> {
         let shared = self.config.nonce_scope() == NonceScope::Shared;
         let nonces = self.config.nonce.url.as_ref();
         let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
+        let lookup = &store.lookup;
+        for (key, sql) in [
+            ("store.lookup.consumer_sql", &lookup.consumer_sql),
+            ("store.lookup.token_sql", &lookup.token_sql),
+        ] {
+            report! { self;
+                [key, "store.backend"] if sql.is_some() && store.backend != StoreBackend::Postgres =>
+                    "the query runs in PostgreSQL; leave it out, or set store.backend = \"postgres\"";
+            }
+        }
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
             ["nonce.url", "store.backend"] if nonces.is_some() && store.backend != StoreBackend::Postgres =>

@@ -21,7 +21,7 @@ use super::{
     header::HeaderPattern,
     pattern::PathPattern,
     section::section,
-    store_url::StoreUrl,
+    store_url::{Sql, StoreUrl},
     text::{distinct, filled, list, optional, parameter, quotable, service_path, text},
     units::{ByteSize, DAY, KIB, LONGEST, Lifetime, MIB, count, duration, seconds, size},
 };
@@ -204,6 +204,21 @@ section! {
         /// The file of a 32-byte key with which secrets are encrypted at rest, or a list: the first key encrypts, all decrypt, and countersign rekey encrypts everything anew. Without it a copy of the store is a copy of every secret.
         #[serde(default, deserialize_with = "distinct")]
         encryption_key_file: Vec<PathBuf> [else "none": "store.key"], restart;
+    }
+    with {
+        /// Credentials of an existing system.
+        lookup: StoreLookup,
+    }
+}
+
+section! {
+    /// Consumers and access tokens that an existing system keeps in the database of store.url (postgres), found by queries of your own when they are not registered here. Read only.
+    #[derive(Default)]
+    StoreLookup["store.lookup"] {
+        /// Finds a consumer by its key, $1: columns secret, name, permissions, enabled.
+        consumer_sql: Option<Sql> [else "none": "SELECT secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
+        /// Finds an access token, $1: columns secret, consumer, user_id, permissions, expires_at, revoked.
+        token_sql: Option<Sql> [else "none": "SELECT secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
     }
 }
 

@@ -63,6 +63,25 @@ impl Text for StoreUrl {
     }
 }
 
+/// A query of the operator's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sql(pub String);
+
+impl Text for Sql {
+    const EXPECTED: &'static str = "a query such as \"SELECT … WHERE key = $1\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        if text.trim().is_empty() {
+            return Err("it is empty".into());
+        }
+        // It may have several lines.
+        if text.contains('\0') {
+            return Err("it has a NUL in it".into());
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

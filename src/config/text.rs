@@ -17,7 +17,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     pattern::PathPattern,
-    store_url::StoreUrl,
+    store_url::{Sql, StoreUrl},
     units::Lifetime,
 };
 use crate::{
@@ -157,7 +157,15 @@ deserialize!(
     Origin,
     PathPattern
 );
-deserialize!(Colour, Rate, ServerName, StoreUrl, UpstreamHost, WebUrl);
+deserialize!(
+    Colour,
+    Rate,
+    ServerName,
+    Sql,
+    StoreUrl,
+    UpstreamHost,
+    WebUrl
+);
 
 struct TextVisitor<T>(PhantomData<T>);
 

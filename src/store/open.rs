@@ -53,7 +53,7 @@ pub enum Backend {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// PostgreSQL.
-    Postgres(Box<postgres::Url>),
+    Postgres(Box<postgres::Url>, postgres::Lookup),
     /// Redis or Valkey.
     Redis(Box<redis::Target>),
 }
@@ -101,14 +101,12 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
             keys,
             begins_sealing: opening.begins_sealing(),
         })?),
-        Backend::Postgres(url) => {
-            let url = *url;
-            Arc::new(PostgresStore::open(postgres::Params {
-                url,
-                keys,
-                opening,
-            })?)
-        }
+        Backend::Postgres(url, lookup) => Arc::new(PostgresStore::open(postgres::Params {
+            url: *url,
+            keys,
+            opening,
+            lookup,
+        })?),
         Backend::Redis(target) => Arc::new(RedisStore::open(redis::Params {
             target: *target,
             keys,

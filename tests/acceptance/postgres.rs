@@ -2,7 +2,7 @@
 
 use std::{thread::sleep, time::Duration};
 
-use crate::support::{Call, Postgres, Proxy, Upstream, proxy::Builder, within};
+use crate::support::{Call, Consumer, Postgres, Proxy, Token, Upstream, proxy::Builder, within};
 
 fn on(server: &Postgres, api: &Upstream) -> Builder {
     let url = server.database();
@@ -57,6 +57,72 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
     assert_eq!(count("the store cannot be reached"), 1, "{lines:#?}");
     assert_eq!(count("the store can be reached again"), 1, "{lines:#?}");
     assert_eq!(count(" ERROR "), 1, "{lines:#?}");
+}
+
+#[test]
+fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
+    let server = Postgres::start();
+    let api = Upstream::start();
+    let url = server.database();
+    server.sql(
+        "test0",
+        "CREATE TABLE clients (client_key text, secret text);
+         INSERT INTO clients VALUES ('shop', 'shop secret');
+         CREATE TABLE tokens (token text, secret text, client_key text, uid int, revoked boolean);
+         INSERT INTO tokens VALUES ('first', 'one', 'shop', 7, false), ('second', 'two', 'shop', 8, false)",
+    );
+    let text = |tokens: &str| {
+        format!(
+            "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'\ncache.ttl = '1s'\n\
+             store.lookup.consumer_sql = \"SELECT secret, NULL AS name, '{{read}}'::text[] AS permissions, \
+             true AS enabled FROM clients WHERE client_key = $1\"\n\
+             store.lookup.token_sql = \"\"\"\nSELECT secret, client_key AS consumer, uid AS user_id, 'read' AS permissions,\n\
+             NULL::bigint AS expires_at, revoked FROM {tokens} WHERE token = $1\"\"\""
+        )
+    };
+    let wrong = Proxy::in_front_of(&api).config(&text("nowhere"));
+    for ended in [wrong.run(&["check"], ""), wrong.serve_fails()] {
+        assert_eq!(ended.code(), Some(1), "{ended:?}");
+        let expected = "store.lookup.token_sql: ";
+        assert!(
+            ended.stderr.contains(expected) && ended.stderr.contains("nowhere"),
+            "{ended:?}"
+        );
+    }
+    let proxy = Proxy::in_front_of(&api).config(&text("tokens")).start();
+    let consumer = Consumer {
+        key: "shop".to_owned(),
+        secret: "shop secret".to_owned(),
+    };
+    let token = |token: &str, secret: &str| Token {
+        token: token.to_owned(),
+        secret: secret.to_owned(),
+    };
+    let call = |token: &Token| proxy.send(Call::get("/a").by(&consumer).with(token));
+    let (first, second) = (token("first", "one"), token("second", "two"));
+    for (token, user) in [(&first, "7"), (&second, "8")] {
+        call(token).has_status(200);
+        assert_eq!(api.last_request().header("X-Auth-User"), Some(user));
+    }
+    call(&token("first", "two")).is(401, "signature_invalid");
+    call(&token("third", "one")).is(401, "token_rejected");
+    // Revoked by a command here, and by the other system there.
+    proxy.command(&["token", "revoke", "first"]).done();
+    within(
+        Duration::from_secs(1),
+        "the revocation takes effect",
+        || (call(&first).problem().as_deref() == Some("token_revoked")).then_some(()),
+    );
+    call(&second).has_status(200);
+    server.sql(
+        "test0",
+        "UPDATE tokens SET revoked = true WHERE token = 'second'",
+    );
+    within(
+        Duration::from_secs(3),
+        "the other system's word counts",
+        || (call(&second).problem().as_deref() == Some("token_revoked")).then_some(()),
+    );
 }
 
 #[test]

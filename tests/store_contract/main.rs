@@ -13,6 +13,7 @@ mod changes;
 mod consumers;
 mod exchange;
 mod flow;
+mod lookup;
 mod postgres;
 #[path = "../support/postgres.rs"]
 #[allow(

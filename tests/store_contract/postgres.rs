@@ -8,7 +8,7 @@ use std::{
 use countersign::store::{
     Backend as Engine, OpenError, Opening, Params, Store, StoreError, open_store,
     port::Added,
-    postgres::{self, Url},
+    postgres::{self, Lookup, Url},
     seal::SealKey,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -44,7 +44,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
     }
 
     fn engine(&self) -> Engine {
-        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
+        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()), Lookup::default())
     }
 
     async fn open(&self) -> Arc<dyn Store> {
@@ -55,7 +55,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 
 fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
     open_store(Params {
-        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
+        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap()), Lookup::default()),
         keys: key.into_iter().collect(),
         opening,
     })

@@ -522,6 +522,14 @@ fn rejects_what_is_not_yet_available() {
             "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"",
         ),
         (
+            "store.lookup.token_sql = \"SELECT 1\"",
+            "store.lookup.token_sql: the query runs in PostgreSQL; leave it out, or set store.backend = \"postgres\"",
+        ),
+        (
+            "store.lookup.consumer_sql = \" \"",
+            "store.lookup.consumer_sql: expected a query such as \"SELECT … WHERE key = $1\", found \" \": it is empty",
+        ),
+        (
             "nonce.url = \"redis://h\"",
             "nonce.url: a Redis for nonces alone is for store.backend = \"postgres\"; leave it out: SQLite is for one process, and a store in Redis keeps the nonces too",
         ),

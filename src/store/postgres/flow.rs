@@ -57,7 +57,7 @@ impl Tx {
     pub(super) async fn issue_request_token(
         &mut self,
         token: &RequestToken,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let close = |field, secret: &Secret| self.seal.close(field, &token.token, secret);
         let secret = close(field::REQUEST_TOKEN, &token.secret)?;
         let (user, verifier, redirect_token) = match &token.state {
@@ -73,7 +73,7 @@ impl Tx {
             _ => (None, None, None),
         };
         // Its consumer may have been removed meanwhile; then this token went with it.
-        self.run(
+        let kept = self.run(
             r#"INSERT INTO request_tokens (token, secret, consumer, callback, permissions, issued_at,
                  expires_at, state, "user", verifier, redirect_token, wrong_verifiers)
              SELECT $1, $2, key, $4, $5, $6, $7, $8, $9, $10, $11, $12
@@ -94,7 +94,7 @@ impl Tx {
             ],
         )
         .await?;
-        Ok(())
+        Ok(kept > 0)
     }
 
     pub(super) async fn decide(

@@ -30,6 +30,7 @@ use crate::{
 mod changes;
 mod consumers;
 mod flow;
+mod lookup;
 mod nonces;
 mod open;
 mod pool;
@@ -42,6 +43,7 @@ mod tx;
 mod url;
 mod users;
 
+pub use lookup::{Lookup, LookupError};
 pub use open::{OpenError, Params};
 pub use url::{Url, UrlError};
 
@@ -53,6 +55,7 @@ pub struct PostgresStore {
     remote: Remote,
     pool: Arc<Pool>,
     seal: Arc<Seal>,
+    lookup: Lookup,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -163,13 +166,15 @@ impl Store for PostgresStore {
     }
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {
-        let key = key.clone();
-        ask!(self, Single, PATIENCE, |tx| tx.consumer(&key))
+        let (key, lookup) = (key.clone(), self.lookup);
+        ask!(self, Single, PATIENCE, |tx| tx
+            .consumer_anywhere(lookup, &key))
     }
 
     fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>> {
-        let token = token.to_owned();
-        ask!(self, Single, PATIENCE, |tx| tx.access_token(&token))
+        let (token, lookup) = (token.to_owned(), self.lookup);
+        ask!(self, Single, PATIENCE, |tx| tx
+            .access_token_anywhere(lookup, &token))
     }
 
     fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>> {
@@ -178,7 +183,9 @@ impl Store for PostgresStore {
     }
 
     fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()> {
-        ask!(self, Shared, PATIENCE, |tx| tx.issue_request_token(&token))
+        let lookup = self.lookup;
+        ask!(self, Shared, PATIENCE, |tx| tx
+            .issue_request_token_to(lookup, &token))
     }
 
     fn decide<'a>(
@@ -202,9 +209,21 @@ impl Store for PostgresStore {
     }
 
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool> {
-        let token = token.to_owned();
-        ask!(self, Shared, PATIENCE, |tx| tx
-            .revoke_access_token(&token, now))
+        Box::pin(async move {
+            let own = token.to_owned();
+            let is_revoked = ask!(self, Shared, PATIENCE, |tx| tx
+                .revoke_access_token(&own, now))
+            .await?;
+            if is_revoked || self.lookup.token_sql.is_none() {
+                return Ok(is_revoked);
+            }
+            let is_found = self.access_token(token).await?.is_some();
+            if is_found {
+                let outside = token.to_owned();
+                ask!(self, Shared, PATIENCE, |tx| tx.revoke_outside(&outside)).await?;
+            }
+            Ok(is_found)
+        })
     }
 
     fn access_tokens<'a>(

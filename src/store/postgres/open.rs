@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 
 use super::{
     PostgresStore, Trouble, Url,
+    lookup::{self, Lookup, LookupError},
     pool::Pool,
     schema::{MIGRATIONS, VERSION},
     tx::{LOCK, STAMP, Stamp, Tx, read_stamp},
@@ -29,6 +30,8 @@ pub struct Params {
     pub keys: Vec<SealKey>,
     /// What the store is opened for.
     pub opening: Opening,
+    /// Finds credentials of an existing system.
+    pub lookup: Lookup,
 }
 
 /// Why a store cannot be opened. Each names the database and the fix; nothing was changed.
@@ -69,6 +72,9 @@ pub enum OpenError {
     /// There is no store in the database.
     #[error("{0}: has no store in it yet; countersign serve makes it")]
     Missing(String),
+    /// A query for credentials of an existing system.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
     /// The secrets are sealed.
     #[error("{0}: is encrypted; name its key in store.encryption_key_file")]
     KeyMissing(String),
@@ -104,7 +110,7 @@ impl PostgresStore {
         let (config, tls) = params.url.connector()?;
         let remote = Remote::start("store-postgres").map_err(OpenError::Thread)?;
         let pool = Arc::new(Pool::new(config, tls));
-        let place = params.url.place();
+        let (place, lookup) = (params.url.place(), params.lookup);
         let preparing = prepare(Arc::clone(&pool), params);
         let prepared = remote.wait_for(preparing).unwrap_or_else(|| {
             Err(Cause::Failed(
@@ -118,6 +124,7 @@ impl PostgresStore {
             remote,
             pool,
             seal: Arc::new(seal),
+            lookup,
         })
     }
 }
@@ -129,6 +136,7 @@ enum Cause {
     Older(i32),
     Missing,
     Key(Mismatch),
+    Lookup(LookupError),
     Failed(Box<dyn Error + Send + Sync>),
 }
 
@@ -145,6 +153,7 @@ impl Cause {
             Self::Unreachable(source) => OpenError::Unreachable { place, source },
             Self::Newer(found) => OpenError::NewerSchema { place, found },
             Self::Older(found) => OpenError::OlderSchema { place, found },
+            Self::Lookup(error) => error.into(),
             Self::Missing => OpenError::Missing(place),
             Self::Key(Mismatch::KeyMissing) => OpenError::KeyMissing(place),
             Self::Key(Mismatch::WrongKey) => OpenError::WrongKey(place),
@@ -155,12 +164,16 @@ impl Cause {
 }
 
 async fn prepare(pool: Arc<Pool>, params: Params) -> Result<Seal, Cause> {
-    let conn = match timeout(REACH, pool.connect()).await {
+    let mut conn = match timeout(REACH, pool.connect()).await {
         Ok(Ok(conn)) => conn,
         Ok(Err(error)) => return Err(Cause::Unreachable(error.into())),
         Err(_) => return Err(Cause::Unreachable(Trouble::TimedOut.into())),
     };
     // Looked at before anything is locked or written.
+    if matches!(params.opening, Opening::Serve | Opening::Check) {
+        let checked = lookup::check(&mut conn, &params.lookup).await;
+        checked.map_err(Cause::Lookup)?;
+    }
     let client = conn.client();
     let found = version(client).await?;
     match (params.opening, found) {
