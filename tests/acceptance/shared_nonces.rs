@@ -157,6 +157,38 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
 }
 
 #[test]
+fn a_full_redis_is_503_and_nothing_is_forwarded() {
+    let redis = RedisServer::start();
+    let replicas = Replicas::over("redis", &redis.url());
+    let lines = |text: &str| {
+        replicas.proxies.each_ref().map(|proxy| {
+            let lines = proxy.log().lines();
+            lines.iter().filter(|line| line.contains(text)).count()
+        })
+    };
+    for outage in 1..=2 {
+        redis.ask(&["config", "set", "maxmemory", "1"]);
+        replicas.are_unavailable();
+        for proxy in &replicas.proxies {
+            let ready = proxy.ask_admin("/readyz");
+            ready.has_status(503);
+            assert!(
+                ready.text().contains("nonces cannot be recorded since 20"),
+                "{ready:?}"
+            );
+            assert!(ready.text().contains("OOM"), "{ready:?}");
+        }
+        redis.ask(&["config", "set", "maxmemory", "0"]);
+        replicas.serve_again();
+        within(Duration::from_secs(2), "the end is logged", || {
+            (lines("nonces are recorded again") == [outage; 2]).then_some(())
+        });
+        assert_eq!(lines("nonces cannot be recorded: signed"), [outage; 2]);
+        assert_eq!(lines("request failed"), [0; 2]);
+    }
+}
+
+#[test]
 fn an_emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
     let server = Postgres::start();
     let mut redis = RedisServer::start();

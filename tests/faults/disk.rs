@@ -1,12 +1,12 @@
 //! A disk that takes no more: nothing is acknowledged that is not kept, and nothing is forgotten.
 
-use std::{fs::File, io::Write, path::PathBuf, process::Command};
+use std::{fs::File, io::Write, path::PathBuf, process::Command, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
 use crate::support::{
-    Answer, Call, Connection, Consumer, PATIENCE, Proxy, Token, Upstream,
+    Answer, Call, Connection, Consumer, PATIENCE, Postgres, Proxy, Token, Upstream,
     legs::{asks, exchanges, token_of},
     now,
     proxy::Builder,
@@ -68,6 +68,70 @@ fn a_full_disk_fails_closed_and_loses_nothing() {
     builder.set("store.url", at("countersign.db").into());
     builder.set("nonce.path", at("window.nonces").into());
     fails_closed_and_loses_nothing(&api, builder, |_| disk.fill(), |_| disk.free());
+}
+
+#[test]
+fn a_full_disk_of_postgresql_is_503_and_nothing_is_forwarded_whose_nonce_is_not_kept() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("only root can mount a disk to fill");
+        return;
+    }
+    let (api, server, disk) = (Upstream::start(), Postgres::start(), SmallDisk::mount());
+    let given = Command::new("chown")
+        .arg("postgres")
+        .arg(disk.0.path())
+        .status();
+    assert!(given.unwrap().success());
+    let url = server.database();
+    let place = disk.0.path().display();
+    server.sql(
+        "postgres",
+        &format!("CREATE TABLESPACE small LOCATION '{place}'"),
+    );
+    server.sql(
+        "postgres",
+        "ALTER DATABASE test0 SET default_tablespace = small",
+    );
+    let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
+    builder.set("store.url", url.into());
+    let proxy = builder.start();
+    let (consumer, _, token) = proxy.somebody();
+    let send = || proxy.send(Call::get("/x").by(&consumer).with(&token));
+    send().has_status(200);
+    for _ in 0..2 {
+        disk.fill();
+        // Pages that are begun have room.
+        within(PATIENCE, "the disk is full", || {
+            (send().status == 503).then_some(())
+        });
+        let forwarded = api.count();
+        for _ in 0..5 {
+            let answer = send();
+            answer.has_status(503);
+            assert!(answer.header("Retry-After").is_some());
+        }
+        assert_eq!(api.count(), forwarded);
+        let ready = proxy.ask_admin("/readyz");
+        assert!(
+            ready.text().contains("No space left on device"),
+            "{ready:?}"
+        );
+        let kept = server.sql("test0", "SELECT count(*) FROM countersign.nonces");
+        assert!(
+            kept.parse::<usize>().unwrap() >= forwarded,
+            "{kept} {forwarded}"
+        );
+        disk.free();
+        within(Duration::from_secs(2), "requests pass again", || {
+            (send().status == 200).then_some(())
+        });
+    }
+    within(PATIENCE, "the end is logged", || {
+        let lines = proxy.log().lines();
+        let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(count("nonces cannot be recorded: signed"), 2, "{lines:#?}");
+        (count("nonces are recorded again") == 2).then_some(())
+    });
 }
 
 #[test]

@@ -16,7 +16,11 @@ use countersign::{
 };
 use tokio::task::JoinSet;
 
-use crate::{postgres::serve, postgres_server::Postgres as Server, redis_server::RedisServer};
+use crate::{
+    postgres::serve,
+    postgres_server::Postgres as Server,
+    redis_server::{RedisServer, cluster, wait},
+};
 
 const LENGTH: Duration = Duration::from_secs(300);
 
@@ -367,6 +371,84 @@ async fn while_the_server_hangs_every_caller_is_told_within_a_second() {
     let begun = Instant::now();
     assert_eq!(recovered(&replica, now, "again").await, Insertion::Fresh);
     assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failover_by_sentinels_nothing_that_may_be_lost_is_accepted_unless_that_is_waived()
+{
+    let mut primary = RedisServer::start();
+    let replica = RedisServer::replica_of(&primary);
+    let sentinel = RedisServer::sentinel(&primary, "main");
+    wait("the Sentinel knows the replica", || {
+        let known = sentinel.ask(&["sentinel", "replicas", "main"]);
+        known.contains(&replica.port.to_string())
+    });
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    loses_what_may_be_lost(&url, || {
+        assert_eq!(primary.ask(&["wait", "1", "5000"]), "1");
+        primary.kill();
+        wait("the Sentinel promotes the replica", || {
+            replica.ask(&["role"]).starts_with("master")
+        });
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unless_that_is_waived()
+{
+    let mut nodes = cluster();
+    let hosts: Vec<_> = nodes
+        .iter()
+        .map(|node| format!("127.0.0.1:{}", node.port))
+        .collect();
+    let url = format!("redis+cluster://{}", hosts.join(","));
+    drop(crate::redis::open(&url, None).unwrap());
+    let place = nodes
+        .iter()
+        .position(|node| node.ask(&["dbsize"]) != "0")
+        .unwrap();
+    let replica = RedisServer::replica_in_cluster(&nodes[place], &nodes);
+    loses_what_may_be_lost(&url, || {
+        assert_eq!(nodes[place].ask(&["wait", "1", "5000"]), "1");
+        nodes[place].kill();
+        wait("the replica takes over", || {
+            replica.ask(&["role"]).starts_with("master")
+        });
+    })
+    .await;
+}
+
+async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
+    let now = today();
+    let [refuses, waives] =
+        [OnLost::Refuse, OnLost::Accept].map(|on_lost| Replica::on(url, on_lost));
+    assert_eq!(refuses.inserted(now, now, "used").await, Insertion::Fresh);
+    assert_eq!(waives.inserted(now, now, "used").await, Insertion::Used);
+    fail_over();
+    assert_eq!(recovered(&refuses, now, "refused").await, Insertion::Lost);
+    let latest = now + LENGTH.as_secs();
+    assert_eq!(refuses.inserted(now, latest, "n").await, Insertion::Lost);
+    assert_eq!(refuses.window.lost_until(), UnixTime(latest + 60));
+    let later = latest + 61;
+    assert_eq!(refuses.inserted(now, later, "n").await, Insertion::Fresh);
+    assert_eq!(recovered(&waives, now, "waived").await, Insertion::Fresh);
+    assert_eq!(waives.inserted(now, later, "n").await, Insertion::Used);
+}
+
+#[tokio::test]
+async fn a_full_redis_records_nothing_and_deletes_nothing() {
+    let server = RedisServer::start();
+    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
+    server.ask(&["config", "set", "maxmemory", "1"]);
+    for nonce in ["new", "used"] {
+        assert!(replica.insert(now, now, nonce).await.is_err(), "{nonce}");
+    }
+    server.ask(&["config", "set", "maxmemory", "0"]);
+    assert_eq!(replica.inserted(now, now, "new").await, Insertion::Fresh);
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Used);
 }
 
 #[tokio::test]

@@ -72,6 +72,39 @@ impl RedisServer {
         replica
     }
 
+    /// Starts a node that follows `primary` in its Cluster, and takes its place when it is gone for half a second.
+    pub fn replica_in_cluster(primary: &Self, nodes: &[Self]) -> Self {
+        let replica = Self::with(&[
+            &["--cluster-enabled", "yes"],
+            &["--cluster-node-timeout", "500"],
+        ]);
+        for node in nodes {
+            assert_eq!(
+                node.ask(&["config", "set", "cluster-node-timeout", "500"]),
+                "OK"
+            );
+        }
+        let port = primary.port.to_string();
+        assert_eq!(replica.ask(&["cluster", "meet", "127.0.0.1", &port]), "OK");
+        let id = primary.ask(&["cluster", "myid"]);
+        wait("the new node follows", || {
+            replica.ask(&["cluster", "replicate", &id]) == "OK"
+        });
+        let own = replica.ask(&["cluster", "myid"]);
+        wait("all nodes know the replica", || {
+            let known = |node: &Self| {
+                let known = node.ask(&["cluster", "nodes"]);
+                let mut lines = known.lines();
+                lines.any(|line| line.starts_with(&own) && line.contains("slave"))
+            };
+            nodes.iter().all(known)
+                && replica
+                    .ask(&["info", "replication"])
+                    .contains("master_link_status:up")
+        });
+        replica
+    }
+
     /// Starts a Sentinel that watches `primary` as `service` and decides alone.
     pub fn sentinel(primary: &Self, service: &str) -> Self {
         let config = format!(
