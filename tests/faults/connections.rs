@@ -295,7 +295,7 @@ fn that_were_silent_for_a_while_go_on() {
     let large = vec![b'x'; 6 << 20];
     let api = Upstream::replying(move |seen| match seen.target.as_str() {
         "/large" => Reply::ok(large.clone()),
-        target => Reply::ok(target.to_owned()),
+        target => Reply::ok(target),
     });
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
