@@ -10,7 +10,6 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use redis::{FromRedisValue, cmd};
 
 use crate::{
     clock::UnixTime,
@@ -18,7 +17,7 @@ use crate::{
     nonce::{NonceUse, OnLost, SharedWindow},
     secret::Secret,
     store::{
-        Store, StoreError, StoreFuture,
+        Store, StoreFuture,
         port::{
             Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
             MAX_WRONG_VERIFIERS, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
@@ -27,7 +26,7 @@ use crate::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
             Session, User, password_cost,
         },
-        rows::{self, callback_text, dialect_word, digest, json, state_word},
+        rows::{self, callback_text, digest, json, state_word},
         rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES, folded},
         seal::{Seal, field},
         transfer::{Import, Record, Sender, Source},
@@ -40,6 +39,7 @@ mod link;
 mod nonces;
 mod open;
 mod probe;
+mod run;
 mod step;
 mod target;
 
@@ -48,7 +48,8 @@ pub use open::{OpenError, Params};
 pub use target::Target;
 
 use link::{Link, Trouble};
-use step::{Args, Fields, Row, Step};
+use run::{CHUNK, TRIES, row};
+use step::{Args, Fields};
 
 /// The record that every version of the schema has; its hash tag is that of all keys.
 const META: &str = "cs:{store}";
@@ -65,169 +66,6 @@ pub struct RedisStore {
 impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisStore").finish_non_exhaustive()
-    }
-}
-
-/// How often a use case starts anew because another has changed what it had read.
-const TRIES: u32 = 20;
-/// Entries that one run of the script takes or deletes at most: it holds up all others.
-const CHUNK: usize = 500;
-
-impl RedisStore {
-    fn step(&self, use_case: &str) -> Step {
-        Step::new(open::SCHEMA, &self.sealed.load(), use_case)
-    }
-
-    async fn run<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
-        let step = Arc::new(step);
-        step::read(match self.link.call(Arc::clone(&step)).await {
-            Err(error) if self.follows(&error).await => {
-                let step = step.sealed(&self.sealed.load());
-                self.link.call(Arc::new(step)).await?
-            }
-            reply => reply?,
-        })
-    }
-
-    async fn run_long<T: FromRedisValue>(&self, step: Step) -> Result<T, StoreError> {
-        let step = Arc::new(step);
-        step::read(match self.link.long_call(Arc::clone(&step)).await {
-            Err(error) if self.follows(&error).await => {
-                let step = step.sealed(&self.sealed.load());
-                self.link.long_call(Arc::new(step)).await?
-            }
-            reply => reply?,
-        })
-    }
-
-    /// Whether a call failed only because another of our keys seals now.
-    async fn follows(&self, error: &StoreError) -> bool {
-        if !step::is_of_stamp(error) {
-            return false;
-        }
-        let mut question = cmd("HMGET");
-        question.arg(META).arg("schema").arg("sealed");
-        let stamp = self.link.call(question).await.and_then(step::read);
-        let Ok((Some(open::SCHEMA), Some(word))) =
-            stamp as Result<(Option<u64>, Option<Vec<u8>>), _>
-        else {
-            return false;
-        };
-        let follows = self.seal.follows(Some(&word));
-        if follows {
-            self.sealed.store(Arc::new(word));
-        }
-        follows
-    }
-
-    async fn find(
-        &self,
-        use_case: &str,
-        key_column: &'static str,
-        key: &str,
-    ) -> Result<Option<Row>, StoreError> {
-        let fields: Option<Fields> = self.run(self.step(use_case).arg(key)).await?;
-        Ok(fields.map(|fields| Row {
-            key_column,
-            key: key.to_owned(),
-            fields,
-        }))
-    }
-
-    async fn list<T>(
-        &self,
-        step: Step,
-        key_column: &'static str,
-        read: impl Fn(&Row, &Seal) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        let found: Vec<(String, Fields)> = self.run(step).await?;
-        let rows = found.into_iter().map(|found| row(key_column, found));
-        rows.map(|row| read(&row, &self.seal)).collect()
-    }
-
-    /// Deletes what belonged to removed consumers.
-    async fn sweep(&self) -> Result<(), StoreError> {
-        while !self.run(self.step("sweep").number(CHUNK as u64)).await? {}
-        Ok(())
-    }
-
-    async fn replace_consumer(
-        &self,
-        key: &ConsumerKey,
-        change: impl Fn(&mut Consumer),
-    ) -> Result<Option<Consumer>, StoreError> {
-        for _ in 0..TRIES {
-            let Some(row) = self.find("consumer", "key", key.as_str()).await? else {
-                return Ok(None);
-            };
-            let mut consumer = rows::consumer(&row, &self.seal)?;
-            change(&mut consumer);
-            let version = row.fields.get("version").map_or(&b""[..], Vec::as_slice);
-            let step = self.step("replace_consumer").arg(version).arg(key.as_str());
-            if self
-                .run(step.args(self.consumer_fields(&consumer)?))
-                .await?
-            {
-                return Ok(Some(consumer));
-            }
-        }
-        Err(Trouble::Contended.into())
-    }
-
-    fn consumer_fields(&self, consumer: &Consumer) -> Result<Args, StoreError> {
-        let key = consumer.key.as_str();
-        let close = |field, secret: &Secret| self.seal.close(field, key, secret);
-        let previous = consumer.previous_secret.as_ref();
-        let previous_secret = previous
-            .map(|(secret, _)| close(field::CONSUMER_PREVIOUS, secret))
-            .transpose()?;
-        Ok(Args::default()
-            .field("secret", close(field::CONSUMER, &consumer.secret)?)
-            .optional("previous_secret", previous_secret)
-            .time("previous_until", previous.map(|(_, until)| *until))
-            .optional("rsa_public_key", consumer.rsa_public_key.as_ref())
-            .field("name", &consumer.name)
-            .field("callbacks", json(&consumer.callbacks)?)
-            .field("permissions", json(&consumer.permissions)?)
-            .optional("dialect", dialect_word(consumer.dialect))
-            .flag("enforce", consumer.enforce)
-            .flag("rsa_only", consumer.rsa_only)
-            .flag("enabled", consumer.enabled)
-            .time("created_at", consumer.created_at))
-    }
-
-    fn user_fields(&self, user: &User) -> Result<Args, StoreError> {
-        let hash = user.password_hash.as_ref();
-        let kept = hash.map(|hash| self.seal.close(field::USER, user.id.as_str(), hash));
-        Ok(Args::default()
-            .field("name", &user.name)
-            .optional("display_name", user.display_name.as_ref())
-            .optional("password_hash", kept.transpose()?)
-            .optional("password_cost", hash.map(password_cost))
-            .flag("enabled", user.enabled)
-            .time("created_at", user.created_at))
-    }
-
-    /// All but consumer and user, which the script takes as arguments.
-    fn token_fields(&self, token: &AccessToken) -> Result<Args, StoreError> {
-        let secret = self
-            .seal
-            .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
-        Ok(Args::default()
-            .field("secret", secret)
-            .field("permissions", json(&token.permissions)?)
-            .time("issued_at", token.issued_at)
-            .time("expires_at", token.expires_at)
-            .time("last_used_at", token.last_used_at)
-            .time("revoked_at", token.revoked_at))
-    }
-}
-
-fn row(key_column: &'static str, (key, fields): (String, Fields)) -> Row {
-    Row {
-        key_column,
-        key,
-        fields,
     }
 }
 
