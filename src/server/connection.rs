@@ -294,7 +294,10 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             break (ended, returned, read_ahead);
         }
         // hyper's buffers are 8 KiB and more. While nothing comes, the socket alone is watched.
-        if !read_ahead.is_empty() {
+        if read_ahead.is_empty() {
+            // Even empty it holds the whole buffer.
+            drop(read_ahead);
+        } else {
             // The next head has begun behind the last request.
             watch.note_arrival();
             returned.unread(read_ahead);
