@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Call, Proxy, Upstream, Visitor, legs::asks, within};
+use crate::support::{Call, Postgres, Proxy, RedisServer, Upstream, Visitor, legs::asks, within};
 
 #[test]
 fn a_consumer_that_was_unknown_is_known_within_a_second() {
@@ -33,6 +33,59 @@ fn a_consumer_that_was_unknown_is_known_within_a_second() {
             == Some("token_revoked"))
         .then_some(())
     });
+}
+
+#[test]
+fn the_key_of_the_store_is_changed_while_it_serves() {
+    let server = Postgres::start();
+    let redis = RedisServer::with(&[&["--appendonly", "yes"]]);
+    let stores = [
+        String::new(),
+        format!(
+            "store.backend = 'postgres'\nstore.url = '{}'",
+            server.database()
+        ),
+        format!(
+            "store.backend = 'redis'\nstore.url = '{}'\nnonce.on_lost = 'accept'",
+            redis.url()
+        ),
+    ];
+    for store in stores {
+        let api = Upstream::start();
+        let builder = Proxy::in_front_of(&api).config(&store);
+        let [old, new] = ["old.key", "new.key"].map(|name| {
+            let path = builder.directory().join(name);
+            std::fs::write(&path, format!("{name:x<32}")).unwrap();
+            path.display().to_string()
+        });
+        let mut proxy = builder
+            .config(&format!("store.encryption_key_file = '{old}'"))
+            .start();
+        let (consumer, user, token) = proxy.somebody();
+        proxy.stop();
+        proxy.reconfigure(&format!("store.encryption_key_file = ['{new}', '{old}']"));
+        proxy.start();
+        let call = |proxy: &Proxy, token| proxy.send(Call::get("/x").by(&consumer).with(token));
+        call(&proxy, &token).has_status(200);
+        let other = proxy.token(&consumer, &user);
+        // The consumer, the user and the first token; the second is under the new key already.
+        let rekeyed = proxy.command(&["rekey", "--json"]).done().json();
+        assert_eq!(
+            (&rekeyed["rekeyed"], &rekeyed["unchanged"]),
+            (&3.into(), &1.into())
+        );
+        // Both were read before; one that was not is read now.
+        let late = proxy.token(&consumer, &user);
+        for token in [&token, &other, &late] {
+            call(&proxy, token).has_status(200);
+        }
+        proxy.stop();
+        proxy.reconfigure(&format!("store.encryption_key_file = '{new}'"));
+        proxy.start();
+        for token in [&token, &other, &late] {
+            call(&proxy, token).has_status(200);
+        }
+    }
 }
 
 #[test]
