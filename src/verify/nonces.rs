@@ -232,7 +232,7 @@ impl Nonces {
         if let Some(shared) = &self.shared {
             let insertion = shared.insert(now, self.length(), nonce).await;
             let insertion = insertion.map_err(|error| {
-                self.begin_unavailable(now, &error);
+                self.note_unavailable(now, &error, false);
                 Fault::SharedNonces(error)
             });
             self.result(now, insertion?)?;
@@ -252,7 +252,7 @@ impl Nonces {
             nonce: &random,
         };
         match shared.insert(now, self.length(), nonce).await {
-            Err(error) => self.begin_unavailable(now, &error),
+            Err(error) => self.note_unavailable(now, &error, true),
             Ok(_) => {
                 let ended = self.unavailable().take();
                 if let Some(Unrecorded { since, .. }) = ended.filter(|ended| ended.is_logged) {
@@ -262,22 +262,22 @@ impl Nonces {
         }
     }
 
-    /// Logs that the shared window records nothing, the first time.
-    fn begin_unavailable(&self, now: UnixTime, error: &Unavailable) {
-        let mut unavailable = self.unavailable();
-        if unavailable.is_some() {
-            return;
-        }
+    /// Notes that the shared window records nothing. A connection that was cut fails some requests and is replaced, so it is
+    /// logged only if a probe fails too.
+    fn note_unavailable(&self, now: UnixTime, error: &Unavailable, logs: bool) {
         let cause = causes(error);
-        let is_logged = !is_of_logged_outage(error);
-        if is_logged {
-            tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
-        }
-        *unavailable = Some(Unrecorded {
+        let logs = logs && !is_of_logged_outage(error);
+        let mut unavailable = self.unavailable();
+        let unrecorded = unavailable.get_or_insert_with(|| Unrecorded {
             since: now,
-            cause,
-            is_logged,
+            cause: String::new(),
+            is_logged: false,
         });
+        if logs && !unrecorded.is_logged {
+            tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
+            unrecorded.is_logged = true;
+        }
+        unrecorded.cause = cause;
     }
 
     fn unavailable(&self) -> MutexGuard<'_, Option<Unrecorded>> {

@@ -169,6 +169,9 @@ fn a_full_redis_is_503_and_nothing_is_forwarded() {
     for outage in 1..=2 {
         redis.ask(&["config", "set", "maxmemory", "1"]);
         replicas.are_unavailable();
+        within(Duration::from_secs(2), "the beginning is logged", || {
+            (lines("nonces cannot be recorded: signed") == [outage; 2]).then_some(())
+        });
         for proxy in &replicas.proxies {
             let ready = proxy.ask_admin("/readyz");
             ready.has_status(503);

@@ -217,6 +217,7 @@ impl Shared {
             Ok(Err(error)) => {
                 if is_of_the_connection(&error) {
                     broken.notify_one();
+                    self.outage.check()?;
                 }
                 Err(fault(error.into()))
             }
