@@ -315,16 +315,23 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.again.is_empty() {
-            let count = this.again.len().min(buffer.remaining());
+        let count = this.again.len().min(buffer.remaining());
+        if count > 0 {
             buffer.put_slice(&this.again[..count]);
             this.again.advance(count);
+        }
+        if count > 0 && (!this.again.is_empty() || buffer.remaining() == 0) {
             return Poll::Ready(Ok(()));
         }
+        // Together with what has come since: for a head in two reads hyper takes a buffer of twice the size.
         let before = buffer.filled().len();
         let read = each!(&mut this.stream, stream => Pin::new(stream).poll_read(context, buffer));
         if let Poll::Ready(Ok(())) = read {
             this.watch.read(buffer.filled().len() - before);
+        }
+        if count > 0 {
+            // An end or an error comes again with the next read.
+            return Poll::Ready(Ok(()));
         }
         read
     }
