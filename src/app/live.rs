@@ -177,8 +177,8 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, LookError> {
         logo: pages.logo.clone(),
         stylesheet: pages.stylesheet.clone(),
         palette: config.palette(),
-        terms_url: pages.terms_url.as_ref().map(ToString::to_string),
-        privacy_url: pages.privacy_url.as_ref().map(ToString::to_string),
+        terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
+        privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
     })
 }
 

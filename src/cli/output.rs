@@ -61,6 +61,8 @@ impl Members {
             .with("callbacks", &consumer.callbacks)
             .with("permissions", &consumer.permissions)
             .with("dialect", consumer.dialect.unwrap_or(default))
+            .with("description", &consumer.description)
+            .with("website", &consumer.website)
             .with("has_rsa_public_key", consumer.rsa_public_key.is_some())
             .with("rsa_only", consumer.rsa_only)
             .with("enforce", consumer.enforce)
@@ -124,7 +126,9 @@ impl Serialize for Members {
 }
 
 /// Members that few records have: `show` prints them, a table for people is better without.
-const RARE: [&str; 4] = [
+const RARE: [&str; 6] = [
+    "description",
+    "website",
     "has_rsa_public_key",
     "rsa_only",
     "enforce",

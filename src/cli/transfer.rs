@@ -58,7 +58,8 @@ else a user. An empty cell is left out; lists are separated by spaces; a time is
 What else there is, and may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
-            rsa_only, enforce, enabled, created_at, previous_secret with previous_secret_until
+            description, website, rsa_only, enforce, enabled, created_at,
+            previous_secret with previous_secret_until
   user      display_name, password_hash, enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 

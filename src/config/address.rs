@@ -2,10 +2,9 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use url::Url;
-
 use super::text::{Reason, Text};
 use crate::{
+    issue::registration::web_page,
     origin::{HttpUrl, InvalidUrl, Origin, authority, host, without_brackets},
     respond::colour::Colour,
 };
@@ -72,27 +71,15 @@ pub struct EndpointUrl {
 
 /// The address of a web page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebUrl(Url);
-
-impl fmt::Display for WebUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub struct WebUrl(pub String);
 
 impl Text for WebUrl {
     const EXPECTED: &'static str =
         "the address of a web page such as \"https://example.com/terms\"";
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        let url = Url::parse(text).map_err(|error| error.to_string())?;
-        match url.scheme() {
-            "https" | "http" if url.username().is_empty() && url.password().is_none() => {
-                Ok(Self(url))
-            }
-            "https" | "http" => Err("it has a user name in it".into()),
-            _ => Err("it is neither https:// nor http://".into()),
-        }
+        let url = web_page(text).map_err(|error| error.to_string())?;
+        Ok(Self(url))
     }
 }
 

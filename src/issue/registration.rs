@@ -2,6 +2,7 @@
 //! and in an import.
 
 use thiserror::Error;
+use url::Url;
 
 use crate::oauth::{RsaPublicKey, rsa::InvalidRsaKey};
 
@@ -33,6 +34,20 @@ pub enum InvalidText {
     /// It has other characters than visible ASCII in it, which headers and command lines need.
     #[error("it has other than visible ASCII characters in it")]
     NotVisible,
+}
+
+/// Why a text is no address of a web page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum InvalidWebPage {
+    /// It is no URL.
+    #[error(transparent)]
+    Url(#[from] url::ParseError),
+    /// It leads elsewhere than to a web server.
+    #[error("it is neither https:// nor http://")]
+    Scheme,
+    /// It has a user name or a password in it.
+    #[error("it has a user name in it")]
+    UserInfo,
 }
 
 /// Checks and returns what pages call a consumer or a user.
@@ -71,6 +86,21 @@ pub fn token(text: &str) -> Result<(), InvalidText> {
     } else {
         Ok(())
     }
+}
+
+/// Checks the address of a web page that pages link to, and returns it as a browser writes it.
+///
+/// # Errors
+/// [`InvalidWebPage`]
+pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
+    let url = Url::parse(text)?;
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(InvalidWebPage::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(InvalidWebPage::UserInfo);
+    }
+    Ok(url.into())
 }
 
 /// Checks a public key and returns what is stored of its file: the first PEM block, which is the one that counts. A
@@ -181,5 +211,23 @@ mod tests {
             assert_eq!(rsa_public_key(&file).unwrap(), KEY, "{file}");
         }
         assert!(rsa_public_key("no key").is_err());
+    }
+
+    #[test]
+    fn a_web_page_is_on_a_web_server() {
+        assert_eq!(web_page("HTTPS://A.test").unwrap(), "https://a.test/");
+        assert_eq!(
+            web_page("http://ä.test/\"?b").unwrap(),
+            "http://xn--4ca.test/%22?b"
+        );
+        assert_eq!(web_page("javascript:alert(1)"), Err(InvalidWebPage::Scheme));
+        assert_eq!(web_page("data:text/html,x"), Err(InvalidWebPage::Scheme));
+        assert_eq!(web_page("https://a@b.test/"), Err(InvalidWebPage::UserInfo));
+        for broken in ["", "/terms", "a.test", "https://"] {
+            assert!(
+                matches!(web_page(broken), Err(InvalidWebPage::Url(_))),
+                "{broken}"
+            );
+        }
     }
 }

@@ -214,6 +214,8 @@ impl Pages {
             action: here,
             csrf: &csrf::value(&caller.id, Purpose::Decide, token),
             consumer: &asked.consumer.name,
+            description: asked.consumer.description.as_deref(),
+            website: asked.consumer.website.as_deref(),
             user: &displayed(&caller.user),
             permissions: &permissions,
             destination,

@@ -120,6 +120,8 @@ fn consumer(key: &str, name: &str) -> Consumer {
         name: name.to_owned(),
         callbacks: vec!["https://printer.example/ready".to_owned(), "oob".to_owned()],
         permissions: vec!["read".parse().unwrap(), "print".parse().unwrap()],
+        description: None,
+        website: None,
         dialect: None,
         enforce: false,
         rsa_only: false,

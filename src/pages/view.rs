@@ -27,6 +27,8 @@ pub(super) struct Consent<'a> {
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
     pub(super) consumer: &'a str,
+    pub(super) description: Option<&'a str>,
+    pub(super) website: Option<&'a str>,
     pub(super) user: &'a str,
     pub(super) permissions: &'a [PermissionText],
     pub(super) destination: Destination,

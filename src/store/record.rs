@@ -30,6 +30,10 @@ pub struct Consumer {
     pub rsa_public_key: Option<String>,
     /// What the consent page calls it.
     pub name: String,
+    /// What the consent page says of it.
+    pub description: Option<String>,
+    /// Its web page, to which the consent page links.
+    pub website: Option<String>,
     /// The registered callbacks, each an absolute URI or `oob`, as registered.
     pub callbacks: Vec<String>,
     /// The permissions it may ask for.
@@ -65,6 +69,10 @@ impl Consumer {
 pub struct ConsumerUpdate {
     /// The new name.
     pub name: Option<String>,
+    /// The description, or `Some(None)` to remove it.
+    pub description: Option<Option<String>>,
+    /// The web page, or `Some(None)` to remove it.
+    pub website: Option<Option<String>>,
     /// All callbacks, anew.
     pub callbacks: Option<Vec<String>>,
     /// All permissions, anew.
@@ -90,6 +98,8 @@ impl ConsumerUpdate {
             }
         }
         set(&mut consumer.name, self.name);
+        set(&mut consumer.description, self.description);
+        set(&mut consumer.website, self.website);
         set(&mut consumer.callbacks, self.callbacks);
         set(&mut consumer.permissions, self.permissions);
         set(&mut consumer.dialect, self.dialect);

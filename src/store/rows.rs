@@ -38,6 +38,8 @@ pub(super) fn consumer(row: &impl Columns, seal: &Seal) -> Result<Consumer, Stor
         previous_secret: previous.zip(time(row, "previous_until")?),
         rsa_public_key: row.text("rsa_public_key")?,
         name: text(row, "name")?,
+        description: row.text("description")?,
+        website: row.text("website")?,
         callbacks: list(row, "callbacks")?,
         permissions: list(row, "permissions")?,
         dialect: dialect(row)?,

@@ -178,6 +178,8 @@ impl World {
                 previous_secret: None,
                 rsa_public_key: None,
                 name: String::new(),
+                description: None,
+                website: None,
                 callbacks: Vec::new(),
                 permissions: Vec::new(),
                 ..*consumer

@@ -34,6 +34,8 @@ fn consumer(key: &str) -> Consumer {
         name: key.to_owned(),
         callbacks: Vec::new(),
         permissions: Vec::new(),
+        description: None,
+        website: None,
         dialect: None,
         enforce: false,
         rsa_only: false,

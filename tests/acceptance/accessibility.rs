@@ -88,7 +88,13 @@ impl Audit {
             "--permission",
             "photos.print",
         ];
-        let consumer = proxy.consumer_with("Photo Printer", &granted);
+        let description = [
+            "--description",
+            "Sends your photos to a shop that prints them.",
+            "--website",
+            "https://printer.example/",
+        ];
+        let consumer = proxy.consumer_with("Photo Printer", &[&granted[..], &description].concat());
         let plain = proxy.consumer("A");
         proxy.token_with(&consumer, &user, &granted);
         let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));

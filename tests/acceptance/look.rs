@@ -249,3 +249,39 @@ fn login_and_consent_link_to_terms_and_privacy() {
         );
     }
 }
+
+#[test]
+fn the_consent_page_shows_the_consumers_description_and_web_page() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let user = proxy.user("ada");
+    let told = [
+        "--description",
+        "Prints <photos> & posters.",
+        "--website",
+        "https://printer.example/?a=1&b",
+    ];
+    let consent = |consumer: &crate::support::Consumer| {
+        let mut visitor = crate::support::Visitor::to(&proxy);
+        let token = proxy.request_token(consumer, "oob");
+        let login = visitor.open(&crate::support::legs::authorization(&token));
+        visitor.log_in(&login, &user).answer.text()
+    };
+    let text = consent(&proxy.consumer_with("Printer", &told));
+    assert!(
+        text.contains(">Prints &#60;photos&#62; &#38; posters.</p>"),
+        "{text}"
+    );
+    let link = "<a href=\"https://printer.example/?a=1&#38;b\" rel=\"noreferrer\" dir=\"ltr\">";
+    assert!(text.contains(link), "{text}");
+    assert!(!consent(&proxy.consumer("Plain")).contains("noreferrer"));
+    let refused = [
+        "consumer",
+        "add",
+        "--name",
+        "x",
+        "--website",
+        "javascript:alert(1)",
+    ];
+    let refused = proxy.command(&refused);
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+}

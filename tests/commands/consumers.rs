@@ -62,9 +62,14 @@ fn a_consumer_is_what_was_asked_for() {
         "key.pem",
         "--rsa-only",
         "--enforce",
+        "--description",
+        "Prints <photos>",
+        "--website",
+        "https://a.test",
     ]);
     let expected = json!({
         "key": "-k:1", "secret": "-s", "name": "Ünïcode",
+        "description": "Prints <photos>", "website": "https://a.test/",
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
         "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
         "previous_secret_until": null,
@@ -74,7 +79,7 @@ fn a_consumer_is_what_was_asked_for() {
         "consumer", "add", "--name", "x", "--key", "bare", "--secret", "s",
     ]);
     let expected = json!({
-        "key": "bare", "secret": "s", "name": "x", "callbacks": [], "permissions": [],
+        "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
         "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
@@ -175,7 +180,7 @@ fn update_changes_what_is_given_and_nothing_else() {
     };
     place.consumer("shop");
     let mut expected = json!({
-        "key": "shop", "name": "Shop", "callbacks": [], "permissions": ["read", "write"],
+        "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
@@ -198,6 +203,14 @@ fn update_changes_what_is_given_and_nothing_else() {
             "has_rsa_public_key",
             json!(true),
         ),
+        (&["--description", "a"], "description", json!("a")),
+        (
+            &["--website", "http://a.test"],
+            "website",
+            json!("http://a.test/"),
+        ),
+        (&["--no-description"], "description", json!(null)),
+        (&["--no-website"], "website", json!(null)),
         (&["--rsa-only"], "rsa_only", json!(true)),
         (&["--no-rsa-only"], "rsa_only", json!(false)),
         (&["--enforce"], "enforce", json!(true)),

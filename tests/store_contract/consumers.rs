@@ -67,6 +67,16 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
             ..none.clone()
         },
         ConsumerUpdate {
+            description: Some(Some("text".to_owned())),
+            website: Some(Some("https://a.test/".to_owned())),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            description: Some(None),
+            website: Some(None),
+            ..none.clone()
+        },
+        ConsumerUpdate {
             callbacks: Some(vec!["oob".to_owned()]),
             ..none.clone()
         },

@@ -499,6 +499,8 @@ async fn finds_out_what_the_passwords_of_an_older_file_cost() {
                  ALTER TABLE users DROP COLUMN password_cost;
                  ALTER TABLE users DROP COLUMN replaced_hash;
                  ALTER TABLE consumers DROP COLUMN rsa_only;
+                 ALTER TABLE consumers DROP COLUMN description;
+                 ALTER TABLE consumers DROP COLUMN website;
                  PRAGMA user_version = 1",
             )
             .unwrap();

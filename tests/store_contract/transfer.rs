@@ -227,6 +227,14 @@ pub(crate) async fn refuses_other_content<B: Backend>() {
             ..rich()
         }),
         Record::Consumer(Consumer {
+            description: None,
+            ..rich()
+        }),
+        Record::Consumer(Consumer {
+            website: None,
+            ..rich()
+        }),
+        Record::Consumer(Consumer {
             callbacks: vec![],
             ..c()
         }),

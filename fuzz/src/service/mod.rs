@@ -139,6 +139,8 @@ fn records() -> MemoryStore {
         name: "A consumer".to_owned(),
         callbacks: vec!["https://consumer.test/back".to_owned(), "oob".to_owned()],
         permissions: vec![template::PERMISSION.parse().expect("a name")],
+        description: None,
+        website: None,
         dialect: None,
         enforce: false,
         rsa_only: false,

@@ -56,6 +56,12 @@ pub(in crate::cli) struct UpdateArgs {
     /// Take all permissions away
     #[arg(long, conflicts_with = "permissions")]
     no_permissions: bool,
+    /// Take the description away
+    #[arg(long, conflicts_with = "description")]
+    no_description: bool,
+    /// Take the web page away
+    #[arg(long, conflicts_with = "website")]
+    no_website: bool,
     /// Follow signature.default_dialect
     #[arg(long, conflicts_with = "dialect")]
     no_dialect: bool,
@@ -87,6 +93,12 @@ pub(in crate::cli) struct Details {
     /// A permission that it may ask for; may be repeated
     #[arg(long = "permission", value_name = "P")]
     permissions: Vec<Permission>,
+    /// What the consent page says of it
+    #[arg(long, value_name = "TEXT", value_parser = registration::shown_name)]
+    description: Option<String>,
+    /// Its web page, to which the consent page links
+    #[arg(long, value_name = "URL", value_parser = registration::web_page)]
+    website: Option<String>,
     /// Which base string it signs protected calls with; without one it follows signature.default_dialect
     #[arg(long, value_parser = dialects())]
     dialect: Option<Dialect>,
@@ -115,6 +127,8 @@ impl AddArgs {
             secret: given_or_random(self.secret)?,
             previous_secret: None,
             name: self.name,
+            description: self.details.description,
+            website: self.details.website,
             callbacks: once_each(self.details.callbacks),
             permissions: once_each(self.details.permissions),
             dialect: self.details.dialect,
@@ -132,6 +146,8 @@ impl UpdateArgs {
         let rsa_public_key = self.details.rsa_public_key()?;
         Ok(ConsumerUpdate {
             name: self.name,
+            description: value(self.details.description, self.no_description),
+            website: value(self.details.website, self.no_website),
             callbacks: list(self.details.callbacks, self.no_callbacks),
             permissions: list(self.details.permissions, self.no_permissions),
             dialect: value(self.details.dialect, self.no_dialect),
@@ -251,6 +267,8 @@ mod tests {
         let every = [
             "--no-callbacks",
             "--no-permissions",
+            "--no-description",
+            "--no-website",
             "--no-dialect",
             "--no-rsa-public-key",
             "--no-rsa-only",
@@ -282,6 +300,8 @@ mod tests {
             ["--callback=oob", "--no-callbacks"],
             ["--permission=a", "--no-permissions"],
             ["--dialect=legacy", "--no-dialect"],
+            ["--description=x", "--no-description"],
+            ["--website=https://a.test/", "--no-website"],
             ["--rsa-public-key=x", "--no-rsa-public-key"],
             ["--enforce", "--no-enforce"],
             ["--rsa-only", "--no-rsa-only"],

@@ -212,6 +212,8 @@ impl Accounts {
             name: "Demo application".to_owned(),
             callbacks: vec![accounts.callback.clone(), "oob".to_owned()],
             permissions: members.clone(),
+            description: None,
+            website: None,
             dialect: None,
             enforce: false,
             rsa_only: false,

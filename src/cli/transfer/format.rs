@@ -3,7 +3,7 @@
 //! | `kind` | members |
 //! |---|---|
 //! | `export` | the first line and no other: `version`, which is 1; `records`, how many lines follow, if that is known |
-//! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
+//! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `description`, `website`, `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
 //! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, bcrypt, PBKDF2, scrypt or phpass; see `import --help`), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
 //! | `removed_user` | `id`, never to be used again |
@@ -35,7 +35,10 @@ use self::line::{Head, Line, identity};
 use crate::{
     cli::output::Members,
     clock::UnixTime,
-    issue::{callback::CallbackError, registration::InvalidText},
+    issue::{
+        callback::CallbackError,
+        registration::{InvalidText, InvalidWebPage},
+    },
     login::password::UnusableHash,
     oauth::rsa::InvalidRsaKey,
     store::transfer::{Numbered, Record, import_order},
@@ -94,6 +97,8 @@ pub(crate) enum LineError {
     Text(&'static str, InvalidText),
     #[error("callback {0:?}: {1}")]
     Callback(String, CallbackError),
+    #[error("website: {0}")]
+    Website(#[from] InvalidWebPage),
     #[error("rsa_public_key: {0}")]
     RsaKey(#[from] InvalidRsaKey),
     #[error("password_hash {0}; leave it out and set a password")]

@@ -438,7 +438,11 @@ async fn names_cannot_bring_html_into_a_page() {
         params.permissions[0].title = evil.to_owned();
         params.permissions[0].description = evil.to_owned();
     });
-    site.change_consumer(|consumer| consumer.name = evil.to_owned());
+    site.change_consumer(|consumer| {
+        consumer.name = evil.to_owned();
+        consumer.description = Some(evil.to_owned());
+        consumer.website = Some(format!("https://{evil}"));
+    });
     let mut ada = site.store.user_named("ada");
     ada.display_name = Some(evil.to_owned());
     site.store.put_user(ada);

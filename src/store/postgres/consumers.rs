@@ -90,14 +90,17 @@ impl Tx {
             .transpose()?;
         self.run(
             "INSERT INTO consumers (key, secret, previous_secret, previous_until, rsa_public_key,
-                 name, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                 name, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at,
+                 description, website)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
              ON CONFLICT (key) DO UPDATE SET
                  secret = excluded.secret,
                  previous_secret = excluded.previous_secret,
                  previous_until = excluded.previous_until,
                  rsa_public_key = excluded.rsa_public_key,
                  name = excluded.name,
+                 description = excluded.description,
+                 website = excluded.website,
                  callbacks = excluded.callbacks,
                  permissions = excluded.permissions,
                  dialect = excluded.dialect,
@@ -118,6 +121,8 @@ impl Tx {
                 &consumer.rsa_only,
                 &consumer.enabled,
                 &seconds(consumer.created_at),
+                &consumer.description.as_deref().map(kept_text),
+                &consumer.website,
             ],
         )
         .await?;

@@ -274,6 +274,8 @@ fn consumer(row: &Row, key: &ConsumerKey) -> Result<Consumer, String> {
         rsa_public_key: None,
         rsa_only: false,
         name: value(row, "name")?.unwrap_or_else(|| key.to_string()),
+        description: None,
+        website: None,
         callbacks: Vec::new(),
         permissions: permissions(row)?,
         dialect: None,

@@ -175,6 +175,8 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ALTER TABLE changes ADD CONSTRAINT changes_kind_check
         CHECK (kind IN ('consumer', 'access_token', 'user', 'command'));
     ",
+    // What the consent page says of a consumer.
+    "ALTER TABLE consumers ADD COLUMN description text, ADD COLUMN website text;",
 ];
 
 /// The schema that this program knows.

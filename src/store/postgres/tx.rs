@@ -214,7 +214,7 @@ impl Columns for Row {
     fn text(&self, column: &str) -> Result<Option<String>, StoreError> {
         let kept: Option<String> = column!(self, column)?;
         Ok(match column {
-            "name" | "display_name" => kept.map(read_text),
+            "name" | "display_name" | "description" => kept.map(read_text),
             _ => kept,
         })
     }

@@ -140,6 +140,8 @@ impl RedisStore {
             .time("previous_until", previous.map(|(_, until)| *until))
             .optional("rsa_public_key", consumer.rsa_public_key.as_ref())
             .field("name", &consumer.name)
+            .optional("description", consumer.description.as_ref())
+            .optional("website", consumer.website.as_ref())
             .field("callbacks", json(&consumer.callbacks)?)
             .field("permissions", json(&consumer.permissions)?)
             .optional("dialect", dialect_word(consumer.dialect))

@@ -102,15 +102,17 @@ impl Tx<'_> {
         let previous = consumer.previous_secret.as_ref();
         self.run(
             "INSERT INTO consumers (key, secret, previous_secret, previous_until, rsa_public_key,
-                 name, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at)
+                 name, description, website, callbacks, permissions, dialect, enforce, rsa_only, enabled, created_at)
              VALUES (:key, :secret, :previous_secret, :previous_until, :rsa_public_key,
-                 :name, :callbacks, :permissions, :dialect, :enforce, :rsa_only, :enabled, :created_at)
+                 :name, :description, :website, :callbacks, :permissions, :dialect, :enforce, :rsa_only, :enabled, :created_at)
              ON CONFLICT (key) DO UPDATE SET
                  secret = excluded.secret,
                  previous_secret = excluded.previous_secret,
                  previous_until = excluded.previous_until,
                  rsa_public_key = excluded.rsa_public_key,
                  name = excluded.name,
+                 description = excluded.description,
+                 website = excluded.website,
                  callbacks = excluded.callbacks,
                  permissions = excluded.permissions,
                  dialect = excluded.dialect,
@@ -131,6 +133,8 @@ impl Tx<'_> {
                 ":dialect": dialect_word(consumer.dialect),
                 ":enforce": consumer.enforce,
                 ":rsa_only": consumer.rsa_only,
+                ":description": consumer.description,
+                ":website": consumer.website,
                 ":enabled": consumer.enabled,
                 ":created_at": seconds(consumer.created_at),
             },

@@ -127,6 +127,11 @@ const MIGRATIONS: &[&str] = &[
     DROP TABLE changes_before;
     CREATE INDEX changes_by_time ON changes (at);
     ",
+    // What the consent page says of a consumer.
+    "
+    ALTER TABLE consumers ADD COLUMN description TEXT;
+    ALTER TABLE consumers ADD COLUMN website TEXT;
+    ",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

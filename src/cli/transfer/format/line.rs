@@ -40,6 +40,8 @@ pub fn written(record: &Record) -> String {
             }
             line.with("rsa_public_key", &consumer.rsa_public_key)
                 .with("name", &consumer.name)
+                .with("description", &consumer.description)
+                .with("website", &consumer.website)
                 .with("callbacks", &consumer.callbacks)
                 .with("permissions", &consumer.permissions)
                 .with("dialect", consumer.dialect)
@@ -106,6 +108,8 @@ pub(super) struct ConsumerLine {
     previous_secret_until: Option<UnixTime>,
     rsa_public_key: Option<String>,
     name: String,
+    description: Option<String>,
+    website: Option<String>,
     callbacks: Option<Vec<String>>,
     permissions: Option<Vec<Permission>>,
     dialect: Option<Dialect>,
@@ -191,6 +195,11 @@ impl Line {
 impl ConsumerLine {
     fn into_consumer(self, now: UnixTime) -> Result<Consumer, LineError> {
         registration::shown_name(&self.name).map_err(|error| LineError::Text("name", error))?;
+        if let Some(text) = &self.description {
+            registration::shown_name(text)
+                .map_err(|error| LineError::Text("description", error))?;
+        }
+        let website = self.website.as_deref().map(registration::web_page);
         let callbacks = self.callbacks.unwrap_or_default();
         for registered in &callbacks {
             callback::check_registration(registered)
@@ -211,6 +220,8 @@ impl ConsumerLine {
             key: self.key,
             rsa_public_key: self.rsa_public_key,
             name: self.name,
+            description: self.description,
+            website: website.transpose()?,
             callbacks,
             permissions: self.permissions.unwrap_or_default(),
             dialect: self.dialect,

@@ -71,6 +71,8 @@ fn what_is_left_out_has_its_default() {
             name: "Shop".to_owned(),
             callbacks: vec![],
             permissions: vec![],
+            description: None,
+            website: None,
             dialect: None,
             enforce: false,
             rsa_only: false,
@@ -361,8 +363,10 @@ fn shown_name() -> impl Strategy<Value = String> {
 prop_compose! {
     fn consumer()(
         (key, secret, previous_secret, rsa) in (key(), secret(), option::of((secret(), time())), any::<bool>()),
-        (name, callbacks, permissions) in (
+        (name, description, website, callbacks, permissions) in (
             shown_name(),
+            option::of(shown_name()),
+            option::of("https://[a-z]{1,9}\\.test/[a-z0-9]{0,9}"),
             vec(prop_oneof![Just("oob".to_owned()), "https://[a-z]{1,9}\\.test/[a-z0-9%5B']{0,9}\\?a=b"], 0..3),
             permissions(),
         ),
@@ -370,7 +374,7 @@ prop_compose! {
         (rsa_only, enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), any::<bool>(), time()),
     ) -> Record {
         Record::Consumer(Consumer {
-            key, secret, previous_secret, name, permissions, dialect, enforce, enabled, created_at,
+            key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks
