@@ -385,7 +385,7 @@ async fn after_a_failover_by_sentinels_nothing_that_may_be_lost_is_accepted_unle
     });
     let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
     loses_what_may_be_lost(&url, || {
-        assert_eq!(primary.ask(&["wait", "1", "5000"]), "1");
+        primary.wait_for_replica();
         primary.kill();
         wait("the Sentinel promotes the replica", || {
             replica.ask(&["role"]).starts_with("master")
@@ -410,7 +410,7 @@ async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unle
         .unwrap();
     let replica = RedisServer::replica_in_cluster(&nodes[place], &nodes);
     loses_what_may_be_lost(&url, || {
-        assert_eq!(nodes[place].ask(&["wait", "1", "5000"]), "1");
+        nodes[place].wait_for_replica();
         nodes[place].kill();
         wait("the replica takes over", || {
             replica.ask(&["role"]).starts_with("master")

@@ -183,6 +183,23 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// Waits until its replica has all that was written so far. WAIT would not do: it asks for the writes of its own
+    /// connection.
+    pub fn wait_for_replica(&self) {
+        wait("the replica has everything", || {
+            let info = self.ask(&["info", "replication"]);
+            let after = |start: &str| {
+                let (_, rest) = info.split_once(start)?;
+                rest.split(|c: char| !c.is_ascii_digit())
+                    .next()?
+                    .parse::<u64>()
+                    .ok()
+            };
+            let written = after("master_repl_offset:");
+            written.is_some() && after(",offset=") >= written
+        });
+    }
+
     /// Asks the server by redis-cli and returns all that it prints.
     pub fn ask(&self, command: &[&str]) -> String {
         ask(self.port, &self.client, command)
