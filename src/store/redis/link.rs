@@ -171,11 +171,27 @@ impl Link {
         self.remote.run(pause).await
     }
 
+    /// Runs a future on the thread of the connection, where it asks the primary.
+    pub(super) fn spawn<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Caller) -> F,
+    ) {
+        self.remote.spawn(work(Caller(Arc::clone(&self.shared))));
+    }
+
+    /// Whether there is no outage.
+    ///
+    /// # Errors
+    /// What callers are told during one.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.shared.outage.check()
+    }
+
     /// Asks the primary. A request that was sent is carried out although nobody waits any more.
     pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
         let shared = Arc::clone(&self.shared);
         self.remote
-            .run(async move { shared.call(&request).await })
+            .run(async move { shared.call(&request, PATIENCE).await })
             .await
     }
 
@@ -197,11 +213,26 @@ impl Link {
     }
 }
 
+/// Asks the primary on the thread of the connection.
+#[derive(Clone)]
+pub(super) struct Caller(Arc<Shared>);
+
+impl Caller {
+    /// As [`Link::call`], for at most so long.
+    pub(super) async fn call(
+        &self,
+        request: &impl Request,
+        patience: Duration,
+    ) -> Result<Value, StoreError> {
+        self.0.call(request, patience).await
+    }
+}
+
 impl Shared {
-    async fn call(&self, request: &impl Request) -> Result<Value, StoreError> {
+    async fn call(&self, request: &impl Request, patience: Duration) -> Result<Value, StoreError> {
         self.outage.check()?;
         let _permit = self.calls.try_acquire().map_err(|_| Trouble::Overloaded)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         let mut connections = self.connection.subscribe();
         let up = timeout_at(deadline, connections.wait_for(Option::is_some)).await;
         let Ok(Ok(Some(Shareable {

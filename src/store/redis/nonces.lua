@@ -1,18 +1,19 @@
--- Inserts a nonce that all replicas share, or says why not: 'fresh', 'used', 'lost', 'forgotten' or 'clock'; and behind
--- that up to which timestamp nonces may have been lost.
+-- Inserts nonces that all replicas share. Returns up to which timestamp nonces may have been lost, and of each nonce 'fresh'
+-- or why it was not inserted: 'used', 'lost' or 'forgotten'; none at all if the clocks are too far apart.
 --
--- KEYS: the meta record of the store, the state, the nonce. ARGV: its timestamp, the caller's time, how far timestamps
--- may be from that, how far clocks may be apart, whether it is waived that nonces are lost, and whether this Redis has
--- nonces alone. Times are seconds.
+-- KEYS: the meta record of the store, the state, the nonces. ARGV: the caller's time, how far timestamps may be from that,
+-- how far clocks may be apart, whether it is waived that nonces are lost, whether this Redis has nonces alone, and the
+-- timestamp of each nonce. Times are seconds.
 -- The nonce is kept until its timestamp has left the caller's window by the clock of Redis, whichever clock is behind.
 local call = redis.call
-local timestamp, now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-if ARGV[6] == '0' and call('EXISTS', KEYS[1]) == 0 then
+local now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local waived, alone = ARGV[4] == '1', ARGV[5] == '1'
+if not alone and call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply('STAMP the store was emptied since it was opened')
 end
 -- A clock of Redis that is ahead deletes nonces too early.
 if math.abs(call('TIME')[1] - now) > skew then
-  return { 'clock', 0 }
+  return { 0, {} }
 end
 
 local state = call('HMGET', KEYS[2], 'server', 'lost', 'length', 'short', 'mark')
@@ -26,7 +27,7 @@ end
 local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
 if state[1] ~= server then
-  if (state[1] or ARGV[6] == '1') and ARGV[5] == '0' then
+  if (state[1] or alone) and not waived then
     lost = math.max(lost, now + length + skew)
     keep('lost', lost)
   end
@@ -46,14 +47,21 @@ if before ~= length then
   keep('length', length)
 end
 
-if ARGV[5] == '1' then
+if waived then
   lost = 0
 end
-if timestamp <= lost then
-  return { 'lost', lost }
+local words = {}
+for place = 3, #KEYS do
+  local timestamp = tonumber(ARGV[place + 3])
+  local word
+  if timestamp <= lost then
+    word = 'lost'
+  elseif timestamp + length < now or timestamp <= mark and timestamp + short < now then
+    word = 'forgotten'
+  else
+    local ttl = string.format('%.0f', timestamp + length - now + 2 * skew)
+    word = call('SET', KEYS[place], '', 'NX', 'EX', ttl) and 'fresh' or 'used'
+  end
+  words[place - 2] = word
 end
-if timestamp + length < now or timestamp <= mark and timestamp + short < now then
-  return { 'forgotten', lost }
-end
-local ttl = string.format('%.0f', timestamp + length - now + 2 * skew)
-return { call('SET', KEYS[3], '', 'NX', 'EX', ttl) and 'fresh' or 'used', lost }
+return { lost, words }
