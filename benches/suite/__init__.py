@@ -14,6 +14,8 @@ PARTS = {
     "growth": "growth",
     "start": "start",
     "http2": "http2",
+    "shared": "shared",
+    "stores": "stores",
 }
 
 

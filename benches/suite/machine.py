@@ -1,5 +1,6 @@
 """The machine: packages, processes, what the kernel knows of them."""
 
+import contextlib
 import datetime
 import os
 import platform
@@ -20,6 +21,8 @@ PACKAGES = {
     "/usr/bin/valgrind": "valgrind",
     "/usr/bin/llvm-symbolizer": "llvm",
     "/usr/bin/openssl": "openssl",
+    "/usr/bin/redis-server": "redis-server",
+    "/usr/bin/psql": "postgresql",
 }
 
 
@@ -70,18 +73,21 @@ def cpu_nanoseconds(pids):
     """CPU time of all threads of these processes, from the scheduler's own account."""
     total = 0
     for pid in pids:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            total += int((task / "schedstat").read_text().split()[0])
+        # A process that ends meanwhile counts no more.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                total += int((task / "schedstat").read_text().split()[0])
     return total
 
 
-def resident_bytes(pids):
-    """Resident memory of these processes, page by page (`status` may lag behind)."""
+def resident_bytes(pids, kind="Rss"):
+    """Resident memory of these processes, page by page (`status` may lag behind). Of `Pss` pages that several have count once."""
     total = 0
     for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Rss:"):
-                total += int(line.split()[1]) * 1024
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith(f"{kind}:"):
+                    total += int(line.split()[1]) * 1024
     return total
 
 

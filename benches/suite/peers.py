@@ -1,7 +1,9 @@
 """The processes that are compared, each from a configuration of its own: nginx, HAProxy, nginx with Lua, countersign."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -167,7 +169,7 @@ class Countersign(Peer):
 
     def __init__(
         self, directory, core, binary, upstream, *, name="countersign", logged=False, workers=1, tls=None,
-        operations=10, records=None, cached=1_000_000, under=(),
+        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None,
     ):
         super().__init__(name, directory, core)
         self.binary, self.tls = binary, tls is not None
@@ -188,8 +190,7 @@ class Countersign(Peer):
             {"" if tls else "allow_http = true"}
             [upstream]
             api_url = "{'' if isinstance(upstream, Path) else 'http://'}{address(upstream)}"
-            [store]
-            url = "{directory}/countersign.db"
+            {store or f'[store]{chr(10)}url = "{directory}/countersign.db"'}
             [cache]
             ttl = "1h"
             max_entries = {cached}
@@ -213,7 +214,9 @@ class Countersign(Peer):
         self.process = subprocess.Popen(command, stderr=self.log)
         self.wait_until_ready()
         self.started_in = time.monotonic() - began
-        if records is None:
+        if like is not None:
+            self.credentials, self.credentials_file = like.credentials, like.credentials_file
+        elif records is None:
             self.run("user", "add", "bench", "--password-stdin", "--json", given="bench\n")
             self.credentials = [self.register("bench", permission="members.read")]
             self.credentials_file = self.directory / "credentials"
@@ -251,6 +254,55 @@ class Countersign(Peer):
     def stop(self):
         super().stop()
         self.log.close()
+
+
+class Redis(Peer):
+    """One Redis that appends every change to its file, as `appendfsync everysec` does it."""
+
+    def __init__(self, directory, core):
+        super().__init__("Redis", directory, core)
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", "", "--appendonly", "yes"]
+        command = [*self.pinned, "redis-server", *options, "--logfile", str(directory / "log")]
+        self.process = subprocess.Popen(command)
+        machine.wait_for(self.port, self.process)
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.store = f'[store]\nbackend = "redis"\nurl = "{self.url}"'
+
+
+class Postgres(Peer):
+    """One PostgreSQL with its default settings, which wait for the disk at every commit."""
+
+    def __init__(self, directory, core):
+        super().__init__("PostgreSQL", directory, core)
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+        data = directory / "data"
+        # PostgreSQL does not run as root.
+        user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+        if user:
+            for one in (directory, *directory.parents[:1]):
+                one.chmod(0o755)
+            shutil.chown(directory, "postgres", "postgres")
+        quiet = {"check": True, "capture_output": True, "cwd": "/"}
+        subprocess.run([*user, programs / "initdb", "-D", data, "-U", "countersign", "--auth=trust"], **quiet)
+        options = ["-p", str(self.port), "-k", str(directory), "-h", "127.0.0.1", "-c", "max_wal_size=8GB"]
+        with open(directory / "log", "wb") as log:
+            command = [*self.pinned, *user, programs / "postgres", "-D", data, *options]
+            self.process = subprocess.Popen(command, stderr=log, cwd="/")
+        machine.wait_for(self.port, self.process)
+        for _ in range(600):
+            if subprocess.run([programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode == 0:
+                break
+            time.sleep(0.05)
+        url = f"postgres://countersign@127.0.0.1:{self.port}/postgres"
+        self.store = f'[store]\nbackend = "postgres"\nurl = "{url}"'
+
+    def pids(self):
+        return [self.process.pid, *machine.children(self.process.pid)]
+
+    def stop(self):
+        # At once, whoever is connected.
+        self.process.send_signal(signal.SIGINT)
+        super().stop()
 
 
 def operation_list(count):
