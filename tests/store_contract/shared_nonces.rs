@@ -409,6 +409,8 @@ async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unle
         .position(|node| node.ask(&["dbsize"]) != "0")
         .unwrap();
     let replica = RedisServer::replica_in_cluster(&nodes[place], &nodes);
+    // The first replica of a server makes it another one: the store is to be made after that.
+    assert_eq!(nodes[place].ask(&["flushall"]), "OK");
     loses_what_may_be_lost(&url, || {
         nodes[place].wait_for_replica();
         nodes[place].kill();
@@ -434,6 +436,16 @@ async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
     assert_eq!(refuses.inserted(now, later, "n").await, Insertion::Fresh);
     assert_eq!(recovered(&waives, now, "waived").await, Insertion::Fresh);
     assert_eq!(waives.inserted(now, later, "n").await, Insertion::Used);
+}
+
+#[tokio::test]
+async fn a_store_without_a_note_of_who_records_accepts_nothing_that_may_be_lost() {
+    let server = RedisServer::start();
+    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
+    assert_eq!(server.ask(&["del", "cs:1:{store}:nonces"]), "1");
+    assert_eq!(replica.inserted(now, now, "new").await, Insertion::Lost);
 }
 
 #[tokio::test]

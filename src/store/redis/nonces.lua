@@ -22,12 +22,12 @@ local function keep(field, value)
   call('HSET', KEYS[2], field, string.format('%.0f', value))
 end
 
--- One process of Redis, as long as it is the primary: after anything else nonces may be missing. Where nonces are alone, a
--- state that is missing means that Redis was emptied: the first one ever is made when the window is opened.
+-- One process of Redis, as long as it is the primary: after anything else nonces may be missing, also if there is no
+-- state: the first one is made with the store or, where nonces are alone, when the window is opened.
 local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
 if state[1] ~= server then
-  if (state[1] or alone) and not waived then
+  if not waived then
     lost = math.max(lost, now + length + skew)
     keep('lost', lost)
   end

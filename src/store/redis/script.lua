@@ -193,6 +193,9 @@ function use.begin(schema, sealed, may_create)
   if head() then return redis.error_reply('BROKEN the store has records and no schema') end
   call('HSET', META, 'schema', schema)
   if sealed ~= '' then call('HSET', META, 'sealed', sealed) end
+  -- With the store itself, so that no failover can leave the one without the other: see nonces.lua.
+  call('HSET', P .. 'nonces', 'server', string.match(call('INFO', 'server'), 'run_id:(%x+)')
+    .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)'))
   changed('begin', '')
   return { schema, sealed }
 end
