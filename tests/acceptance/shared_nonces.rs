@@ -6,7 +6,10 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream, proxy::Consumer,
+    Answer, Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream,
+    legs::{authorization, exchanges, token_of},
+    proxy::Consumer,
+    visitor::Visitor,
     within,
 };
 
@@ -396,4 +399,46 @@ fn a_change_from_local_to_shared_waits_for_what_the_local_window_accepted() {
     proxy.reconfigure("nonce.on_lost = 'accept'");
     proxy.start();
     proxy.send(call()).has_status(200);
+}
+
+/// Each step of the flow is answered by the other process: neither keeps anything that the other has to know.
+fn flow_from_one_to_the_other(replicas: &Replicas) {
+    let [one, other] = &replicas.proxies;
+    let user = one.user("ada");
+    let consumer = other.consumer("wanders");
+    let request_token = one.request_token(&consumer, "oob");
+    let mut visitor = Visitor::to(other);
+    let login = visitor.open(&authorization(&request_token));
+    visitor.moves_to(one);
+    let consent = visitor.log_in(&login, &user);
+    visitor.moves_to(other);
+    let page = visitor.decide(&consent, "allow");
+    let verifier = page.element("verifier").expect("a verifier");
+    let token = token_of(&one.send(exchanges(&consumer, &request_token, &verifier)));
+    let call = || Call::get("/mine").by(&consumer).with(&token);
+    other.send(call()).has_status(200);
+    one.send(call()).has_status(200);
+    other
+        .send(exchanges(&consumer, &request_token, &verifier))
+        .is(401, "token_used");
+    // The session is one for both, and what is revoked at one is revoked at the other.
+    visitor.moves_to(one);
+    let applications = visitor.open("/service.oauth?mode=applications");
+    applications.answer.has_status(200);
+    one.send(
+        Call::post("/service.oauth?mode=revoke_token")
+            .by(&consumer)
+            .with(&token),
+    )
+    .has_status(200);
+    within(Duration::from_secs(1), "the other knows it", || {
+        (other.send(call()).status == 401).then_some(())
+    });
+}
+
+#[test]
+fn a_flow_goes_on_whichever_process_answers() {
+    let (server, redis) = (Postgres::start(), RedisServer::start());
+    flow_from_one_to_the_other(&Replicas::on(&server));
+    flow_from_one_to_the_other(&Replicas::over("redis", &redis.url()));
 }

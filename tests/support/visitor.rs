@@ -38,6 +38,11 @@ impl<'a> Visitor<'a> {
         }
     }
 
+    /// From now on another process of the same service answers.
+    pub fn moves_to(&mut self, proxy: &'a Proxy) {
+        self.proxy = proxy;
+    }
+
     /// Opens a page as if its address were typed.
     #[track_caller]
     pub fn open(&mut self, target: &str) -> Page {
