@@ -109,7 +109,7 @@ impl RedisServer {
     pub fn sentinel(primary: &Self, service: &str) -> Self {
         let config = format!(
             "sentinel monitor {service} 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds {service} 300\n\
+             sentinel down-after-milliseconds {service} 1500\n\
              sentinel failover-timeout {service} 3000\n",
             primary.port
         );
