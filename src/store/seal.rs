@@ -8,7 +8,7 @@
 //! # Several keys
 //!
 //! All keys open. Which one seals is a fact of the store: the word that it keeps is sealed with that key, and every
-//! process follows it ([`Seal::follows`]) before it writes. `serve` and `rekey` put the word under the first key of the
+//! process follows it (`Seal::follows`) before it writes. `serve` and `rekey` put the word under the first key of the
 //! configuration; another command, which may run beside a process that does not have that key yet, leaves it. So after
 //! [`Store::reseal`](super::Store::reseal) has seen every record, none is under another key.
 
