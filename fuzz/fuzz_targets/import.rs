@@ -2,27 +2,37 @@
 
 #![no_main]
 
+use std::io::Write;
+
 use countersign::{cli::transfer::format, clock::UnixTime, store::transfer::Record};
 use libfuzzer_sys::fuzz_target;
 
-fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, String> {
-    match format::read(text, now) {
-        Ok(Ok(lines)) => Ok(lines.into_iter().map(|(_, record)| record).collect()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+const NOW: UnixTime = UnixTime(1_700_000_000);
+
+fn read(text: &[u8]) -> Result<Vec<Record>, String> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(text).unwrap();
+    let checked = format::check(file, NOW, |_| {}).unwrap();
+    let checked = checked.map_err(|error| error.to_string())?;
+    let mut records = Vec::new();
+    let each = checked.each(|(_, record)| {
+        records.push(record);
+        Ok(())
+    });
+    each.unwrap();
+    Ok(records)
 }
 
 fuzz_target!(|input: &[u8]| {
-    let now = UnixTime(1_700_000_000);
     // Without the line that begins every export, hardly any input would get further than to that.
     let text = [b"{\"kind\":\"export\",\"version\":1}\n", input].concat();
-    match read(&text, now) {
+    match read(&text) {
         Ok(records) => {
-            let written = format::write(&records);
-            assert_eq!(read(written.as_bytes(), now).as_ref(), Ok(&records));
+            let mut written = format::head(Some(records.len() as u64));
+            written.extend(records.iter().map(format::line));
+            assert_eq!(read(written.as_bytes()).as_ref(), Ok(&records));
         }
         Err(problem) => assert_eq!(problem.lines().count(), 1, "{problem:?}"),
     }
-    let _ = read(input, now);
+    let _ = read(input);
 });
