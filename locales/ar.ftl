@@ -44,6 +44,17 @@ applications-withdraw = سحب الإذن
 applications-withdraw-label = سحب الإذن من { $consumer }
 applications-more = المزيد
 
+sessions-title = أين سجّلت الدخول
+sessions-open = { $count ->
+    [one] في متصفح واحد
+    [two] في متصفحين
+    [few] في { $count } متصفحات
+    [many] في { $count } متصفحًا
+   *[other] في { $count } متصفح
+}
+sessions-since = منذ { $date }
+sessions-end = تسجيل الخروج من كل مكان
+
 duration-seconds = { $count ->
     [one] ثانية واحدة
     [two] ثانيتين

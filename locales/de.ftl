@@ -44,6 +44,14 @@ applications-withdraw = Zurückziehen
 applications-withdraw-label = Die Erlaubnis für { $consumer } zurückziehen
 applications-more = Mehr
 
+sessions-title = Wo Sie angemeldet sind
+sessions-open = { $count ->
+    [one] in { $count } Browser
+   *[other] in { $count } Browsern
+}
+sessions-since = seit { $date }
+sessions-end = Überall abmelden
+
 duration-seconds = { $count ->
     [one] { $count } Sekunde
    *[other] { $count } Sekunden

@@ -52,6 +52,16 @@ applications-withdraw = Withdraw
 applications-withdraw-label = Withdraw the permission of { $consumer }
 applications-more = More
 
+# The open sessions of the user, below the applications: a heading, then how many and since when the oldest.
+sessions-title = Where you are logged in
+sessions-open = { $count ->
+    [one] in { $count } browser
+   *[other] in { $count } browsers
+}
+# $date is like 2026-01-31.
+sessions-since = since { $date }
+sessions-end = Log out everywhere
+
 duration-seconds = { $count ->
     [one] { $count } second
    *[other] { $count } seconds

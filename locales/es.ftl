@@ -44,6 +44,14 @@ applications-withdraw = Retirar
 applications-withdraw-label = Retirar el permiso de { $consumer }
 applications-more = Más
 
+sessions-title = Dónde tiene la sesión iniciada
+sessions-open = { $count ->
+    [one] en { $count } navegador
+   *[other] en { $count } navegadores
+}
+sessions-since = desde el { $date }
+sessions-end = Cerrar sesión en todas partes
+
 duration-seconds = { $count ->
     [one] { $count } segundo
    *[other] { $count } segundos

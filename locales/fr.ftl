@@ -44,6 +44,14 @@ applications-withdraw = Retirer
 applications-withdraw-label = Retirer l’autorisation de { $consumer }
 applications-more = Plus
 
+sessions-title = Où vous êtes connecté
+sessions-open = { $count ->
+    [one] dans { $count } navigateur
+   *[other] dans { $count } navigateurs
+}
+sessions-since = depuis le { $date }
+sessions-end = Se déconnecter partout
+
 duration-seconds = { $count ->
     [one] { $count } seconde
    *[other] { $count } secondes

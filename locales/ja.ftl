@@ -44,6 +44,11 @@ applications-withdraw = 取り消す
 applications-withdraw-label = { $consumer } への許可を取り消す
 applications-more = さらに表示
 
+sessions-title = ログイン中のブラウザー
+sessions-open = { $count } 個のブラウザー
+sessions-since = { $date } から
+sessions-end = すべてのブラウザーからログアウト
+
 duration-seconds = { $count } 秒
 duration-minutes = { $count } 分
 duration-hours = { $count } 時間

@@ -44,6 +44,11 @@ applications-withdraw = 허용 취소
 applications-withdraw-label = { $consumer } 허용 취소
 applications-more = 더 보기
 
+sessions-title = 로그인된 브라우저
+sessions-open = 브라우저 { $count }개
+sessions-since = { $date }부터
+sessions-end = 모든 브라우저에서 로그아웃
+
 duration-seconds = { $count }초
 duration-minutes = { $count }분
 duration-hours = { $count }시간

@@ -44,6 +44,14 @@ applications-withdraw = Retirar
 applications-withdraw-label = Retirar a permissão de { $consumer }
 applications-more = Mais
 
+sessions-title = Onde você está conectado
+sessions-open = { $count ->
+    [one] em { $count } navegador
+   *[other] em { $count } navegadores
+}
+sessions-since = desde { $date }
+sessions-end = Sair de todos os lugares
+
 duration-seconds = { $count ->
     [one] { $count } segundo
    *[other] { $count } segundos

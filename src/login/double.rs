@@ -17,8 +17,8 @@ use crate::{
     store::{
         Store, StoreError, StoreFuture,
         port::{
-            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, ResealFrom,
-            Resealed, TokenFilter, VerifiedPassword,
+            Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
+            OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
@@ -341,6 +341,23 @@ impl Store for MemoryStore {
     }
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
         self.answer(|records| drop(records.sessions.remove(id_hash)))
+    }
+    fn open_sessions<'a>(
+        &'a self,
+        user: &'a UserId,
+        now: UnixTime,
+    ) -> StoreFuture<'a, OpenSessions> {
+        self.answer(move |records| {
+            let sessions = records.sessions.values();
+            let open = sessions.filter(|session| session.user == *user && now < session.expires_at);
+            OpenSessions {
+                count: open.clone().count() as u64,
+                since: open.map(|session| session.created_at).min(),
+            }
+        })
+    }
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
+        self.answer(move |records| records.sessions.retain(|_, session| session.user != *user))
     }
     fn export_to(&self, _: Sender<Record>) -> StoreFuture<'_, ()> {
         self.unused()

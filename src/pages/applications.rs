@@ -120,6 +120,12 @@ impl Pages {
             let name = names.get(&token.consumer).cloned().unwrap_or_default();
             applications.push(self.application(caller, name, token));
         }
+        let open = self
+            .services
+            .store
+            .open_sessions(&caller.user.id, request.now)
+            .await?;
+        let since = open.since.unwrap_or(request.now);
         let frame = self.frame(request);
         let template = view::Applications {
             frame,
@@ -127,6 +133,9 @@ impl Pages {
             user: &displayed(&caller.user),
             logout_action: &format!("{}?mode=logout", self.params.path),
             logout_csrf: &csrf::value(&caller.id, Purpose::LogOut, ""),
+            everywhere_csrf: &csrf::value(&caller.id, Purpose::LogOutEverywhere, ""),
+            open_sessions: open.count,
+            oldest_session: (since.to_string(), date(since)),
             revoked,
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),

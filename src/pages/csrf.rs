@@ -24,6 +24,8 @@ pub(super) enum Purpose {
     Revoke,
     /// Logs out.
     LogOut,
+    /// Ends all sessions of the user.
+    LogOutEverywhere,
 }
 
 /// Makes the value for a form that does `purpose` to `subject`.
@@ -36,6 +38,7 @@ pub(super) fn value(cookie: &Secret, purpose: Purpose, subject: &str) -> String 
         Purpose::Decide => b"decide\0",
         Purpose::Revoke => b"revoke\0",
         Purpose::LogOut => b"log out\0",
+        Purpose::LogOutEverywhere => b"log out everywhere\0",
     });
     message.update(subject.as_bytes());
     URL_SAFE_NO_PAD.encode(message.sign())
@@ -70,7 +73,12 @@ mod tests {
         ));
         assert!(!is_value(sent, &cookie, Purpose::Decide, "other"));
         assert!(!is_value(sent, &cookie, Purpose::Decide, ""));
-        for other in [Purpose::LogIn, Purpose::Revoke, Purpose::LogOut] {
+        for other in [
+            Purpose::LogIn,
+            Purpose::Revoke,
+            Purpose::LogOut,
+            Purpose::LogOutEverywhere,
+        ] {
             assert!(!is_value(sent, &cookie, other, "token"), "{other:?}");
         }
         assert!(!is_value(None, &cookie, Purpose::Decide, "token"));

@@ -66,7 +66,8 @@ impl Pages {
         self.answer(&request, self.try_login(&request).await)
     }
 
-    /// Answers `mode=logout`, a POST of the form on the page of applications.
+    /// Answers `mode=logout`, a POST of a form on the page of applications: the one that ends this session, or the one
+    /// that ends all sessions of the user.
     pub async fn logout(&self, request: PageRequest<'_>) -> Page {
         self.answer(&request, self.try_logout(&request).await)
     }
@@ -105,8 +106,18 @@ impl Pages {
         let Some(caller) = self.logged_in(request).await? else {
             return Ok(Page::see_other(next));
         };
-        if !csrf::is_value(form.field("csrf"), &caller.id, Purpose::LogOut, "") {
+        let is_everywhere = form.field("everywhere").is_some();
+        let purpose = match is_everywhere {
+            true => Purpose::LogOutEverywhere,
+            false => Purpose::LogOut,
+        };
+        if !csrf::is_value(form.field("csrf"), &caller.id, purpose, "") {
             return Err(PageError::StaleForm(self.applications_path(request)));
+        }
+        if is_everywhere {
+            self.services.store.close_sessions(&caller.user.id).await?;
+            tracing::info!(target: "audit", event = "logged_out_everywhere", user = %caller.user.id, address = %request.peer);
+            return Ok(self.logged_out(next));
         }
         self.log_out(&caller, next, request).await
     }
@@ -311,9 +322,13 @@ impl Pages {
             .close_session(&cookies::id_hash(&caller.id))
             .await?;
         tracing::info!(target: "audit", event = "logged_out", user = %caller.user.id, address = %request.peer);
+        Ok(self.logged_out(next))
+    }
+
+    fn logged_out(&self, next: String) -> Page {
         let mut page = Page::see_other(next);
         page.set("Set-Cookie", self.cookies.forget(self.cookies.session));
-        Ok(page)
+        page
     }
 
     fn login_form(

@@ -70,6 +70,10 @@ pub(super) struct Applications<'a> {
     pub(super) user: &'a str,
     pub(super) logout_action: &'a str,
     pub(super) logout_csrf: &'a str,
+    pub(super) everywhere_csrf: &'a str,
+    pub(super) open_sessions: u64,
+    /// When the oldest was opened: in RFC 3339, and the date alone.
+    pub(super) oldest_session: (String, String),
     pub(super) revoked: bool,
     pub(super) applications: &'a [Application],
     pub(super) more: Option<String>,

@@ -188,6 +188,15 @@ pub struct VerifiedPassword {
     pub rehashed: Option<Secret>,
 }
 
+/// The sessions of one user that are not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenSessions {
+    /// How many there are.
+    pub count: u64,
+    /// When the oldest was opened; `None` if there is none.
+    pub since: Option<UnixTime>,
+}
+
 /// What a login needs to know of the accounts, as of one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
@@ -430,6 +439,14 @@ pub trait Store: Send + Sync + 'static {
     ) -> StoreFuture<'a, Option<(Session, User)>>;
     /// Ends a session; one that is not there is no error.
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
+    /// Counts a user's sessions that are not ended at `now`.
+    fn open_sessions<'a>(
+        &'a self,
+        user: &'a UserId,
+        now: UnixTime,
+    ) -> StoreFuture<'a, OpenSessions>;
+    /// Ends all sessions of a user; no session or no such user is no error.
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()>;
 
     // Transfer.
 

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     StoreError,
-    port::Change,
+    port::{Change, OpenSessions},
     record::{
         AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState, Session, User,
     },
@@ -120,6 +120,14 @@ pub(super) fn session(row: &impl Columns) -> Result<Session, StoreError> {
         user: name(&text(row, "user")?)?,
         created_at: needed(time(row, "created_at")?)?,
         expires_at: needed(time(row, "expires_at")?)?,
+    })
+}
+
+/// Reads a count of sessions, and when the oldest of them was opened.
+pub(super) fn open_sessions(count: i64, since: Option<i64>) -> Result<OpenSessions, StoreError> {
+    Ok(OpenSessions {
+        count: count.unsigned_abs(),
+        since: since.map(unix_time).transpose()?,
     })
 }
 

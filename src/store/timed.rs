@@ -6,7 +6,7 @@ use super::{
     Store, StoreFuture,
     port::{
         Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, NoncesKept,
-        ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+        OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     transfer::{Import, Record, Sender, Source},
@@ -108,6 +108,8 @@ timed! {
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
     fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
+    fn open_sessions<'a>(&'a self, user: &'a UserId, now: UnixTime) -> StoreFuture<'a, OpenSessions>;
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()>;
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;

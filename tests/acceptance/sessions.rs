@@ -240,6 +240,49 @@ fn logout_is_a_post_and_ends_the_session() {
 }
 
 #[test]
+fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let (user, other) = (proxy.user("alice"), proxy.user("bob"));
+    let mut visitor = logged_in(&proxy, &user);
+    let mut elsewhere = logged_in(&proxy, &user);
+    let mut another = logged_in(&proxy, &other);
+    let page = visitor.open("/service.oauth?mode=applications");
+    assert!(page.answer.text().contains("in 2 browsers"), "{page:?}");
+    let everywhere = page.form_with("everywhere").press("everywhere", "1");
+    assert_eq!(everywhere.method, "POST");
+    // The value of the button that ends one session does not end all, nor does another user's.
+    let mut forged = page.forms().swap_remove(0);
+    forged
+        .fields
+        .push(everywhere.fields.last().unwrap().clone());
+    assert_eq!(visitor.submit(&page, &forged).answer.status, 403);
+    assert_eq!(another.submit(&page, &everywhere).answer.status, 403);
+    for browser in [&mut visitor, &mut elsewhere, &mut another] {
+        browser.send(get("/account")).has_status(200);
+    }
+
+    let kept = visitor.cookies.clone();
+    let after = visitor.submit(&page, &everywhere);
+    assert!(
+        after
+            .forms()
+            .iter()
+            .any(|form| form.action.contains("mode=login")),
+        "{after:?}"
+    );
+    visitor.cookies = kept;
+    for browser in [&mut visitor, &mut elsewhere] {
+        let answer = browser.send(get("/account"));
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+    }
+    another.send(get("/account")).has_status(200);
+    logged_in(&proxy, &user)
+        .send(get("/account"))
+        .has_status(200);
+}
+
+#[test]
 fn a_user_revokes_a_connected_application() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();

@@ -8,7 +8,7 @@ use countersign::{
     store::{
         Store,
         port::{Change, Decided, VerifiedPassword},
-        record::{RequestToken, User},
+        record::{RequestToken, Session, User},
         transfer::{Import, ImportRefusal, Imported, Record},
     },
 };
@@ -34,6 +34,45 @@ pub(crate) async fn opens_finds_and_closes<B: Backend>() {
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
     store.close_session(&[1; 32]).await.unwrap();
     assert!(store.session(&[2; 32], NOW).await.unwrap().is_some());
+}
+
+pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    populate(&stores[0]).await;
+    stores[0].add_user(user("other")).await.unwrap();
+    let id: UserId = "u".parse().unwrap();
+    let open = async |now| {
+        let open = stores[1].open_sessions(&id, now).await.unwrap();
+        (open.count, open.since)
+    };
+    assert_eq!(open(NOW).await, (0, None));
+    // No session is no error.
+    stores[0].close_sessions(&id).await.unwrap();
+    for (byte, opened_at) in [(1, 20), (2, 10), (3, 30)] {
+        let session = Session {
+            created_at: later(opened_at),
+            expires_at: later(opened_at + 1000),
+            ..session(byte, "u")
+        };
+        let verified = verified(&stores[0], "u").await;
+        assert!(stores[0].open_session(session, verified).await.unwrap());
+    }
+    assert!(open_session(&stores[0], 4, "other").await);
+    assert_eq!(open(later(1009)).await, (3, Some(later(10))));
+    assert_eq!(open(later(1010)).await, (2, Some(later(20))));
+    assert_eq!(open(later(1030)).await, (0, None));
+    stores[0].close_sessions(&id).await.unwrap();
+    for byte in [1, 2, 3] {
+        let found = stores[1].session(&[byte; 32], later(40)).await.unwrap();
+        assert_eq!(found, None, "{byte}");
+    }
+    assert_eq!(open(later(40)).await, (0, None));
+    assert!(stores[1].session(&[4; 32], NOW).await.unwrap().is_some());
+    // The user can log in again.
+    assert!(open_session(&stores[1], 1, "u").await);
+    let nobody = "nobody".parse().unwrap();
+    stores[0].close_sessions(&nobody).await.unwrap();
 }
 
 pub(crate) async fn ends_in_time<B: Backend>() {

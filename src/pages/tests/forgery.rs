@@ -3,7 +3,7 @@
 use super::*;
 
 /// Every form there is: where it is posted to, and its fields without `csrf`.
-fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 7] {
+fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 8] {
     let login = || vec![("username", "ada"), ("password", PASSWORD)];
     [
         (AUTHORIZE, vec![("decision", "allow")]),
@@ -13,6 +13,7 @@ fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 7] {
         (LOGIN, login()),
         (APPLICATIONS, vec![("revoke", "access-token-1")]),
         (LOGOUT, vec![]),
+        (LOGOUT, vec![("everywhere", "1")]),
     ]
 }
 
@@ -39,6 +40,11 @@ async fn right_value(
     match url {
         APPLICATIONS if !is_login => {
             let form = page.body.split("aria-label=\"Withdraw").next().unwrap();
+            let at = form.rfind("name=\"csrf\"").unwrap();
+            attribute(&form[at..], "value=\"")
+        }
+        LOGOUT if !fields.is_empty() => {
+            let form = page.body.split("name=\"everywhere\"").next().unwrap();
             let at = form.rfind("name=\"csrf\"").unwrap();
             attribute(&form[at..], "value=\"")
         }

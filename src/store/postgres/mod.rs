@@ -17,7 +17,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            NoncesKept, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            NoncesKept, OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         remote::Remote,
@@ -359,6 +359,20 @@ impl Store for PostgresStore {
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
         let id_hash = *id_hash;
         ask!(self, Shared, PATIENCE, |tx| tx.close_session(&id_hash))
+    }
+
+    fn open_sessions<'a>(
+        &'a self,
+        user: &'a UserId,
+        now: UnixTime,
+    ) -> StoreFuture<'a, OpenSessions> {
+        let user = user.clone();
+        ask!(self, Single, PATIENCE, |tx| tx.open_sessions(&user, now))
+    }
+
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
+        let user = user.clone();
+        ask!(self, Shared, PATIENCE, |tx| tx.close_sessions(&user))
     }
 
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {

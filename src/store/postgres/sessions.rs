@@ -3,9 +3,10 @@
 use super::tx::Tx;
 use crate::{
     clock::UnixTime,
+    names::UserId,
     store::{
         StoreError,
-        port::{Change, VerifiedPassword},
+        port::{Change, OpenSessions, VerifiedPassword},
         record::{Session, User},
         rows::{self, seconds},
     },
@@ -70,6 +71,30 @@ impl Tx {
         self.run(
             "DELETE FROM sessions WHERE id_hash = $1",
             &[&id_hash.as_slice()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub(super) async fn open_sessions(
+        &mut self,
+        user: &UserId,
+        now: UnixTime,
+    ) -> Result<OpenSessions, StoreError> {
+        let found = self
+            .first(
+                r#"SELECT count(*), min(created_at) FROM sessions WHERE "user" = $1 AND expires_at > $2"#,
+                &[&user.as_str(), &seconds(now)],
+            )
+            .await?;
+        let row = found.ok_or(StoreError::Broken("there is no count of sessions"))?;
+        rows::open_sessions(row.try_get(0)?, row.try_get(1)?)
+    }
+
+    pub(super) async fn close_sessions(&mut self, user: &UserId) -> Result<(), StoreError> {
+        self.run(
+            r#"DELETE FROM sessions WHERE "user" = $1"#,
+            &[&user.as_str()],
         )
         .await?;
         Ok(())

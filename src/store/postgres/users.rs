@@ -108,7 +108,7 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         let is_there = self.put_hash(id, hash, None).await?;
         if is_there {
-            self.end_sessions(id).await?;
+            self.close_sessions(id).await?;
             self.changed(Change::User(id.clone()));
         }
         Ok(is_there)
@@ -237,15 +237,9 @@ impl Tx {
         found.iter().map(|row| needed(row.text("cost")?)).collect()
     }
 
-    async fn end_sessions(&mut self, id: &UserId) -> Result<(), StoreError> {
-        self.run(r#"DELETE FROM sessions WHERE "user" = $1"#, &[&id.as_str()])
-            .await?;
-        Ok(())
-    }
-
     /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
     async fn end_all_of(&mut self, id: &UserId, now: UnixTime) -> Result<(), StoreError> {
-        self.end_sessions(id).await?;
+        self.close_sessions(id).await?;
         let revoked = self
             .all(
                 r#"UPDATE access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL

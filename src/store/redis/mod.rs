@@ -20,7 +20,7 @@ use crate::{
         Store, StoreFuture,
         port::{
             Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
-            MAX_WRONG_VERIFIERS, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            MAX_WRONG_VERIFIERS, OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
@@ -459,6 +459,22 @@ impl Store for RedisStore {
 
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
         Box::pin(self.run(self.step("close_session").arg(hex(id_hash))))
+    }
+
+    fn open_sessions<'a>(
+        &'a self,
+        user: &'a UserId,
+        now: UnixTime,
+    ) -> StoreFuture<'a, OpenSessions> {
+        Box::pin(async move {
+            let step = self.step("open_sessions").arg(user.as_str()).time(now);
+            let (count, since) = self.run(step).await?;
+            rows::open_sessions(count, since)
+        })
+    }
+
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
+        Box::pin(self.run(self.step("close_sessions").arg(user.as_str())))
     }
 
     /// Each record is as it stood at some moment meanwhile; what was issued meanwhile may be missing.

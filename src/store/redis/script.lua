@@ -519,6 +519,20 @@ end
 
 function use.close_session(id) drop_session(id) end
 
+function use.open_sessions(user, now)
+  local count, since = 0, false
+  for _, id in ipairs(call('SMEMBERS', P .. 'us:' .. user)) do
+    local found = call('HMGET', P .. 's:' .. id, 'created_at', 'expires_at')
+    if found[1] and tonumber(found[2]) > tonumber(now) then
+      count = count + 1
+      if not since or tonumber(found[1]) < tonumber(since) then since = found[1] end
+    end
+  end
+  return { count, since }
+end
+
+function use.close_sessions(user) end_sessions(user) end
+
 -- Transfer.
 
 -- Everything that a prepared transaction depends on: whatever stands under these keys.

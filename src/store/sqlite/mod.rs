@@ -15,7 +15,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         seal::SealKey,
@@ -303,6 +303,22 @@ impl Store for SqliteStore {
         let id_hash = *id_hash;
         self.threads
             .write(PATIENCE, move |tx| tx.close_session(&id_hash))
+    }
+
+    fn open_sessions<'a>(
+        &'a self,
+        user: &'a UserId,
+        now: UnixTime,
+    ) -> StoreFuture<'a, OpenSessions> {
+        let user = user.clone();
+        self.threads
+            .read(PATIENCE, move |tx| tx.open_sessions(&user, now))
+    }
+
+    fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
+        let user = user.clone();
+        self.threads
+            .write(PATIENCE, move |tx| tx.close_sessions(&user))
     }
 
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {

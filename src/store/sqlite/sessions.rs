@@ -5,9 +5,10 @@ use rusqlite::params;
 use super::tx::Tx;
 use crate::{
     clock::UnixTime,
+    names::UserId,
     store::{
         StoreError,
-        port::VerifiedPassword,
+        port::{OpenSessions, VerifiedPassword},
         record::{Session, User},
         rows::{self, seconds},
     },
@@ -58,6 +59,24 @@ impl Tx<'_> {
 
     pub(super) fn close_session(&self, id_hash: &[u8; 32]) -> Result<(), StoreError> {
         self.run("DELETE FROM sessions WHERE id_hash = ?1", [id_hash])?;
+        Ok(())
+    }
+
+    pub(super) fn open_sessions(
+        &self,
+        user: &UserId,
+        now: UnixTime,
+    ) -> Result<OpenSessions, StoreError> {
+        let found = self.first(
+            "SELECT count(*), min(created_at) FROM sessions WHERE user = ?1 AND expires_at > ?2",
+            params![user.as_str(), seconds(now)],
+            |row| rows::open_sessions(row.get(0)?, row.get(1)?),
+        )?;
+        found.ok_or(StoreError::Broken("there is no count of sessions"))
+    }
+
+    pub(super) fn close_sessions(&self, user: &UserId) -> Result<(), StoreError> {
+        self.run("DELETE FROM sessions WHERE user = ?1", [user.as_str()])?;
         Ok(())
     }
 }

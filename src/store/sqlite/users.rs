@@ -96,7 +96,7 @@ impl Tx<'_> {
     pub(super) fn set_password(&self, id: &UserId, hash: &Secret) -> Result<bool, StoreError> {
         let is_there = self.put_hash(id, hash, None)?;
         if is_there {
-            self.end_sessions(id)?;
+            self.close_sessions(id)?;
             self.changed(&Change::User(id.clone()))?;
         }
         Ok(is_there)
@@ -227,14 +227,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn end_sessions(&self, id: &UserId) -> Result<(), StoreError> {
-        self.run("DELETE FROM sessions WHERE user = ?1", [id.as_str()])?;
-        Ok(())
-    }
-
     /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
     fn end_all_of(&self, id: &UserId, now: UnixTime) -> Result<(), StoreError> {
-        self.end_sessions(id)?;
+        self.close_sessions(id)?;
         let revoked = self.all(
             "UPDATE access_tokens SET revoked_at = ?2 WHERE user = ?1 AND revoked_at IS NULL
              RETURNING token",

@@ -18,7 +18,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         transfer::{Import, Record, Sender, Source},
@@ -174,6 +174,8 @@ impl Store for Double {
         fn open_session(&self, Session, VerifiedPassword) -> StoreFuture<'_, bool>;
         fn session<'a>(&'a self, &'a [u8; 32], UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
+        fn open_sessions<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, OpenSessions>;
+        fn close_sessions<'a>(&'a self, &'a UserId) -> StoreFuture<'a, ()>;
         fn export_to(&self, Sender<Record>) -> StoreFuture<'_, ()>;
         fn import_from(&self, Source) -> StoreFuture<'_, Import>;
         fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
