@@ -17,6 +17,7 @@ use crate::{
     nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
     origin::Scheme,
     pages,
+    secret::Secret,
     server::tls::TlsError,
     store::{
         self, Opening, Store, StoreError,
@@ -210,11 +211,11 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let (store, store_metrics) = Timed::new(store);
     let store: Arc<dyn Store> = Arc::new(store);
     let window = start_window(config, opened, &*store).await?;
-    let credentials = Arc::new(Cached::new(
-        Arc::clone(&store),
-        &cache_params(config),
-        clock.clone(),
-    ));
+    let throttle = Arc::new(throttle(config)?);
+    let cached = Cached::new(Arc::clone(&store), &cache_params(config), clock.clone());
+    let (counts, reads) = (Arc::clone(&throttle), clock.clone());
+    let learns = move |report: &str| counts.learn(report, reads.now());
+    let credentials = Arc::new(cached.on_failed_login(learns));
     credentials.follow_changes().await?;
     let nonces = Arc::new(Nonces::new(
         window,
@@ -229,7 +230,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let pages = pages::Services {
         store: Arc::clone(&store),
         login: login_backend(config, &store, &clock)?,
-        throttle: Arc::new(Throttle::new(throttle_limits(config))),
+        throttle,
     };
     let metrics = Arc::new(Metrics::new(config.workers().get()));
     super::watch::watch(&metrics, store_metrics, &nonces, &credentials);
@@ -293,6 +294,13 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
             success: login.success_field.clone(),
         },
     }))
+}
+
+fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
+    let keys = read_keys(config)?;
+    let shared_key = keys.first().map(SealKey::for_logins);
+    let shared_key = shared_key.unwrap_or_else(|| Secret::from(""));
+    Ok(Throttle::new(throttle_limits(config), &shared_key))
 }
 
 /// How many failed logins are tolerated.

@@ -6,7 +6,20 @@
 //! failure if there was none, everything is forgotten. An IPv6 address counts by its /64, which is what one host gets.
 //!
 //! An attempt is counted as a failure when it begins, and the count is taken back when the password is right, so that a
-//! hundred attempts at once count a hundred. Each process counts for itself.
+//! hundred attempts at once count a hundred.
+//!
+//! # Several processes
+//!
+//! Each process counts in its own table, and there counts the failures of the others too: a failure is written into the
+//! store's feed of changes as a [report](Attempt::report) and [read](Throttle::learn) by all. So an attacker gains only the
+//! attempts that are under way, at other processes, before the report of a failure has arrived, and each of these lengthens
+//! the pause. A rejected attempt is not reported, so nobody writes more than the limits let through. A success is not
+//! reported either: the other processes go on counting the failures before it. While the store is away each process
+//! counts for itself.
+//!
+//! A report holds hashes under a key that all processes have: one made of the store's first sealing key, so whoever
+//! reads the store cannot guess what was typed as a name. A store that is not sealed has no such key. It then holds
+//! secrets in clear anyway, and the hash is as good as unkeyed.
 //!
 //! # What bounds the memory
 //!
@@ -27,7 +40,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::UnixTime, peer::network};
+use aws_lc_rs::hmac;
+
+use crate::{clock::UnixTime, peer::network, secret::Secret};
 
 /// Sets of the table.
 const SETS: usize = 16_384;
@@ -60,6 +75,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Throttle {
     keys: RandomState,
+    shared_key: hmac::Key,
     table: Mutex<Table>,
 }
 
@@ -76,15 +92,25 @@ pub struct Throttled {
 pub struct Attempt {
     by_account: Charge,
     by_address: Charge,
+    report: String,
+}
+
+impl Attempt {
+    /// What other processes are told if it has failed: this process, and hashes of account with address, and of address.
+    #[must_use]
+    pub fn report(&self) -> &str {
+        &self.report
+    }
 }
 
 impl Throttle {
-    /// Counts nothing yet.
+    /// Counts nothing yet. Processes with the same `shared_key` can read each other's reports.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, shared_key: &Secret) -> Self {
         let sets = std::iter::repeat_with(Vec::new).take(SETS).collect();
         Self {
             keys: RandomState::new(),
+            shared_key: hmac::Key::new(hmac::HMAC_SHA256, shared_key.expose()),
             table: Mutex::new(Table { limits, sets }),
         }
     }
@@ -106,10 +132,9 @@ impl Throttle {
         now: UnixTime,
     ) -> Result<Attempt, Throttled> {
         let network = network(address);
-        let account_key = self
-            .keys
-            .hash_one((network, Some(account.to_ascii_lowercase())));
-        let address_key = self.keys.hash_one((network, None::<String>));
+        let by_address = self.digest(&network.to_string());
+        let by_account = self.digest(&format!("{network} {}", account.to_ascii_lowercase()));
+        let (account_key, address_key) = (self.key(by_account), self.key(by_address));
         let mut table = self.table();
         let failures = table.limits.failures.max(1);
         // Both are checked before either is counted: an attempt that is rejected counts nowhere.
@@ -122,7 +147,49 @@ impl Throttle {
         Ok(Attempt {
             by_account: table.charge(account_key, failures, now),
             by_address: table.charge(address_key, failures.saturating_mul(ADDRESS_FACTOR), now),
+            report: format!("{:x} {by_account:x} {by_address:x}", self.process()),
         })
+    }
+
+    /// Counts a failure that another process has reported; also in a pause, which it lengthens.
+    pub fn learn(&self, report: &str, now: UnixTime) {
+        let mut numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
+        let (Some(Ok(process)), Some(Ok(by_account)), Some(Ok(by_address)), None) = (
+            numbers.next(),
+            numbers.next(),
+            numbers.next(),
+            numbers.next(),
+        ) else {
+            tracing::warn!("the report of a failed login cannot be read");
+            return;
+        };
+        if process == u128::from(self.process()) {
+            return;
+        }
+        let mut table = self.table();
+        let failures = table.limits.failures.max(1);
+        let for_address = failures.saturating_mul(ADDRESS_FACTOR);
+        for (digest, limit) in [(by_account, failures), (by_address, for_address)] {
+            let key = self.key(digest);
+            table.drop_ended(key, now);
+            let _ = table.charge(key, limit, now);
+        }
+    }
+
+    /// Tells this process from others. Nothing of the keys follows from it.
+    fn process(&self) -> u64 {
+        self.keys.hash_one("process")
+    }
+
+    fn key(&self, digest: u128) -> u64 {
+        self.keys.hash_one(digest)
+    }
+
+    /// The same at all processes. 128 bits: nobody finds a name that counts as another.
+    fn digest(&self, text: &str) -> u128 {
+        let tag = hmac::sign(&self.shared_key, text.as_bytes());
+        let first = tag.as_ref().first_chunk().copied();
+        u128::from_be_bytes(first.unwrap_or_default())
     }
 
     /// The password was right: the account's failures from this address are forgotten. The address's other failures stay,
@@ -165,7 +232,8 @@ struct Entry {
 #[derive(Debug)]
 struct Charge {
     key: u64,
-    began_pause: bool,
+    /// The number of the pause that it began, if it did.
+    pause: Option<u32>,
 }
 
 impl Table {
@@ -182,11 +250,17 @@ impl Table {
         self.set(key).iter_mut().find(|entry| entry.key == key)
     }
 
-    /// How long `key` must wait; drops what counts no longer.
-    fn pause(&mut self, key: u64, now: UnixTime) -> Option<Duration> {
+    /// Drops what counts no longer in the set of `key`.
+    fn drop_ended(&mut self, key: u64, now: UnixTime) -> &mut Vec<Entry> {
         let period = self.limits.period;
         let set = self.set(key);
         set.retain(|entry| entry.counts(now, period));
+        set
+    }
+
+    /// How long `key` must wait; drops what counts no longer.
+    fn pause(&mut self, key: u64, now: UnixTime) -> Option<Duration> {
+        let set = self.drop_ended(key, now);
         match set.iter().find(|entry| entry.key == key) {
             Some(entry) => entry.pause(now),
             None if set.len() == WAYS && set.iter().all(|entry| entry.pause(now).is_some()) => {
@@ -196,24 +270,21 @@ impl Table {
         }
     }
 
-    /// Counts a failure of `key`, which is in no pause; at `limit` a pause begins.
+    /// Counts a failure of `key`; from `limit` on a pause begins, in place of one that it is in.
     fn charge(&mut self, key: u64, limit: u32, now: UnixTime) -> Charge {
         let longest = self.limits.period;
         let Some(entry) = self.entry_or_new(key, now) else {
             // The account's charge of this very attempt took the last entry that was in no pause: it is counted there.
-            return Charge {
-                key,
-                began_pause: false,
-            };
+            return Charge { key, pause: None };
         };
         entry.failures = entry.failures.saturating_add(1);
-        let began_pause = entry.failures >= limit;
-        if began_pause {
+        let pause = (entry.failures >= limit).then(|| {
             let doubled = FIRST_PAUSE.saturating_mul(1 << entry.pauses.min(20));
-            entry.pauses += 1;
+            entry.pauses = entry.pauses.saturating_add(1);
             entry.paused_until = now.after(doubled.min(longest).max(Duration::from_secs(1)));
-        }
-        Charge { key, began_pause }
+            entry.pauses
+        });
+        Charge { key, pause }
     }
 
     /// The entry of `key`. In a full set a new one replaces the weakest; `None` if all of the set are in their pause.
@@ -238,9 +309,12 @@ impl Table {
     fn give_back(&mut self, charge: &Charge, now: UnixTime) {
         if let Some(entry) = self.entry(charge.key) {
             entry.failures = entry.failures.saturating_sub(1);
-            if charge.began_pause {
+            if let Some(number) = charge.pause {
+                // A pause that a later failure began stays.
+                if entry.pauses == number {
+                    entry.paused_until = entry.paused_until.min(now);
+                }
                 entry.pauses = entry.pauses.saturating_sub(1);
-                entry.paused_until = entry.paused_until.min(now);
             }
             if entry.failures == 0 {
                 self.forget(charge);

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     issue::{callback::ESCAPED, random},
-    login::{LoginFault, LoginOutcome, MAX_NAME_BYTES, password},
+    login::{LoginFault, LoginOutcome, MAX_NAME_BYTES, password, throttle::Attempt},
     names::UserId,
     secret::Secret,
     store::{
-        port::{Admitted, VerifiedPassword},
+        port::{Admitted, VerifiedPassword, is_of_logged_outage},
         record::{OutsideUser, Session, User},
     },
 };
@@ -196,6 +196,7 @@ impl Pages {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
+                self.report(&attempt).await;
                 show(wrong)
             }
             Entry::Busy => {
@@ -205,6 +206,8 @@ impl Pages {
             Entry::Fault(fault) => {
                 if fault.is_unchecked() {
                     throttle.withdrawn(&attempt, request.now);
+                } else {
+                    self.report(&attempt).await;
                 }
                 tracing::error!(
                     error = &fault as &dyn std::error::Error,
@@ -212,6 +215,19 @@ impl Pages {
                 );
                 show(notice(503, text("login-unavailable"), Some(BUSY_RETRY)))
             }
+        }
+    }
+
+    /// Tells the other processes on the store of a failed attempt. If they cannot be told, it still counts at this one.
+    async fn report(&self, attempt: &Attempt) {
+        let report = attempt.report().to_owned();
+        if let Err(error) = self.services.store.record_failed_login(report).await
+            && !is_of_logged_outage(&error)
+        {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a failed login is counted at this process only"
+            );
         }
     }
 

@@ -84,7 +84,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
             Services {
                 store: Arc::clone(&store) as _,
                 login: Arc::new(FakeLogin::new(&store)),
-                throttle: Arc::new(Throttle::new(Limits::default())),
+                throttle: Arc::new(Throttle::new(Limits::default(), &Secret::from(""))),
             },
         ),
         login: Arc::new(FakeLogin::new(&store)),

@@ -165,6 +165,8 @@ pub enum Change {
     User(UserId),
     /// No change: a command has left a record for the log, see [`Store::record_command`].
     Command(String),
+    /// No change: a login has failed at some process, see [`Store::record_failed_login`].
+    FailedLogin(String),
 }
 
 /// The answer of [`Store::changes_since`].
@@ -478,6 +480,11 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
     fn record_command(&self, record: String) -> StoreFuture<'_, ()>;
+    /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
+    /// process serves, keeps nothing.
+    fn record_failed_login(&self, _report: String) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
     /// What this and every other process changed since `position` (0: only where the feed stands now).
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     /// Up to which time a process that kept its nonces in a local window may have accepted requests;

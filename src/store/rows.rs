@@ -139,6 +139,7 @@ pub(super) fn change(row: &impl Columns) -> Result<Change, StoreError> {
         "access_token" => Ok(Change::AccessToken(key)),
         "user" => Ok(Change::User(name(&key)?)),
         "command" => Ok(Change::Command(key)),
+        "failed_login" => Ok(Change::FailedLogin(key)),
         _ => Err(StoreError::Broken("a change is of no known kind")),
     }
 }
@@ -150,6 +151,7 @@ pub(super) fn change_columns(change: &Change) -> (&'static str, &str) {
         Change::AccessToken(token) => ("access_token", token.as_str()),
         Change::User(id) => ("user", id.as_str()),
         Change::Command(record) => ("command", record),
+        Change::FailedLogin(report) => ("failed_login", report),
     }
 }
 

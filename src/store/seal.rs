@@ -64,6 +64,15 @@ impl SealKey {
         Self(Zeroizing::new(bytes))
     }
 
+    /// What failed logins are hashed with, the same at every process that seals with this key.
+    #[must_use]
+    pub fn for_logins(&self) -> Secret {
+        let mut hash = digest::Context::new(&SHA256);
+        hash.update(b"countersign failed logins\0");
+        hash.update(&self.0[..]);
+        Secret::from(hash.finish().as_ref().to_vec())
+    }
+
     /// Reads a key file: 32 bytes as they are, or in hexadecimal or base64 with at most one final newline.
     ///
     /// # Errors

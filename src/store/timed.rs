@@ -114,6 +114,7 @@ timed! {
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     fn record_command(&self, record: String) -> StoreFuture<'_, ()>;
+    fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()>;
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
     fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;

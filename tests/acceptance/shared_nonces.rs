@@ -442,3 +442,42 @@ fn a_flow_goes_on_whichever_process_answers() {
     flow_from_one_to_the_other(&Replicas::on(&server));
     flow_from_one_to_the_other(&Replicas::over("redis", &redis.url()));
 }
+
+/// Two processes allow as many wrong passwords together as one does alone.
+fn guesses_count_at_both(store: &str) {
+    let replicas = Replicas::with(&format!("{store}\nlogin.max_failures = '4 per 15m'"));
+    let [one, other] = &replicas.proxies;
+    let (ada, bob) = (one.user("ada"), one.user("bob"));
+    let mut visitor = Visitor::to(one);
+    let page = visitor.open("/service.oauth?mode=login");
+    let form = |name: &str, password: &str| {
+        let form = page.form_with("password").set("username", name);
+        form.set("password", password)
+    };
+    for proxy in [one, other, one, other] {
+        visitor.moves_to(proxy);
+        let failed = visitor.submit(&page, &form(&ada.name, "wrong")).answer;
+        assert_eq!(failed.status, 403, "{failed:?}");
+    }
+    for proxy in [one, other] {
+        visitor.moves_to(proxy);
+        // Before it responds to a form, a process reads what the others have told.
+        let failed = visitor.submit(&page, &form("nobody", "wrong")).answer;
+        assert_eq!(failed.status, 403, "{failed:?}");
+        let paused = visitor.submit(&page, &form(&ada.name, &ada.password));
+        assert_eq!(paused.answer.status, 429, "{paused:?}");
+        let wait = paused.answer.header("Retry-After").expect("a time to wait");
+        assert!((1..=30).contains(&wait.parse::<u32>().unwrap()), "{wait}");
+    }
+    let entered = visitor.submit(&page, &form(&bob.name, &bob.password));
+    assert!(entered.answer.status < 400, "{entered:?}");
+}
+
+#[test]
+fn guesses_at_two_processes_are_throttled_as_at_one() {
+    let (server, redis) = (Postgres::start(), RedisServer::start());
+    let url = server.database();
+    guesses_count_at_both(&format!("store.backend = 'postgres'\nstore.url = '{url}'"));
+    let url = redis.url();
+    guesses_count_at_both(&format!("store.backend = 'redis'\nstore.url = '{url}'"));
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign::{
     clock::Clock,
+    nonce::OnLost,
     store::{
         Store,
         port::{Change, Exchanged},
@@ -253,5 +254,25 @@ pub(crate) async fn tells_what_commands_did<B: Backend>() {
             of_consumer(&length),
         ];
         assert_eq!(news, expected);
+    }
+}
+
+pub(crate) async fn tells_of_failed_logins_where_several_serve<B: Backend>() {
+    let backend = B::fresh().await;
+    let (one, other) = (backend.open().await, backend.open().await);
+    let mut replicas = [Follower::start(&*one).await, Follower::start(&*one).await];
+    for report in ["1 2 3", "1 2 3", "4 5 6"] {
+        other.record_failed_login(report.to_owned()).await.unwrap();
+    }
+    other.add_consumer(consumer("c")).await.unwrap();
+    let login = |report: &str| Change::FailedLogin(report.to_owned());
+    let mut expected = vec![login("1 2 3"), login("1 2 3"), login("4 5 6")];
+    // A store that has no nonce window to share is for one machine, where one process serves.
+    if one.shared_window(OnLost::Refuse).is_none() {
+        expected.clear();
+    }
+    expected.push(of_consumer("c"));
+    for replica in &mut replicas {
+        assert_eq!(replica.news(&*one).await, expected);
     }
 }

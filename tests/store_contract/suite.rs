@@ -41,7 +41,8 @@ macro_rules! contract {
                 no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session;
             changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,
                 tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
-                admits_what_it_has_forgotten, tells_what_commands_did;
+                admits_what_it_has_forgotten, tells_what_commands_did,
+                tells_of_failed_logins_where_several_serve;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
                 streams_more_than_it_holds_at_once, one_wrong_record_among_many_keeps_all_out,
                 a_stream_that_is_cut_is_not_taken_in, an_export_beside_changes_can_be_imported,

@@ -11,7 +11,7 @@ fn address(text: &str) -> IpAddr {
 
 fn throttle() -> (Throttle, Clock) {
     (
-        Throttle::new(Limits::default()),
+        Throttle::new(Limits::default(), &Secret::from("shared")),
         Clock::manual(UnixTime(1_700_000_000)),
     )
 }
@@ -314,11 +314,8 @@ fn agrees_with_the_written_rule_on_random_sequences() {
                 _ => panic!("seed {seed}, step {step}: {begun:?} against {expected:?}"),
             }
             // Keep the address out of it.
-            let key = throttle.keys.hash_one((address(HOME), None::<String>));
-            throttle.table().forget(&Charge {
-                key,
-                began_pause: false,
-            });
+            let key = throttle.key(throttle.digest(HOME));
+            throttle.table().forget(&Charge { key, pause: None });
         }
     }
 }
@@ -361,4 +358,112 @@ impl Lcg {
             .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
     }
+}
+
+/// Fails at `throttle`, and the others read of it.
+fn fail_and_tell(throttle: &Throttle, others: &[&Throttle], clock: &Clock, account: &str) {
+    let attempt = throttle.begin(account, address(HOME), clock.now()).unwrap();
+    for other in others {
+        other.learn(attempt.report(), clock.now());
+    }
+}
+
+#[test]
+fn failures_at_several_processes_count_together_and_each_once() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    for _ in 0..5 {
+        // What a process has reported itself comes back to it by the feed.
+        fail_and_tell(&one, &[&one, &other], &clock, "ada");
+        fail_and_tell(&other, &[&one, &other], &clock, "ADA");
+    }
+    for throttle in [&one, &other] {
+        assert_eq!(pause(throttle, &clock, "ada", HOME), Some(30));
+    }
+    // After the pause there is one attempt at all of them, and its failure doubles the pause at all of them.
+    clock.advance(Duration::from_secs(30));
+    fail_and_tell(&other, &[&one], &clock, "ada");
+    for throttle in [&one, &other] {
+        assert_eq!(pause(throttle, &clock, "ada", HOME), Some(60));
+    }
+    assert_eq!(pause(&one, &clock, "bob", HOME), None);
+    assert_eq!(pause(&one, &clock, "ada", "192.0.2.2"), None);
+}
+
+#[test]
+fn an_address_is_throttled_for_its_failures_at_other_processes() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    for account in 0..100 {
+        fail_and_tell(&other, &[&one], &clock, &account.to_string());
+    }
+    assert_eq!(pause(&one, &clock, "another", HOME), Some(30));
+    assert_eq!(pause(&one, &clock, "another", "192.0.2.2"), None);
+}
+
+#[test]
+fn attempts_at_once_at_other_processes_lengthen_the_pause() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    let attempts: Vec<Attempt> = (0..10)
+        .map(|_| other.begin("ada", address(HOME), clock.now()).unwrap())
+        .collect();
+    fail(&one, &clock, "ada", HOME, 10);
+    for attempt in &attempts[..2] {
+        one.learn(attempt.report(), clock.now());
+    }
+    assert_eq!(pause(&one, &clock, "ada", HOME), Some(120));
+}
+
+#[test]
+fn what_is_given_back_does_not_end_a_pause_that_another_process_lengthened() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    fail(&one, &clock, "ada", HOME, 9);
+    let tenth = one.begin("ada", address(HOME), clock.now()).unwrap();
+    fail_and_tell(&other, &[&one], &clock, "ada");
+    one.withdrawn(&tenth, clock.now());
+    assert_eq!(pause(&one, &clock, "ada", HOME), Some(60));
+}
+
+#[test]
+fn failures_that_others_reported_are_forgotten_after_a_period() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    let tell = |count| {
+        for _ in 0..count {
+            fail_and_tell(&other, &[&one], &clock, "ada");
+        }
+    };
+    tell(9);
+    clock.advance(Limits::default().period);
+    tell(9);
+    assert_eq!(pause(&one, &clock, "ada", HOME), None);
+}
+
+#[test]
+fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
+    let (one, clock) = throttle();
+    let other_key = Throttle::new(Limits::default(), &Secret::from("another"));
+    let report = |throttle: &Throttle| {
+        let attempt = throttle.begin("ada", address(HOME), clock.now()).unwrap();
+        attempt.report().to_owned()
+    };
+    let (ours, theirs) = (report(&one), report(&other_key));
+    assert!(!ours.contains("ada") && !ours.contains("192"), "{ours}");
+    let hashes = |report: &str| {
+        report
+            .split(' ')
+            .skip(1)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        hashes(&ours)
+            .iter()
+            .all(|hash| !hashes(&theirs).contains(hash))
+    );
+    assert_eq!(hashes(&ours).len(), 2);
+    let other = Throttle::new(Limits::default(), &Secret::from("shared"));
+    for wrong in ["", "1 2", "1 2 x", &format!("{ours} 1"), &theirs] {
+        for _ in 0..10 {
+            other.learn(wrong, clock.now());
+        }
+    }
+    assert_eq!(pause(&other, &clock, "ada", HOME), None);
 }

@@ -72,7 +72,11 @@ pub struct Cached {
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
     /// Where the feed of changes was left.
     position: AtomicU64,
+    on_failed_login: OnFailedLogin,
 }
+
+/// Takes a failed login that the feed tells of.
+type OnFailedLogin = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Cached {
     /// An empty cache in front of `store`. What other processes change is noticed from the first call of
@@ -89,6 +93,16 @@ impl Cached {
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: Mutex::default(),
             position: AtomicU64::new(0),
+            on_failed_login: Box::new(|_| ()),
+        }
+    }
+
+    /// Gives each failed login that the feed tells of to `on_failed_login`, once.
+    #[must_use]
+    pub fn on_failed_login(self, on_failed_login: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            on_failed_login: Box::new(on_failed_login),
+            ..self
         }
     }
 
@@ -271,11 +285,23 @@ impl Cached {
                     Change::Consumer(key) => self.forget_consumer(key),
                     Change::AccessToken(token) => self.forget_access(token),
                     // The tokens that ended with it are named one by one.
-                    Change::User(_) => {}
-                    Change::Command(record) => CommandRecord::log_text(record),
+                    Change::User(_) | Change::Command(_) | Change::FailedLogin(_) => {}
                 }
             }
-            self.position.store(answer.position, Ordering::Release);
+            let moved = self.position.compare_exchange(
+                position,
+                answer.position,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            // Of two callers who read the same at once, one logs and counts it.
+            for change in answer.changes.iter().filter(|_| moved.is_ok()) {
+                match change {
+                    Change::Command(record) => CommandRecord::log_text(record),
+                    Change::FailedLogin(report) => (self.on_failed_login)(report),
+                    _ => {}
+                }
+            }
             if answer.changes.is_empty() {
                 break;
             }

@@ -395,6 +395,14 @@ impl Store for PostgresStore {
         })
     }
 
+    fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()> {
+        let report = Change::FailedLogin(report);
+        ask!(self, Shared, PATIENCE, |tx| async {
+            tx.changed(report);
+            Ok(())
+        })
+    }
+
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {
         ask!(self, Snapshot, PATIENCE, |tx| tx.changes_since(position))
     }

@@ -177,6 +177,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ",
     // What the consent page says of a consumer.
     "ALTER TABLE consumers ADD COLUMN description text, ADD COLUMN website text;",
+    // The feed tells of failed logins too.
+    "
+    ALTER TABLE changes DROP CONSTRAINT changes_kind_check;
+    ALTER TABLE changes ADD CONSTRAINT changes_kind_check
+        CHECK (kind IN ('consumer', 'access_token', 'user', 'command', 'failed_login'));
+    ",
 ];
 
 /// The schema that this program knows.

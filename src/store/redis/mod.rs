@@ -496,6 +496,10 @@ impl Store for RedisStore {
         Box::pin(self.run(self.step("record_command").arg(record)))
     }
 
+    fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()> {
+        Box::pin(self.run(self.step("record_failed_login").arg(report)))
+    }
+
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {
         Box::pin(async move {
             let step = self.step("changes_since").number(position);

@@ -224,6 +224,7 @@ function use.keys_behind(index, after, limit)
   return call('ZRANGE', P .. index, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, limit)
 end
 function use.record_command(record) changed('command', record) end
+function use.record_failed_login(report) changed('failed_login', report) end
 
 -- All keys of an index, for sealing.
 function use.keys(index) return call('ZRANGE', P .. index, 0, -1) end
