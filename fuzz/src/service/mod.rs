@@ -213,7 +213,7 @@ impl World {
                 throttle: Arc::new(Throttle::new(login::Limits {
                     failures: 1000,
                     period: DAY,
-                })),
+                }, &Secret::from(""))),
             },
             metrics: Arc::clone(&metrics),
         };
