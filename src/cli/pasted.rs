@@ -1,4 +1,4 @@
-//! A whole request as somebody pastes it: a `curl` command line, or HTTP/1.1 as it goes over the wire.
+//! Parses a pasted request: a `curl` command line, or HTTP/1.1 as it is on the wire.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{context::CommandError, request::RequestArgs};
 
-/// A longer text is no request that somebody pasted.
+/// The most bytes of a pasted request.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads the request from a file, or from standard input for `-`.

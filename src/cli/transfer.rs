@@ -270,7 +270,7 @@ async fn import(
     drop(progress);
     let checked = checked.map_err(unreadable)?;
     let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
-    warnings.tell(context);
+    warnings.print(context);
     match context.store()?.import_from(source(&checked)).await? {
         Import::Imported(Imported {
             added,
@@ -329,7 +329,7 @@ fn source(checked: &Arc<Checked>) -> Source {
     Arc::new(move || {
         let (sender, receiver) = transfer::stream();
         let checked = Arc::clone(&checked);
-        // A stream without an end, for whatever reason, is not taken in.
+        // A stream that ends early, for whatever reason, is not imported.
         tokio::task::spawn_blocking(move || send(&checked, &sender));
         receiver
     })
@@ -363,7 +363,7 @@ const fn fix(refusal: ImportRefusal) -> &'static str {
     }
 }
 
-/// What is valid and unwise, told once for each kind: an import may be long.
+/// Settings that are valid but unwise, printed once for each kind: an import may be long.
 #[derive(Default)]
 struct Warnings {
     permissions: BTreeSet<Permission>,
@@ -390,7 +390,7 @@ impl Warnings {
         }
     }
 
-    fn tell(&self, context: &Context) {
+    fn print(&self, context: &Context) {
         context.warn_of_undeclared("permission", &self.permissions);
         if self.unprotected > 0 {
             context.warn(&format!(

@@ -315,7 +315,7 @@ struct Lines<'f> {
     buffer: Vec<u8>,
 }
 
-/// A file that is read from a place of one's own, whatever others read.
+/// Reads a file from its own position; other readers of the same file do not move it.
 struct At<'f> {
     file: &'f File,
     place: u64,
