@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    task::spawn_local,
+    task::{spawn_blocking, spawn_local},
     time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{services, services::Services};
-use crate::{nonce::MARK_EVERY, store::port::is_of_logged_outage, verify::nonces::Outage};
+use crate::{memory, nonce::MARK_EVERY, store::port::is_of_logged_outage, verify::nonces::Outage};
 
 /// How soon a change that another process made in the store is noticed, if the store reports none.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
@@ -18,6 +18,8 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// How often last uses of tokens are written.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// How often memory of connections that fell asleep is returned to the system.
+const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How often records that ended long ago are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 /// How often it is checked whether the mark is due, which after a gap it is at once.
@@ -50,6 +52,9 @@ pub(super) fn start(services: &Arc<Services>) {
     });
     every(PURGE_EVERY, services, "purge the store", async |services| {
         Ok(services.store.purge(services.clock.now()).await?)
+    });
+    every(TRIM_EVERY, services, "return free pages", async |_| {
+        Ok(spawn_blocking(memory::return_free_pages).await?)
     });
     let mut due = 0;
     let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();

@@ -31,7 +31,7 @@ use super::{
     response::{Follow, Gone, ResponseBody},
     wire::{Stream, Watch, Wire},
 };
-use crate::peer::Peer;
+use crate::{memory, peer::Peer};
 
 /// What answers the requests of a connection.
 pub trait Handler: 'static {
@@ -302,6 +302,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             watch.note_arrival();
             returned.unread(read_ahead);
         }
+        memory::connection_fell_asleep();
         let woken = poll_fn(|context| {
             if returned.poll_arrival(context).is_ready() {
                 return Poll::Ready(None);

@@ -1,0 +1,73 @@
+//! Memory that was freed and that the allocator keeps.
+//!
+//! glibc returns free pages to the system only from the end of a heap. Connections that were busy at the same time leave holes
+//! all over it when they fall asleep, so the process would stay as large as it was when most of them were busy.
+
+#![allow(
+    unsafe_code,
+    reason = "glibc's malloc_trim, which no safe crate offers"
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// So many connections have to fall asleep before their pages are returned. Each frees about 15 KB.
+const WORTH_IT: u32 = 256;
+
+static FELL_ASLEEP: AtomicU32 = AtomicU32::new(0);
+
+/// Counts a connection that has freed its buffers.
+pub fn connection_fell_asleep() {
+    FELL_ASLEEP.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Returns free pages to the system if enough connections have fallen asleep since the last time.
+///
+/// Takes about a millisecond for each 20 MB that are returned; a thread that allocates from the same heap waits.
+pub fn return_free_pages() {
+    if FELL_ASLEEP.load(Ordering::Relaxed) < WORTH_IT {
+        return;
+    }
+    FELL_ASLEEP.store(0, Ordering::Relaxed);
+    let since = std::time::Instant::now();
+    // SAFETY: it may be called from any thread at any time, and 0 is a valid number of bytes to leave at the end of the heap.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    tracing::debug!(took = ?since.elapsed(), "returned free pages");
+}
+
+#[cfg(all(test, target_env = "gnu"))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn resident() -> usize {
+        let pages = fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+        pages * rustix::param::page_size()
+    }
+
+    #[test]
+    fn holes_are_returned_once_enough_connections_have_fallen_asleep() {
+        let pieces: Vec<Vec<u8>> = (0..128 * MIB / 8192).map(|_| vec![1; 8192]).collect();
+        let kept: Vec<Vec<u8>> = pieces
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, piece)| (index % 8 == 0).then_some(piece))
+            .collect();
+        let full = resident();
+        return_free_pages();
+        assert!(resident() + 16 * MIB > full, "nobody has fallen asleep");
+        for _ in 0..WORTH_IT {
+            connection_fell_asleep();
+        }
+        return_free_pages();
+        assert!(resident() + 64 * MIB < full, "{} of {full}", resident());
+        assert!(kept.iter().all(|piece| piece.iter().all(|&byte| byte == 1)));
+    }
+}
