@@ -1,13 +1,14 @@
 # Build: any machine with Docker; nothing of the host goes in but the sources.
 FROM rust:1.95-bookworm AS build
+RUN rustup component add llvm-tools
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked && mkdir /data
+RUN deploy/build-guided && mkdir /data
 
 FROM debian:bookworm-slim
 # The system's roots, for an API behind https.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /src/target/release/countersign /usr/local/bin/countersign
+COPY --from=build /src/target/guided/countersign /usr/local/bin/countersign
 # The store and the nonce window live here; relative paths in the configuration begin here too.
 COPY --from=build --chown=10001:10001 /data /var/lib/countersign
 VOLUME /var/lib/countersign

@@ -161,7 +161,7 @@ unlisted = "consumer"
 
 [[operation]]
 path = "/members/{{id}}"
-methods = ["GET", "PUT", "DELETE"]
+methods = ["GET", "POST", "PUT", "DELETE"]
 permission = "members"
 
 [[operation]]
