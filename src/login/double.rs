@@ -322,6 +322,26 @@ impl Store for MemoryStore {
             true
         })
     }
+    fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> StoreFuture<'_, bool> {
+        self.answer(move |records| {
+            let user = records.users.get_mut(&session.user);
+            let verified = Some(verified);
+            let Some(user) = user.filter(|user| user.enabled && user.password_hash == verified)
+            else {
+                return false;
+            };
+            user.password_hash = Some(hash);
+            let ended = session.user.clone();
+            records.sessions.retain(|_, session| session.user != ended);
+            records.sessions.insert(session.id_hash, session);
+            true
+        })
+    }
     fn session<'a>(
         &'a self,
         id_hash: &'a [u8; 32],

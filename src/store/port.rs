@@ -433,6 +433,16 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// This is one step with the check, or a login under way while the password changes would leave a session.
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
+    /// Sets another password and keeps a session, which is then the only one of its user, if the user is enabled and still
+    /// has the hash `verified`; else changes nothing and returns `false`. Access tokens stay.
+    ///
+    /// This is one step with the check: of two changes at once, by whomever, neither is lost unnoticed.
+    fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> StoreFuture<'_, bool>;
     /// Finds the session that is not ended at `now`, with its enabled user.
     fn session<'a>(
         &'a self,

@@ -106,6 +106,7 @@ timed! {
     fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
     fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
+    fn change_password(&self, session: Session, verified: Secret, hash: Secret) -> StoreFuture<'_, bool>;
     fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
     fn open_sessions<'a>(&'a self, user: &'a UserId, now: UnixTime) -> StoreFuture<'a, OpenSessions>;

@@ -14,7 +14,10 @@ use countersign::{
 };
 
 use crate::{
-    records::{NOW, allow, later, open_session, populate, request_token, session, user, verified},
+    records::{
+        NOW, access_token, allow, later, open_session, populate, request_token, session, user,
+        verified,
+    },
     suite::Backend,
 };
 
@@ -255,4 +258,106 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
         store.request_token("s").await.unwrap(),
         Some(request_token("s", "c"))
     );
+}
+
+pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    let store = &stores[0];
+    populate(store).await;
+    store.add_user(user("other")).await.unwrap();
+    let token = access_token("a", "c", "u");
+    store.issue_access_token(token.clone()).await.unwrap();
+    let id: UserId = "u".parse().unwrap();
+    for byte in [1, 2] {
+        assert!(open_session(store, byte, "u").await);
+    }
+    assert!(open_session(store, 3, "other").await);
+    let old = verified(store, "u").await.hash.unwrap();
+    let change = async |byte, verified: &Secret, hash: &str| {
+        let change =
+            store.change_password(session(byte, "u"), verified.clone(), Secret::from(hash));
+        change.await.unwrap()
+    };
+    let position = store.changes_since(0).await.unwrap().position;
+    // With another hash than the user's nothing happens.
+    assert!(!change(4, &"of the thief".into(), "$ours$v=1$salt$thief").await);
+    assert_eq!(verified(store, "u").await.hash, Some(old.clone()));
+    for (byte, is_open) in [(1, true), (2, true), (4, false)] {
+        let found = stores[1].session(&[byte; 32], NOW).await.unwrap();
+        assert_eq!(found.is_some(), is_open, "{byte}");
+    }
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert_eq!(changes, []);
+
+    assert!(change(4, &old, "$ours$v=1$salt$new").await);
+    let new = Secret::from("$ours$v=1$salt$new");
+    assert_eq!(verified(&stores[1], "u").await.hash, Some(new.clone()));
+    let costs = store.account(&user("u").name).await.unwrap().costs;
+    assert!(costs.contains(&"$ours$v=1".to_owned()), "{costs:?}");
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert_eq!(changes, [Change::User(id.clone())]);
+    for (byte, is_open) in [(1, false), (2, false), (3, true), (4, true)] {
+        let found = stores[1].session(&[byte; 32], NOW).await.unwrap();
+        assert_eq!(found.is_some(), is_open, "{byte}");
+    }
+    assert_eq!(store.access_token("a").await.unwrap(), Some(token));
+    // The old hash counts no more, neither for a login nor for another change nor for an import.
+    let stale = VerifiedPassword {
+        hash: Some(old.clone()),
+        rehashed: None,
+    };
+    assert!(!store.open_session(session(5, "u"), stale).await.unwrap());
+    assert!(!change(5, &old, "$ours$v=1$salt$third").await);
+    let imported = store.import(vec![Record::User(user("u"))]).await.unwrap();
+    let refusal = ImportRefusal::Differs;
+    assert_eq!(imported, Import::Refused { index: 0, refusal });
+
+    store.set_user_enabled(&id, false, NOW).await.unwrap();
+    assert!(!change(5, &new, "$ours$v=1$salt$disabled").await);
+    assert_eq!(verified(store, "u").await.hash, Some(new.clone()));
+    store.remove_user(&id, NOW).await.unwrap();
+    assert!(!change(5, &new, "$ours$v=1$salt$removed").await);
+    assert_eq!(store.user(&id).await.unwrap(), None);
+}
+
+pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    populate(&stores[0]).await;
+    let id: UserId = "u".parse().unwrap();
+    let hash = |number: u8| Secret::from(format!("$ours$v=1$salt${number}"));
+    for round in 0..10 {
+        let old = verified(&stores[0], "u").await.hash.unwrap();
+        let task = |number: u8| {
+            let store: Arc<dyn Store> = stores[usize::from(number) % 2].clone();
+            let (session, old, new) = (session(number, "u"), old.clone(), hash(number));
+            tokio::spawn(async move { store.change_password(session, old, new).await.unwrap() })
+        };
+        let numbers = 8 * round..8 * round + 8;
+        let tasks: Vec<_> = numbers
+            .clone()
+            .map(|number| (number, task(number)))
+            .collect();
+        // In every other round the operator sets a password too.
+        if round % 2 == 1 {
+            assert!(stores[1].set_password(&id, hash(255)).await.unwrap());
+        }
+        let mut changed = Vec::new();
+        for (number, task) in tasks {
+            changed.extend(task.await.unwrap().then_some(number));
+        }
+        let now = verified(&stores[0], "u").await.hash.unwrap();
+        let open = stores[0].open_sessions(&id, NOW).await.unwrap().count;
+        if round % 2 == 1 {
+            // It came first and no change took place, or it came last and ended what one had opened.
+            assert!(changed.len() <= 1, "{changed:?}");
+            assert_eq!((now, open), (hash(255), 0));
+        } else {
+            assert_eq!((changed.len(), open), (1, 1), "{changed:?}");
+            assert_eq!(now, hash(changed[0]));
+            let found = stores[1].session(&[changed[0]; 32], NOW).await.unwrap();
+            assert!(found.is_some());
+        }
+    }
 }

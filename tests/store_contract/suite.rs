@@ -38,7 +38,8 @@ macro_rules! contract {
             sessions: opens_finds_and_closes, counts_and_closes_all_of_one_user, ends_in_time,
                 belongs_to_an_enabled_user,
                 opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,
-                no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session;
+                no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session,
+                a_changed_password_leaves_one_session, of_racing_password_changes_one_succeeds;
             changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,
                 tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
                 admits_what_it_has_forgotten, tells_what_commands_did,

@@ -347,6 +347,16 @@ impl Store for PostgresStore {
             .open_session(&session, &verified))
     }
 
+    fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> StoreFuture<'_, bool> {
+        ask!(self, Alone, PATIENCE, |tx| tx
+            .change_password(&session, &verified, &hash))
+    }
+
     fn session<'a>(
         &'a self,
         id_hash: &'a [u8; 32],

@@ -4,6 +4,7 @@ use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::UserId,
+    secret::Secret,
     store::{
         StoreError,
         port::{Change, OpenSessions, VerifiedPassword},
@@ -36,17 +37,37 @@ impl Tx {
             self.put_hash(id, rehashed, verified.hash.as_ref()).await?;
             self.changed(Change::User(id.clone()));
         }
+        self.insert_session(session).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn change_password(
+        &mut self,
+        session: &Session,
+        verified: &Secret,
+        hash: &Secret,
+    ) -> Result<bool, StoreError> {
+        let user = self.user(&session.user).await?.filter(|user| user.enabled);
+        if user.is_none_or(|user| user.password_hash.as_ref() != Some(verified)) {
+            return Ok(false);
+        }
+        self.set_password(&session.user, hash).await?;
+        self.insert_session(session).await?;
+        Ok(true)
+    }
+
+    async fn insert_session(&mut self, session: &Session) -> Result<(), StoreError> {
         self.run(
             r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at) VALUES ($1, $2, $3, $4)"#,
             &[
                 &session.id_hash.as_slice(),
-                &id.as_str(),
+                &session.user.as_str(),
                 &seconds(session.created_at),
                 &seconds(session.expires_at),
             ],
         )
         .await?;
-        Ok(true)
+        Ok(())
     }
 
     pub(super) async fn session(

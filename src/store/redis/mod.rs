@@ -26,7 +26,7 @@ use crate::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
             Session, User, password_cost,
         },
-        rows::{self, callback_text, digest, json, state_word},
+        rows::{self, callback_text, json, state_word},
         rules::{self, KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES, folded},
         seal::{Seal, field},
         transfer::{Import, Record, Sender, Source},
@@ -405,38 +405,20 @@ impl Store for RedisStore {
     }
 
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
-        Box::pin(async move {
-            let id = session.user.as_str();
-            for _ in 0..TRIES {
-                let Some(row) = self.find("user", "id", id).await? else {
-                    return Ok(false);
-                };
-                if rows::user(&row, &self.seal)?.password_hash != verified.hash {
-                    return Ok(false);
-                }
-                let seen = row.fields.get("password_hash");
-                let step = self
-                    .step("open_session")
-                    .arg(hex(&session.id_hash))
-                    .arg(id)
-                    .time(session.created_at)
-                    .time(session.expires_at)
-                    .arg(seen.map_or(&b""[..], Vec::as_slice));
-                let step = match &verified.rehashed {
-                    None => step.arg("").arg("").arg(""),
-                    Some(hash) => step
-                        .arg(self.seal.close(field::USER, id, hash)?)
-                        .arg(password_cost(hash))
-                        .arg(verified.hash.as_ref().map(digest).unwrap_or_default()),
-                };
-                match &*self.run::<String>(step).await? {
-                    "opened" => return Ok(true),
-                    "again" => {}
-                    _ => return Ok(false),
-                }
-            }
-            Err(Trouble::Contended.into())
-        })
+        Box::pin(self.keep_session(session, verified, false))
+    }
+
+    fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> StoreFuture<'_, bool> {
+        let verified = VerifiedPassword {
+            hash: Some(verified),
+            rehashed: Some(hash),
+        };
+        Box::pin(self.keep_session(session, verified, true))
     }
 
     fn session<'a>(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::{FromRedisValue, cmd};
 
 use super::{
-    META, RedisStore,
+    META, RedisStore, hex,
     link::Trouble,
     open,
     step::{self, Args, Fields, Row, Step},
@@ -15,8 +15,9 @@ use crate::{
     secret::Secret,
     store::{
         StoreError,
-        record::{AccessToken, Consumer, User, password_cost},
-        rows::{self, dialect_word, json},
+        port::VerifiedPassword,
+        record::{AccessToken, Consumer, Session, User, password_cost},
+        rows::{self, dialect_word, digest, json},
         seal::{Seal, field},
     },
 };
@@ -122,6 +123,46 @@ impl RedisStore {
                 .await?
             {
                 return Ok(Some(consumer));
+            }
+        }
+        Err(Trouble::Contended.into())
+    }
+
+    /// Opens a session and writes the new hash, if there is one; `is_changed`: it is of another password.
+    pub(super) async fn keep_session(
+        &self,
+        session: Session,
+        verified: VerifiedPassword,
+        is_changed: bool,
+    ) -> Result<bool, StoreError> {
+        let id = session.user.as_str();
+        for _ in 0..TRIES {
+            let Some(row) = self.find("user", "id", id).await? else {
+                return Ok(false);
+            };
+            if rows::user(&row, &self.seal)?.password_hash != verified.hash {
+                return Ok(false);
+            }
+            let seen = row.fields.get("password_hash");
+            let step = self
+                .step("open_session")
+                .arg(hex(&session.id_hash))
+                .arg(id)
+                .time(session.created_at)
+                .time(session.expires_at)
+                .arg(seen.map_or(&b""[..], Vec::as_slice))
+                .flag(is_changed);
+            let step = match &verified.rehashed {
+                None => step.arg("").arg("").arg(""),
+                Some(hash) => step
+                    .arg(self.seal.close(field::USER, id, hash)?)
+                    .arg(password_cost(hash))
+                    .arg(verified.hash.as_ref().map(digest).unwrap_or_default()),
+            };
+            match &*self.run::<String>(step).await? {
+                "opened" => return Ok(true),
+                "again" => {}
+                _ => return Ok(false),
             }
         }
         Err(Trouble::Contended.into())

@@ -501,11 +501,15 @@ end
 
 -- Sessions.
 
-function use.open_session(id, user, created, expires, seen, hash, cost, replaced)
+function use.open_session(id, user, created, expires, seen, is_changed, hash, cost, replaced)
   local found = call('HMGET', P .. 'u:' .. user, 'enabled', 'password_hash')
   if found[1] ~= '1' then return 'refused' end
   if (found[2] or '') ~= seen then return 'again' end
   if exists('s:' .. id) then return redis.error_reply('TAKEN the session is there already') end
+  if is_changed == '1' then
+    end_sessions(user)
+    replaced = ''
+  end
   if hash ~= '' then put_hash(user, hash, cost, replaced) end
   call('HSET', P .. 's:' .. id, 'user', user, 'created_at', created, 'expires_at', expires)
   call('SADD', P .. 'us:' .. user, id)

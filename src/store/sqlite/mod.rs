@@ -289,6 +289,17 @@ impl Store for SqliteStore {
             .write(PATIENCE, move |tx| tx.open_session(&session, &verified))
     }
 
+    fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> StoreFuture<'_, bool> {
+        self.threads.write(PATIENCE, move |tx| {
+            tx.change_password(&session, &verified, &hash)
+        })
+    }
+
     fn session<'a>(
         &'a self,
         id_hash: &'a [u8; 32],

@@ -6,6 +6,7 @@ use super::tx::Tx;
 use crate::{
     clock::UnixTime,
     names::UserId,
+    secret::Secret,
     store::{
         StoreError,
         port::{OpenSessions, VerifiedPassword},
@@ -28,6 +29,26 @@ impl Tx<'_> {
         if let Some(rehashed) = &verified.rehashed {
             self.replace_hash(&session.user, verified.hash.as_ref(), rehashed)?;
         }
+        self.insert_session(session)?;
+        Ok(true)
+    }
+
+    pub(super) fn change_password(
+        &self,
+        session: &Session,
+        verified: &Secret,
+        hash: &Secret,
+    ) -> Result<bool, StoreError> {
+        let user = self.enabled_user(&session.user)?;
+        if user.is_none_or(|user| user.password_hash.as_ref() != Some(verified)) {
+            return Ok(false);
+        }
+        self.set_password(&session.user, hash)?;
+        self.insert_session(session)?;
+        Ok(true)
+    }
+
+    fn insert_session(&self, session: &Session) -> Result<(), StoreError> {
         self.run(
             "INSERT INTO sessions (id_hash, user, created_at, expires_at) VALUES (?1, ?2, ?3, ?4)",
             params![
@@ -37,7 +58,7 @@ impl Tx<'_> {
                 seconds(session.expires_at),
             ],
         )?;
-        Ok(true)
+        Ok(())
     }
 
     pub(super) fn session(

@@ -172,6 +172,7 @@ impl Store for Double {
         fn remove_user<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, bool>;
         fn users<'a>(&'a self, Option<&'a UserId>, u32) -> StoreFuture<'a, Vec<User>>;
         fn open_session(&self, Session, VerifiedPassword) -> StoreFuture<'_, bool>;
+        fn change_password(&self, Session, Secret, Secret) -> StoreFuture<'_, bool>;
         fn session<'a>(&'a self, &'a [u8; 32], UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
         fn open_sessions<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, OpenSessions>;
