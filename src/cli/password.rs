@@ -2,8 +2,15 @@
 
 use std::io::{self, Read as _};
 
-use super::{context::CommandError, secret_arg::SecretArg};
-use crate::{login::password, secret::Secret};
+use super::{
+    context::{CommandError, Context},
+    secret_arg::SecretArg,
+};
+use crate::{
+    login::{new_password, password},
+    secret::Secret,
+    store::record::User,
+};
 
 /// Where a command gets a new password from.
 #[derive(Debug, clap::Args)]
@@ -14,17 +21,24 @@ pub struct PasswordArgs {
 }
 
 impl PasswordArgs {
-    /// Gets the password and hashes it.
+    /// Gets the password of `user`, and hashes it. Warns the person who has typed one that users could not choose.
     ///
     /// # Errors
     /// [`CommandError`]: there is none, it is too long, or what was typed differs.
-    pub fn hash(&self) -> Result<Secret, CommandError> {
+    pub fn hash(&self, context: &Context, user: &User) -> Result<Secret, CommandError> {
         let password = if self.password_stdin {
             from_stdin()?
         } else {
             from_terminal()?
         };
-        Ok(password::hash(&password)?)
+        let hash = password::hash(&password)?;
+        let weakness = new_password::check(&password, None, user).err();
+        if let Some(weakness) = weakness.filter(|_| !self.password_stdin) {
+            context.warn(&format!(
+                "the password {weakness}; set another one with countersign user passwd"
+            ));
+        }
+        Ok(hash)
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             password,
         } => {
             let user = find(context, &name).await?;
-            let hash = password.hash()?;
+            let hash = password.hash(context, &user)?;
             let is_done = context.store()?.set_password(&user.id, hash).await?;
             done(context, is_done, "password_changed", &user).await?;
             Ok(String::new())
@@ -111,14 +111,15 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
         return Err(name_taken());
     }
     let is_id_given = id.is_some();
-    let user = User {
+    let mut user = User {
         id: id.map_or_else(random::name, Ok)?,
         name: name.clone(),
         display_name,
-        password_hash: Some(password.hash()?),
+        password_hash: None,
         enabled: true,
         created_at: context.now,
     };
+    user.password_hash = Some(password.hash(context, &user)?);
     match context.store()?.add_user(user.clone()).await? {
         Added::Added => {
             done(context, true, "user_added", &user).await?;

@@ -18,6 +18,7 @@ mod foreign;
 pub mod header;
 pub mod http;
 pub mod local;
+pub mod new_password;
 pub mod password;
 pub mod pool;
 pub mod throttle;

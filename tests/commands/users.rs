@@ -118,6 +118,34 @@ fn a_password_is_asked_for_twice_on_the_terminal() {
     assert!(is_of(&hash(&place), "other"));
 }
 
+#[test]
+fn a_weak_password_is_taken_and_on_the_terminal_warned_of() {
+    let place = Place::new();
+    for (name, password, weakness) in [
+        ("alice", "other", Some("is shorter than 8 characters")),
+        (
+            "bob",
+            "Password1",
+            Some("is one of the most common passwords"),
+        ),
+        ("charlotte", "CHARLOTTE", Some("is the name of the user")),
+        ("dave", "s3cret pass", None),
+    ] {
+        let typed = format!("{password}\n{password}\n");
+        let ended = on_a_terminal(&place, &format!("user add {name}"), &typed);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let warning = ended.stdout.lines().find(|line| line.contains("warning"));
+        let expected = weakness.map(|weakness| {
+            format!("countersign: warning: the password {weakness}; set another one with countersign user passwd")
+        });
+        assert_eq!(warning, expected.as_deref());
+        // A program would not read it: `done` sees that standard error is empty.
+        let passwd = ["user", "passwd", name, "--password-stdin"];
+        place.run_with(&passwd, password).done();
+    }
+    assert_eq!(place.json_lines(&["user", "list"]).len(), 4);
+}
+
 fn is_of(hash: &str, password: &str) -> bool {
     countersign::login::password::verify(&hash.into(), &password.into())
 }
