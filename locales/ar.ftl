@@ -55,6 +55,28 @@ sessions-open = { $count ->
 sessions-since = منذ { $date }
 sessions-end = تسجيل الخروج من كل مكان
 
+password-title = تغيير كلمة المرور
+password-rule = يجب ألّا تقل كلمة المرور الجديدة عن { $count ->
+    [one] حرف واحد.
+    [two] حرفين.
+    [few] { $count } أحرف.
+    [many] { $count } حرفًا.
+   *[other] { $count } حرف.
+}
+password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف باسمك فستبقى كذلك.
+password-current = كلمة المرور الحالية
+password-new = كلمة المرور الجديدة
+password-again = كلمة المرور الجديدة مرة أخرى
+password-changed = تم تغيير كلمة المرور، وسُجِّل خروجك من جميع المتصفحات الأخرى.
+password-fields-missing = املأ الحقول الثلاثة.
+password-differs = كلمتا المرور الجديدتان مختلفتان.
+password-wrong = كلمة المرور الحالية غير صحيحة.
+password-short = كلمة المرور الجديدة قصيرة جدًا.
+password-long = كلمة المرور الجديدة طويلة جدًا.
+password-same = كلمة المرور الجديدة هي نفسها الحالية.
+password-name = لا يجوز أن تكون كلمة المرور الجديدة هي اسمك.
+password-common = كلمة المرور الجديدة من أكثر الكلمات شيوعًا، وهي أول ما يُخمَّن. اختر كلمة أخرى.
+
 duration-seconds = { $count ->
     [one] ثانية واحدة
     [two] ثانيتين
@@ -110,6 +132,8 @@ error-callback = لا يمكن الرد على هذا الطلب
 error-callback-text = العنوان الذي يريد التطبيق إرسالك إليه غير مسجَّل له.
 error-no-application = لا يوجد تطبيق كهذا
 error-no-application-text = ربما سُحب الإذن منه من قبل. لم يتغير شيء.
+error-password = تغيّرت كلمة المرور في هذه الأثناء
+error-password-text = تغيّرت منذ أن فتحت النموذج: غيّرتها أنت في متصفح آخر أو غيّرها المشغّل. لم يتغير شيء هنا. سجّل الدخول بكلمة المرور الجديدة.
 error-nobody = لم تسجّل الدخول
 error-nobody-text = سجّل الدخول في الموقع الذي أتيت منه، ثم افتح هذه الصفحة مرة أخرى.
 error-not-admitted = حسابك غير مقبول

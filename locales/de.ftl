@@ -52,6 +52,25 @@ sessions-open = { $count ->
 sessions-since = seit { $date }
 sessions-end = Überall abmelden
 
+password-title = Passwort ändern
+password-rule = Das neue Passwort braucht { $count ->
+    [one] mindestens { $count } Zeichen.
+   *[other] mindestens { $count } Zeichen.
+}
+password-text = Alle anderen Browser werden abgemeldet. Anwendungen, die in Ihrem Namen handeln können, können es weiterhin.
+password-current = Bisheriges Passwort
+password-new = Neues Passwort
+password-again = Neues Passwort noch einmal
+password-changed = Ihr Passwort ist geändert, und alle anderen Browser sind abgemeldet.
+password-fields-missing = Füllen Sie alle drei Felder aus.
+password-differs = Die beiden neuen Passwörter sind verschieden.
+password-wrong = Das bisherige Passwort ist falsch.
+password-short = Das neue Passwort ist zu kurz.
+password-long = Das neue Passwort ist zu lang.
+password-same = Das neue Passwort ist das bisherige.
+password-name = Das neue Passwort darf nicht Ihr Name sein.
+password-common = Das neue Passwort ist eines der häufigsten, und diese werden zuerst geraten. Wählen Sie ein anderes.
+
 duration-seconds = { $count ->
     [one] { $count } Sekunde
    *[other] { $count } Sekunden
@@ -98,6 +117,8 @@ error-callback = Diese Anfrage kann nicht beantwortet werden
 error-callback-text = Die Adresse, zu der die Anwendung Sie schicken will, ist nicht für sie registriert.
 error-no-application = Keine solche Anwendung
 error-no-application-text = Vielleicht wurde die Erlaubnis schon zurückgezogen. Nichts wurde geändert.
+error-password = Ihr Passwort wurde inzwischen geändert
+error-password-text = Es ist ein anderes, seit Sie das Formular geöffnet haben: durch Sie in einem anderen Browser oder durch den Betreiber. Hier wurde nichts geändert. Melden Sie sich mit dem neuen Passwort an.
 error-nobody = Sie sind nicht angemeldet
 error-nobody-text = Melden Sie sich dort an, woher Sie gekommen sind, und öffnen Sie dann diese Seite noch einmal.
 error-not-admitted = Ihr Konto ist nicht zugelassen

@@ -62,6 +62,25 @@ sessions-open = { $count ->
 sessions-since = since { $date }
 sessions-end = Log out everywhere
 
+password-title = Change your password
+password-rule = The new password has to have { $count ->
+    [one] at least { $count } character.
+   *[other] at least { $count } characters.
+}
+password-text = All your other browsers will be logged out. Applications that can act for you still can.
+password-current = Current password
+password-new = New password
+password-again = New password once more
+password-changed = Your password is changed, and all your other browsers are logged out.
+password-fields-missing = Fill in all three fields.
+password-differs = The two new passwords differ.
+password-wrong = The current password is wrong.
+password-short = The new password is too short.
+password-long = The new password is too long.
+password-same = The new password is the current one.
+password-name = The new password must not be your name.
+password-common = The new password is one of the most common ones, which are guessed first. Choose another one.
+
 duration-seconds = { $count ->
     [one] { $count } second
    *[other] { $count } seconds
@@ -111,6 +130,8 @@ error-callback = This request cannot be answered
 error-callback-text = The address to which the application wants you sent is not registered for it.
 error-no-application = No such application
 error-no-application-text = It may have been withdrawn already. Nothing was changed.
+error-password = Your password has changed meanwhile
+error-password-text = Somebody has set another one since you opened the form: you in another browser, or the operator. Nothing was changed here. Log in with the new password.
 error-nobody = You are not logged in
 error-nobody-text = Log in where you came from, and then open this page again.
 error-not-admitted = Your account is not admitted

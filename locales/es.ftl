@@ -52,6 +52,25 @@ sessions-open = { $count ->
 sessions-since = desde el { $date }
 sessions-end = Cerrar sesión en todas partes
 
+password-title = Cambiar la contraseña
+password-rule = La contraseña nueva debe tener { $count ->
+    [one] al menos { $count } carácter.
+   *[other] al menos { $count } caracteres.
+}
+password-text = Se cerrará la sesión en todos sus demás navegadores. Las aplicaciones que pueden actuar en su nombre podrán seguir haciéndolo.
+password-current = Contraseña actual
+password-new = Contraseña nueva
+password-again = Contraseña nueva otra vez
+password-changed = Se ha cambiado su contraseña y se ha cerrado la sesión en todos sus demás navegadores.
+password-fields-missing = Rellene los tres campos.
+password-differs = Las dos contraseñas nuevas son distintas.
+password-wrong = La contraseña actual no es correcta.
+password-short = La contraseña nueva es demasiado corta.
+password-long = La contraseña nueva es demasiado larga.
+password-same = La contraseña nueva es la actual.
+password-name = La contraseña nueva no puede ser su nombre.
+password-common = La contraseña nueva es una de las más comunes, que son las primeras que se prueban. Elija otra.
+
 duration-seconds = { $count ->
     [one] { $count } segundo
    *[other] { $count } segundos
@@ -98,6 +117,8 @@ error-callback = No se puede responder a esta solicitud
 error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
 error-no-application = No existe esa aplicación
 error-no-application-text = Es posible que ya se haya retirado su permiso. No se ha cambiado nada.
+error-password = Su contraseña ha cambiado entretanto
+error-password-text = Ha cambiado desde que abrió el formulario: la cambió usted en otro navegador o el operador. Aquí no se ha cambiado nada. Inicie sesión con la contraseña nueva.
 error-nobody = No ha iniciado sesión
 error-nobody-text = Inicie sesión en el sitio del que viene y abra después de nuevo esta página.
 error-not-admitted = Su cuenta no está admitida

@@ -52,6 +52,25 @@ sessions-open = { $count ->
 sessions-since = depuis le { $date }
 sessions-end = Se déconnecter partout
 
+password-title = Changer de mot de passe
+password-rule = Le nouveau mot de passe doit avoir { $count ->
+    [one] au moins { $count } caractère.
+   *[other] au moins { $count } caractères.
+}
+password-text = Tous vos autres navigateurs seront déconnectés. Les applications qui peuvent agir en votre nom le pourront toujours.
+password-current = Mot de passe actuel
+password-new = Nouveau mot de passe
+password-again = Nouveau mot de passe encore une fois
+password-changed = Votre mot de passe a été changé et tous vos autres navigateurs sont déconnectés.
+password-fields-missing = Remplissez les trois champs.
+password-differs = Les deux nouveaux mots de passe sont différents.
+password-wrong = Le mot de passe actuel est incorrect.
+password-short = Le nouveau mot de passe est trop court.
+password-long = Le nouveau mot de passe est trop long.
+password-same = Le nouveau mot de passe est le même que l’actuel.
+password-name = Le nouveau mot de passe ne peut pas être votre nom.
+password-common = Le nouveau mot de passe est l’un des plus courants, qui sont essayés en premier. Choisissez-en un autre.
+
 duration-seconds = { $count ->
     [one] { $count } seconde
    *[other] { $count } secondes
@@ -98,6 +117,8 @@ error-callback = Il n’est pas possible de répondre à cette demande
 error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
 error-no-application = Application introuvable
 error-no-application-text = Son autorisation a peut-être déjà été retirée. Rien n’a été modifié.
+error-password = Votre mot de passe a changé entre-temps
+error-password-text = Il a changé depuis que vous avez ouvert le formulaire : par vous dans un autre navigateur, ou par l’opérateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
 error-nobody = Vous n’êtes pas connecté
 error-nobody-text = Connectez-vous là d’où vous venez, puis ouvrez de nouveau cette page.
 error-not-admitted = Votre compte n’est pas admis

@@ -52,6 +52,25 @@ sessions-open = { $count ->
 sessions-since = desde { $date }
 sessions-end = Sair de todos os lugares
 
+password-title = Mudar a senha
+password-rule = A nova senha precisa ter { $count ->
+    [one] pelo menos { $count } caractere.
+   *[other] pelo menos { $count } caracteres.
+}
+password-text = Todos os seus outros navegadores serão desconectados. Os aplicativos que podem agir em seu nome continuam podendo.
+password-current = Senha atual
+password-new = Nova senha
+password-again = Nova senha mais uma vez
+password-changed = Sua senha foi mudada e todos os seus outros navegadores foram desconectados.
+password-fields-missing = Preencha os três campos.
+password-differs = As duas senhas novas são diferentes.
+password-wrong = A senha atual está incorreta.
+password-short = A nova senha é curta demais.
+password-long = A nova senha é longa demais.
+password-same = A nova senha é igual à atual.
+password-name = A nova senha não pode ser o seu nome.
+password-common = A nova senha é uma das mais comuns, que são as primeiras a ser tentadas. Escolha outra.
+
 duration-seconds = { $count ->
     [one] { $count } segundo
    *[other] { $count } segundos
@@ -98,6 +117,8 @@ error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado
 error-no-application-text = Talvez a permissão dele já tenha sido retirada. Nada foi alterado.
+error-password = Sua senha mudou nesse meio-tempo
+error-password-text = Ela mudou desde que você abriu o formulário: por você em outro navegador ou pelo operador. Nada foi alterado aqui. Entre com a nova senha.
 error-nobody = Você não entrou na sua conta
 error-nobody-text = Entre na sua conta no lugar de onde veio e depois abra esta página de novo.
 error-not-admitted = Sua conta não foi aceita

@@ -56,6 +56,8 @@ pub enum Endpoint {
     Login,
     /// `mode=logout`: ends the browser session.
     Logout,
+    /// `mode=password`: a user sets another password.
+    Password,
     /// A file that pages refer to.
     Asset,
 }
@@ -71,6 +73,7 @@ impl Endpoint {
             | Self::Home
             | Self::Login
             | Self::Logout
+            | Self::Password
             | Self::Asset => true,
         }
     }
@@ -90,7 +93,9 @@ impl Endpoint {
             Self::RequestToken | Self::AccessToken => "GET, POST",
             Self::RevokeToken | Self::Logout => "POST",
             Self::Home | Self::Asset => "GET, HEAD",
-            Self::Authorize | Self::Login | Self::Applications => "GET, HEAD, POST",
+            Self::Authorize | Self::Login | Self::Applications | Self::Password => {
+                "GET, HEAD, POST"
+            }
         }
     }
 }
@@ -242,6 +247,7 @@ fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
         "applications" => Endpoint::Applications,
         "login" => Endpoint::Login,
         "logout" => Endpoint::Logout,
+        "password" => Endpoint::Password,
         _ => return Err(Rejection::ModeUnknown),
     };
     Ok(Some(endpoint))

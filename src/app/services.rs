@@ -227,9 +227,11 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         Arc::clone(&nonces),
         clock.clone(),
     ));
+    let (login, passwords) = login_backend(config, &store, &clock)?;
     let pages = pages::Services {
         store: Arc::clone(&store),
-        login: login_backend(config, &store, &clock)?,
+        login,
+        passwords,
         throttle,
     };
     let metrics = Arc::new(Metrics::new(config.workers().get()));
@@ -246,17 +248,24 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })
 }
 
+/// What checks passwords, and where new ones are hashed.
+type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<Pool>>);
+
 fn login_backend(
     config: &Config,
     store: &Arc<dyn Store>,
     clock: &Clock,
-) -> Result<Arc<dyn login::LoginBackend>, ServiceError> {
+) -> Result<Logins, ServiceError> {
     let store = Arc::clone(store);
     let Some(params) = login_params(config)? else {
         let pool = Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?;
-        return Ok(Arc::new(LocalLogin::new(store, Arc::new(pool))));
+        let pool = Arc::new(pool);
+        let is_local = config.login.backend == LoginBackend::Local;
+        let passwords = is_local.then(|| Arc::clone(&pool));
+        return Ok((Arc::new(LocalLogin::new(store, pool)), passwords));
     };
-    Ok(Arc::new(HttpLogin::new(params, store, clock.clone())))
+    let login = HttpLogin::new(params, store, clock.clone());
+    Ok((Arc::new(login), None))
 }
 
 /// The endpoint that checks passwords, if one does.

@@ -66,6 +66,7 @@ pub(super) async fn respond(
         Endpoint::Home => pages.home(),
         Endpoint::Login => pages.login(request).await,
         Endpoint::Logout => pages.logout(request).await,
+        Endpoint::Password => pages.password(request).await,
         Endpoint::Applications => pages.applications(request).await,
         Endpoint::Authorize
         | Endpoint::Asset

@@ -104,9 +104,14 @@ impl Pages {
     ) -> Result<Page, PageError> {
         let broken = |_| PageError::Malformed("error-malformed-twice");
         let after = fields::parameter(request.query, "after").map_err(broken)?;
-        let revoked = fields::parameter(request.query, "revoked")
-            .map_err(broken)?
-            .is_some();
+        let mut notice = None;
+        for (done, text) in [
+            ("revoked", "applications-withdrawn"),
+            ("changed", "password-changed"),
+        ] {
+            let is_done = fields::parameter(request.query, done).map_err(broken)?;
+            notice = notice.or(is_done.map(|_| text));
+        }
         let (tokens, more) = self.live_tokens(caller, after, request.now).await?;
         let mut names = BTreeMap::new();
         let mut applications = Vec::with_capacity(tokens.len());
@@ -136,7 +141,8 @@ impl Pages {
             everywhere_csrf: &csrf::value(&caller.id, Purpose::LogOutEverywhere, ""),
             open_sessions: open.count,
             oldest_session: (since.to_string(), date(since)),
-            revoked,
+            password: self.password_path(request),
+            notice,
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
         };

@@ -26,6 +26,8 @@ pub(super) enum Purpose {
     LogOut,
     /// Ends all sessions of the user.
     LogOutEverywhere,
+    /// Sets another password.
+    ChangePassword,
 }
 
 /// Makes the value for a form that does `purpose` to `subject`.
@@ -39,6 +41,7 @@ pub(super) fn value(cookie: &Secret, purpose: Purpose, subject: &str) -> String 
         Purpose::Revoke => b"revoke\0",
         Purpose::LogOut => b"log out\0",
         Purpose::LogOutEverywhere => b"log out everywhere\0",
+        Purpose::ChangePassword => b"change password\0",
     });
     message.update(subject.as_bytes());
     URL_SAFE_NO_PAD.encode(message.sign())
@@ -78,6 +81,7 @@ mod tests {
             Purpose::Revoke,
             Purpose::LogOut,
             Purpose::LogOutEverywhere,
+            Purpose::ChangePassword,
         ] {
             assert!(!is_value(sent, &cookie, other, "token"), "{other:?}");
         }

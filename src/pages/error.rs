@@ -40,6 +40,10 @@ pub(super) enum PageError {
     CallbackRefused,
     /// The access token is not the user's.
     ApplicationUnknown,
+    /// The service does not keep passwords.
+    NoPasswords,
+    /// The password is another one since the form was sent; where to log in with it.
+    PasswordReplaced(String),
     /// The proxy in front, which checks who the user is, named nobody.
     NobodyNamed,
     /// The user that it named is disabled or removed, or its name is another user's.
@@ -81,6 +85,8 @@ impl PageError {
             Self::ConsumerDisabled => (401, "error-disabled", "error-disabled-text"),
             Self::CallbackRefused => (400, "error-callback", "error-callback-text"),
             Self::ApplicationUnknown => (404, "error-no-application", "error-no-application-text"),
+            Self::NoPasswords => (404, "error-not-found", "error-not-found-text"),
+            Self::PasswordReplaced(_) => (409, "error-password", "error-password-text"),
             Self::NobodyNamed => (403, "error-nobody", "error-nobody-text"),
             Self::NotAdmitted => (403, "error-not-admitted", "error-not-admitted-text"),
             Self::Store(StoreError::Unavailable(_)) => {
@@ -91,7 +97,9 @@ impl PageError {
             | Self::Template(_) => (500, "error-fault", "error-fault-text"),
         };
         let again = match &self {
-            Self::StaleForm(again) | Self::NoCookie(again) => Some(again.as_str()),
+            Self::StaleForm(again) | Self::NoCookie(again) | Self::PasswordReplaced(again) => {
+                Some(again.as_str())
+            }
             _ => None,
         };
         let template = ErrorPage {

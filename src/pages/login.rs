@@ -38,18 +38,17 @@ pub(super) struct LoginPlace<'a> {
     pub(super) consumer: Option<&'a str>,
 }
 
-/// What a login form says about the attempt before.
-struct Notice<'a> {
-    status: u16,
-    text: Cow<'a, str>,
-    username: &'a str,
+/// What a form with a password says about the attempt before.
+pub(super) struct Notice<'a> {
+    pub(super) status: u16,
+    pub(super) text: Cow<'a, str>,
     /// How long to wait; `None` if what was typed is at fault.
-    retry_after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
 }
 
-/// What becomes of a login.
-enum Entry {
-    /// The session is open.
+/// What becomes of an attempt.
+pub(super) enum Entry {
+    /// The password is right, and what it opens has been opened.
     Open(Page),
     /// Name or password is wrong, or no longer right.
     Refused { account: Option<UserId> },
@@ -128,7 +127,7 @@ impl Pages {
         request: &PageRequest<'_>,
         place: &LoginPlace<'_>,
     ) -> Result<Page, PageError> {
-        self.login_form(request, place, None)
+        self.login_form(request, place, "", None)
     }
 
     /// Checks a login form that was sent to `place`.
@@ -156,25 +155,46 @@ impl Pages {
         let username = form.field("username").unwrap_or_default();
         let password = form.field("password").unwrap_or_default();
         let texts = self.frame(request).texts;
-        let text = |id| texts.text(id);
-        let notice = |status, text, retry_after| Notice {
+        let show = |username, notice| self.login_form(request, place, username, Some(notice));
+        let notice = |status, id| Notice {
             status,
-            text,
-            username,
-            retry_after,
+            text: texts.text(id),
+            retry_after: None,
         };
-        let show = |notice| self.login_form(request, place, Some(notice));
         if username.is_empty() || password.is_empty() {
-            return show(notice(400, text("login-fields-missing"), None));
+            return show(username, notice(400, "login-fields-missing"));
         }
-        let wrong = notice(403, text("login-wrong"), None);
         let password = Secret::from(password);
         if username.len() > MAX_NAME_BYTES || !password::is_length_allowed(&password) {
-            return show(Notice {
-                username: "",
-                ..wrong
-            });
+            return show("", notice(403, "login-wrong"));
         }
+        let entry = self.let_in(request, place, username, password);
+        match self
+            .attempt(request, username, "login-wrong", entry)
+            .await?
+        {
+            Ok(page) => Ok(page),
+            Err(notice) => show(username, notice),
+        }
+    }
+
+    /// Makes an attempt to prove a password under the throttle. The page that it opens, or what the form then says; the
+    /// message `wrong` if the password is.
+    pub(super) async fn attempt(
+        &self,
+        request: &PageRequest<'_>,
+        username: &str,
+        wrong: &'static str,
+        entry: impl Future<Output = Result<Entry, PageError>>,
+    ) -> Result<Result<Page, Notice<'_>>, PageError> {
+        let texts = self.frame(request).texts;
+        let notice = |status, text, retry_after| {
+            Ok(Err(Notice {
+                status,
+                text,
+                retry_after,
+            }))
+        };
         let throttle = &self.services.throttle;
         let attempt = match throttle.begin(username, request.peer, request.now) {
             Ok(attempt) => attempt,
@@ -183,25 +203,25 @@ impl Pages {
                 let wait = throttled.retry_after;
                 let in_words = in_words(texts, wait);
                 let text = texts.filled("login-throttled", &[("wait", in_words)]);
-                return show(notice(429, text.into(), Some(wait)));
+                return notice(429, text.into(), Some(wait));
             }
         };
-        let outcome = self.let_in(request, place, username, password).await;
+        let outcome = entry.await;
         match outcome.inspect_err(|_| throttle.withdrawn(&attempt, request.now))? {
             Entry::Open(page) => {
                 throttle.succeeded(&attempt, request.now);
-                Ok(page)
+                Ok(Ok(page))
             }
             Entry::Refused { account } => {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
                 self.report(&attempt).await;
-                show(wrong)
+                notice(403, texts.text(wrong), None)
             }
             Entry::Busy => {
                 throttle.withdrawn(&attempt, request.now);
-                show(notice(503, text("login-busy"), Some(BUSY_RETRY)))
+                notice(503, texts.text("login-busy"), Some(BUSY_RETRY))
             }
             Entry::Fault(fault) => {
                 if fault.is_unchecked() {
@@ -213,7 +233,7 @@ impl Pages {
                     error = &fault as &dyn std::error::Error,
                     "a login could not be checked"
                 );
-                show(notice(503, text("login-unavailable"), Some(BUSY_RETRY)))
+                notice(503, texts.text("login-unavailable"), Some(BUSY_RETRY))
             }
         }
     }
@@ -305,13 +325,7 @@ impl Pages {
         rehashed: Option<Secret>,
     ) -> Result<Option<Secret>, PageError> {
         let store = &self.services.store;
-        let id = random::session_id()?;
-        let session = Session {
-            id_hash: cookies::id_hash(&id),
-            user: user.id.clone(),
-            created_at: request.now,
-            expires_at: request.now.after(self.params.session_ttl),
-        };
+        let (id, session) = self.new_session(request, &user.id)?;
         let verified = VerifiedPassword {
             hash: user.password_hash,
             rehashed,
@@ -324,6 +338,22 @@ impl Pages {
         }
         tracing::info!(target: "audit", event = "login_succeeded", user = %user.id, address = %request.peer);
         Ok(Some(id))
+    }
+
+    /// A session under an id that nobody has seen before, which is still to be kept.
+    pub(super) fn new_session(
+        &self,
+        request: &PageRequest<'_>,
+        user: &UserId,
+    ) -> Result<(Secret, Session), PageError> {
+        let id = random::session_id()?;
+        let session = Session {
+            id_hash: cookies::id_hash(&id),
+            user: user.clone(),
+            created_at: request.now,
+            expires_at: request.now.after(self.params.session_ttl),
+        };
+        Ok((id, session))
     }
 
     /// Ends the caller's session and leads to `next`.
@@ -351,6 +381,7 @@ impl Pages {
         &self,
         request: &PageRequest<'_>,
         place: &LoginPlace<'_>,
+        username: &str,
         notice: Option<Notice<'_>>,
     ) -> Result<Page, PageError> {
         // A cookie that is there is kept, so that forms in several tabs all stay good.
@@ -368,7 +399,7 @@ impl Pages {
             action: place.here,
             csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
             consumer: place.consumer,
-            username: notice.map_or("", |notice| notice.username),
+            username,
             problem: notice.map(|notice| &*notice.text),
             invalid: notice.is_some_and(|notice| notice.retry_after.is_none()),
         };

@@ -17,7 +17,7 @@ use http::HeaderMap;
 use crate::{
     clock::UnixTime,
     language::Texts,
-    login::{LoginBackend, Throttle, header::UserHeaders},
+    login::{LoginBackend, Pool, Throttle, header::UserHeaders},
     names::Permission,
     respond::{
         OwnResponse,
@@ -42,6 +42,7 @@ pub mod fuzzing;
 mod guard;
 mod login;
 mod page;
+mod password;
 mod return_to;
 mod view;
 
@@ -100,6 +101,8 @@ pub struct Services {
     pub store: Arc<dyn Store>,
     /// Who checks passwords.
     pub login: Arc<dyn LoginBackend>,
+    /// Where new passwords are hashed; `None`: the store is not what has the passwords.
+    pub passwords: Option<Arc<Pool>>,
     /// What counts failed logins.
     pub throttle: Arc<Throttle>,
 }

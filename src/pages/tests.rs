@@ -29,6 +29,7 @@ mod authorize;
 mod forgery;
 mod language;
 mod login;
+mod password;
 
 const ORIGIN: &str = "https://service.example";
 const PATH: &str = "/service.oauth";
@@ -37,6 +38,7 @@ const AUTHORIZE: &str = "/service.oauth?mode=auth_req_token&oauth_token=request-
 const APPLICATIONS: &str = "/service.oauth?mode=applications";
 const LOGIN: &str = "/service.oauth?mode=login";
 const LOGOUT: &str = "/service.oauth?mode=logout";
+const CHANGE: &str = "/service.oauth?mode=password";
 
 /// A service with two users, a consumer and a request token.
 struct Site {
@@ -84,6 +86,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
             Services {
                 store: Arc::clone(&store) as _,
                 login: Arc::new(FakeLogin::new(&store)),
+                passwords: Some(Arc::new(Pool::start(1, 4).unwrap())),
                 throttle: Arc::new(Throttle::new(Limits::default(), &Secret::from(""))),
             },
         ),
@@ -246,6 +249,14 @@ impl LoginBackend for FakeLogin {
     }
 }
 
+/// A user with a password hash; [`FakeLogin`] does not look at it.
+fn with_hash(name: &str) -> User {
+    User {
+        password_hash: Some(Secret::from("a hash")),
+        ..user(name)
+    }
+}
+
 /// A browser: keeps cookies, sends what browsers send.
 #[derive(Clone)]
 struct Browser {
@@ -314,6 +325,7 @@ impl Browser {
             query if query.contains("mode=login") => pages.login(request).await,
             query if query.contains("mode=logout") => pages.logout(request).await,
             query if query.contains("mode=applications") => pages.applications(request).await,
+            query if query.contains("mode=password") => pages.password(request).await,
             _ => pages.authorize(request).await,
         };
         check_every_page(&page);

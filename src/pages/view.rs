@@ -20,6 +20,25 @@ pub(super) struct Login<'a> {
 }
 
 #[derive(Template)]
+#[template(path = "password.html")]
+pub(super) struct Password<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) applications: &'a str,
+    pub(super) action: &'a str,
+    pub(super) csrf: &'a str,
+    pub(super) user: &'a str,
+    /// The name to log in with, for whoever keeps passwords by it.
+    pub(super) username: &'a str,
+    /// Each field: its name, the message that is its label, and what the browser fills in.
+    pub(super) fields: [(&'static str, &'static str, &'static str); 3],
+    /// The fewest characters.
+    pub(super) least: u64,
+    pub(super) problem: Option<&'a str>,
+    /// The name of the field that the problem is in, if it is in one.
+    pub(super) wrong: &'static str,
+}
+
+#[derive(Template)]
 #[template(path = "consent.html")]
 pub(super) struct Consent<'a> {
     pub(super) frame: Frame<'a>,
@@ -74,7 +93,10 @@ pub(super) struct Applications<'a> {
     pub(super) open_sessions: u64,
     /// When the oldest was opened: in RFC 3339, and the date alone.
     pub(super) oldest_session: (String, String),
-    pub(super) revoked: bool,
+    /// The page that changes the password.
+    pub(super) password: Option<String>,
+    /// The message of what was just done.
+    pub(super) notice: Option<&'static str>,
     pub(super) applications: &'a [Application],
     pub(super) more: Option<String>,
 }

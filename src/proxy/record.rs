@@ -77,6 +77,7 @@ impl Served {
                 | Endpoint::Home
                 | Endpoint::Login
                 | Endpoint::Logout
+                | Endpoint::Password
                 | Endpoint::Asset
                 | Endpoint::Applications,
             ) => 6,

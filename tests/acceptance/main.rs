@@ -38,6 +38,7 @@ mod logs;
 mod look;
 mod moving;
 mod negative_vectors;
+mod new_password;
 mod operating;
 mod origins;
 mod outside_login;

@@ -413,3 +413,35 @@ fn the_process_forgets_the_password_of_a_login() {
     // The search finds what is there.
     assert!(occurrences(&proxy, b"countersign") > 0);
 }
+
+#[test]
+fn the_process_forgets_both_passwords_of_a_change() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let user = proxy.user("alice");
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open(LOGIN);
+    visitor.log_in(&page, &user);
+    let mut change = |current: &str, new: &str| {
+        let page = visitor.open("/service.oauth?mode=password");
+        let filled = page
+            .form_with("new_password")
+            .set("current_password", current)
+            .set("new_password", new)
+            .set("new_password_again", new);
+        visitor.submit(&page, &filled).answer.status
+    };
+    assert_eq!(change("Qv7-first-wrong", "Qv7-first-new"), 403);
+    assert_eq!(change(&user.password, "Qv7-two"), 400);
+    assert_eq!(change(&user.password, "Qv7-third-new"), 200);
+    assert_eq!(change("Qv7-third-new", "Qv7-fourth-new"), 200);
+    for secret in [
+        "Qv7-first-",
+        "Qv7-two",
+        "Qv7-third-",
+        "Qv7-fourth-",
+        &user.password,
+    ] {
+        assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
+    }
+}

@@ -443,6 +443,42 @@ fn a_flow_goes_on_whichever_process_answers() {
     flow_from_one_to_the_other(&Replicas::over("redis", &redis.url()));
 }
 
+/// A password that is changed at one process ends the other sessions at both.
+fn a_new_password_counts_at_both(replicas: &Replicas) {
+    let [one, other] = &replicas.proxies;
+    let user = one.user("eve");
+    let mut browsers = [one, other].map(|proxy| {
+        let mut visitor = Visitor::to(proxy);
+        let page = visitor.open("/service.oauth?mode=login");
+        visitor.log_in(&page, &user).answer.has_status(200);
+        visitor
+    });
+    let [changing, elsewhere] = &mut browsers;
+    let page = changing.open("/service.oauth?mode=password");
+    let filled = page
+        .form_with("new_password")
+        .set("current_password", &user.password)
+        .set("new_password", "another one")
+        .set("new_password_again", "another one");
+    changing.submit(&page, &filled).answer.has_status(200);
+    // At once: no process keeps sessions.
+    for proxy in [other, one] {
+        for (visitor, is_open) in [(&mut *changing, true), (&mut *elsewhere, false)] {
+            visitor.moves_to(proxy);
+            let page = visitor.open("/service.oauth?mode=applications").answer;
+            page.has_status(200);
+            assert_eq!(page.text().contains("mode=logout"), is_open, "{page:?}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_password_ends_sessions_whichever_process_opened_them() {
+    let (server, redis) = (Postgres::start(), RedisServer::start());
+    a_new_password_counts_at_both(&Replicas::on(&server));
+    a_new_password_counts_at_both(&Replicas::over("redis", &redis.url()));
+}
+
 /// Two processes allow as many wrong passwords together as one does alone.
 fn guesses_count_at_both(store: &str) {
     let replicas = Replicas::with(&format!("{store}\nlogin.max_failures = '4 per 15m'"));

@@ -210,6 +210,7 @@ impl World {
             pages: pages::Services {
                 store,
                 login: Arc::new(NoLogin),
+                passwords: None,
                 throttle: Arc::new(Throttle::new(login::Limits {
                     failures: 1000,
                     period: DAY,

@@ -64,6 +64,7 @@ async fn each_event_is_one_line_without_secrets() {
     let _guard = lines.listen();
 
     let site = site();
+    site.store.put_user(with_hash("ada"));
     site.put_access_token("access-token-1", "ada", |_| {});
     let mut browser = browser();
     // A password in the wrong field.
@@ -86,6 +87,19 @@ async fn each_event_is_one_line_without_secrets() {
             &[("csrf", &csrf), ("revoke", "access-token-1")],
         )
         .await;
+    let csrf = csrf::value(&id, csrf::Purpose::ChangePassword, "");
+    let mut fields = [
+        ("csrf", csrf.as_str()),
+        ("current_password", PASSWORD),
+        ("new_password", "my-secret-password"),
+        ("new_password_again", "my-secret-password"),
+    ];
+    let changed = browser.post(&site, CHANGE, &fields).await;
+    assert_eq!(location(&changed), format!("{APPLICATIONS}&changed=1"));
+    let id = Secret::from(browser.session().unwrap().as_str());
+    let csrf = csrf::value(&id, csrf::Purpose::ChangePassword, "");
+    (fields[0].1, fields[1].1) = (&csrf, "wrong-password");
+    assert_eq!(browser.post(&site, CHANGE, &fields).await.status, 403);
     let csrf = csrf::value(&id, csrf::Purpose::LogOut, "");
     browser.post(&site, LOGOUT, &[("csrf", &csrf)]).await;
     let mut guesser = super::browser();
@@ -102,12 +116,15 @@ async fn each_event_is_one_line_without_secrets() {
     };
     assert_eq!(of("login_succeeded").len(), 1, "{text}");
     assert!(of("login_succeeded")[0].contains("user=id-ada address=192.0.2.1"));
-    assert_eq!(of("login_failed").len(), 12);
+    assert_eq!(of("login_failed").len(), 13);
     assert!(
         !of("login_failed")[0].contains("user="),
         "an unknown name is nobody's"
     );
     assert!(of("login_failed")[1].contains("user=\"id-ada\""));
+    assert!(of("login_failed")[2].contains("user=\"id-ada\""));
+    assert_eq!(of("password_changed").len(), 1);
+    assert!(of("password_changed")[0].contains("user=id-ada address=192.0.2.1"));
     assert_eq!(of("login_throttled").len(), 1);
     assert_eq!(of("consent_granted").len(), 1);
     assert!(

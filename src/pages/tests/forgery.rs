@@ -3,7 +3,7 @@
 use super::*;
 
 /// Every form there is: where it is posted to, and its fields without `csrf`.
-fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 8] {
+fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 9] {
     let login = || vec![("username", "ada"), ("password", PASSWORD)];
     [
         (AUTHORIZE, vec![("decision", "allow")]),
@@ -14,6 +14,14 @@ fn forms() -> [(&'static str, Vec<(&'static str, &'static str)>); 8] {
         (APPLICATIONS, vec![("revoke", "access-token-1")]),
         (LOGOUT, vec![]),
         (LOGOUT, vec![("everywhere", "1")]),
+        (
+            CHANGE,
+            vec![
+                ("current_password", PASSWORD),
+                ("new_password", "another one"),
+                ("new_password_again", "another one"),
+            ],
+        ),
     ]
 }
 
@@ -54,6 +62,7 @@ async fn right_value(
 
 async fn prepared() -> (Site, Browser) {
     let site = site();
+    site.store.put_user(with_hash("ada"));
     site.put_access_token("access-token-1", "ada", |_| {});
     let mut browser = browser();
     browser.at_consent(&site, AUTHORIZE).await;

@@ -1,0 +1,210 @@
+//! `mode=password`: the form by which the user of a local account sets another password.
+
+use super::{
+    LoggedIn, Page, PageRequest, Pages,
+    csrf::{self, Purpose},
+    displayed,
+    error::PageError,
+    fields::Form,
+    guard::{Act, act},
+    login::{Entry, LoginPlace, Notice},
+    view,
+};
+use crate::{
+    login::{
+        LoginFault, LoginOutcome,
+        new_password::{self, Weakness},
+        password,
+        pool::PoolError,
+    },
+    secret::Secret,
+    store::record::User,
+};
+
+const CURRENT: &str = "current_password";
+const NEW: &str = "new_password";
+const AGAIN: &str = "new_password_again";
+
+impl Pages {
+    /// Answers the page on which a user changes the password; 404 where the store does not have the passwords.
+    pub async fn password(&self, request: PageRequest<'_>) -> Page {
+        self.answer(&request, self.try_password(&request).await)
+    }
+
+    /// Where that page is, if there is one.
+    pub(super) fn password_path(&self, request: &PageRequest<'_>) -> Option<String> {
+        self.services.passwords.as_ref()?;
+        Some(self.in_same_language(request, format!("{}?mode=password", self.params.path)))
+    }
+
+    async fn try_password(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+        let here = self.password_path(request).ok_or(PageError::NoPasswords)?;
+        let place = LoginPlace {
+            here: &here,
+            next: &here,
+            consumer: None,
+        };
+        match act(request, &self.params.origin)? {
+            Act::Show => match self.logged_in(request).await? {
+                Some(caller) => self.password_form(request, &here, &caller, "", None),
+                None => self.show_login(request, &place),
+            },
+            Act::Submit(form) if form.field(NEW).is_some() => {
+                self.change_password(request, &form, &here).await
+            }
+            Act::Submit(form) => self.log_in(request, &form, &place).await,
+        }
+    }
+
+    async fn change_password(
+        &self,
+        request: &PageRequest<'_>,
+        form: &Form,
+        here: &str,
+    ) -> Result<Page, PageError> {
+        let caller = self.logged_in(request).await?;
+        let caller = caller
+            .filter(|caller| {
+                csrf::is_value(form.field("csrf"), &caller.id, Purpose::ChangePassword, "")
+            })
+            .ok_or_else(|| PageError::StaleForm(here.to_owned()))?;
+        let [current, new, again] =
+            [CURRENT, NEW, AGAIN].map(|name| Secret::from(form.field(name).unwrap_or_default()));
+        let user = &caller.user;
+        let problem = if [&current, &new, &again]
+            .iter()
+            .any(|field| field.is_empty())
+        {
+            Some(("password-fields-missing", ""))
+        } else if new != again {
+            Some(("password-differs", AGAIN))
+        } else {
+            let weakness = new_password::check(&new, Some(&current), user).err();
+            weakness.map(|weakness| (message(weakness), NEW))
+        };
+        if let Some((id, wrong)) = problem {
+            let notice = Notice {
+                status: 400,
+                text: self.frame(request).texts.text(id),
+                retry_after: None,
+            };
+            return self.password_form(request, here, &caller, wrong, Some(notice));
+        }
+        let entry = self.replace_password(request, here, &caller, current, new);
+        let attempt = self.attempt(request, &user.name, "password-wrong", entry);
+        match attempt.await? {
+            Ok(page) => Ok(page),
+            Err(notice) => {
+                let wrong = if notice.retry_after.is_none() {
+                    CURRENT
+                } else {
+                    ""
+                };
+                self.password_form(request, here, &caller, wrong, Some(notice))
+            }
+        }
+    }
+
+    /// Checks the current password and puts the new one in its place, with a new session in place of all others.
+    async fn replace_password(
+        &self,
+        request: &PageRequest<'_>,
+        here: &str,
+        caller: &LoggedIn,
+        current: Secret,
+        new: Secret,
+    ) -> Result<Entry, PageError> {
+        let pool = self.services.passwords.as_ref();
+        let pool = pool.ok_or(PageError::NoPasswords)?;
+        let mut was_right = false;
+        // A second time if the hash is another since it was read: a login at the same time may have hashed the same
+        // password anew.
+        for _ in 0..2 {
+            let login = self
+                .services
+                .login
+                .login(&caller.user.name, current.clone());
+            let verified = match login.await {
+                LoginOutcome::User {
+                    user:
+                        User {
+                            id,
+                            password_hash: Some(hash),
+                            ..
+                        },
+                    ..
+                } if id == caller.user.id => hash,
+                LoginOutcome::Refused { account } if !was_right => {
+                    return Ok(Entry::Refused { account });
+                }
+                LoginOutcome::User { .. } | LoginOutcome::Refused { .. } => break,
+                LoginOutcome::Busy => return Ok(Entry::Busy),
+                LoginOutcome::Fault(fault) => return Ok(Entry::Fault(fault)),
+            };
+            was_right = true;
+            let password = new.clone();
+            let hash = match pool.run(move || password::hash(&password)).await {
+                Ok(Ok(hash)) => hash,
+                Err(PoolError::Busy) => return Ok(Entry::Busy),
+                Ok(Err(_)) | Err(PoolError::Failed) => {
+                    return Ok(Entry::Fault(LoginFault::Check(PoolError::Failed)));
+                }
+            };
+            let (id, session) = self.new_session(request, &caller.user.id)?;
+            let store = &self.services.store;
+            if store.change_password(session, verified, hash).await? {
+                tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %request.peer);
+                let next = format!("{}&changed=1", self.applications_path(request));
+                let mut page = Page::see_other(next);
+                let cookie = self.cookies.set_session(&id, self.params.session_ttl);
+                page.set("Set-Cookie", cookie);
+                return Ok(Entry::Open(page));
+            }
+        }
+        Err(PageError::PasswordReplaced(here.to_owned()))
+    }
+
+    fn password_form(
+        &self,
+        request: &PageRequest<'_>,
+        here: &str,
+        caller: &LoggedIn,
+        wrong: &'static str,
+        notice: Option<Notice<'_>>,
+    ) -> Result<Page, PageError> {
+        let notice = notice.as_ref();
+        let frame = self.frame(request);
+        let template = view::Password {
+            frame,
+            applications: &self.applications_path(request),
+            action: here,
+            csrf: &csrf::value(&caller.id, Purpose::ChangePassword, ""),
+            user: &displayed(&caller.user),
+            username: &caller.user.name,
+            fields: [
+                (CURRENT, "password-current", "current-password"),
+                (NEW, "password-new", "new-password"),
+                (AGAIN, "password-again", "new-password"),
+            ],
+            least: new_password::MIN_CHARACTERS as u64,
+            problem: notice.map(|notice| &*notice.text),
+            wrong,
+        };
+        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), &template)?;
+        if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
+            page.retry_after(wait);
+        }
+        Ok(page)
+    }
+}
+
+/// The message that says what is wrong with the new password.
+const fn message(weakness: Weakness) -> &'static str {
+    match weakness {
+        Weakness::Short => "password-short",
+        Weakness::Long => "password-long",
+        Weakness::Current => "password-same",
+        Weakness::Name => "password-name",
+        Weakness::Common => "password-common",
+    }
+}

@@ -1,0 +1,309 @@
+//! A user of a local account sets another password.
+
+use crate::support::{
+    Call, Proxy, Upstream, User, Visitor,
+    call::form,
+    proxy::Builder,
+    visitor::{Form, Page},
+};
+
+const LOGIN: &str = "/service.oauth?mode=login";
+const APPLICATIONS: &str = "/service.oauth?mode=applications";
+const CHANGE: &str = "/service.oauth?mode=password";
+const NEW: &str = "näwe Loosung 7";
+
+fn with_account(api: &Upstream) -> Builder {
+    Proxy::in_front_of(api).config("operation = [{ path = '/account', access = ['user'] }]")
+}
+
+fn logged_in<'a>(proxy: &'a Proxy, user: &User) -> Visitor<'a> {
+    let mut visitor = Visitor::to(proxy);
+    let page = visitor.open(LOGIN);
+    let after = visitor.log_in(&page, user);
+    assert_eq!(after.answer.status, 200, "{after:?}");
+    visitor
+}
+
+fn filled(page: &Page, current: &str, new: &str) -> Form {
+    let form = page.form_with("new_password");
+    form.set("current_password", current)
+        .set("new_password", new)
+        .set("new_password_again", new)
+}
+
+fn change(visitor: &mut Visitor<'_>, current: &str, new: &str) -> Page {
+    let page = visitor.open(CHANGE);
+    visitor.submit(&page, &filled(&page, current, new))
+}
+
+/// Whether the session opens the API.
+fn is_open(visitor: &mut Visitor<'_>) -> bool {
+    let answer = visitor.send(Call::get("/account").header("Sec-Fetch-Site", "same-origin"));
+    assert!(matches!(answer.status, 200 | 401), "{answer:?}");
+    answer.status == 200
+}
+
+fn opens(proxy: &Proxy, user: &User, password: &str) -> bool {
+    let mut visitor = Visitor::to(proxy);
+    let page = visitor.open(LOGIN);
+    let user = User {
+        id: user.id.clone(),
+        name: user.name.clone(),
+        password: password.to_owned(),
+    };
+    let after = visitor.log_in(&page, &user).answer.status;
+    assert!(matches!(after, 200 | 403), "{after}");
+    after == 200
+}
+
+#[test]
+fn the_new_password_opens_and_only_this_browser_stays() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let (consumer, user, token) = proxy.somebody();
+    let other = proxy.user("other");
+    let (mut visitor, mut elsewhere) = (logged_in(&proxy, &user), logged_in(&proxy, &user));
+    let mut another = logged_in(&proxy, &other);
+    let applications = visitor.open(APPLICATIONS);
+    assert!(applications.answer.text().contains("mode=password"));
+    let page = visitor.open(CHANGE);
+    let form = page.form_with("new_password");
+    assert!(
+        form.fields
+            .contains(&("username".to_owned(), user.name.clone()))
+    );
+    let before = visitor.cookies.clone();
+    let after = visitor.submit(&page, &filled(&page, &user.password, NEW));
+    after.answer.has_status(200);
+    assert!(after.target.starts_with(APPLICATIONS), "{after:?}");
+    assert!(
+        after.answer.text().contains("Your password is changed"),
+        "{after:?}"
+    );
+    assert!(after.answer.text().contains("in 1 browser"), "{after:?}");
+    // This browser has another session, and the others of this user have none.
+    assert!(is_open(&mut visitor) && !is_open(&mut elsewhere) && is_open(&mut another));
+    let mut thief = Visitor::to(&proxy);
+    thief.cookies = before;
+    assert!(!is_open(&mut thief));
+    assert!(!opens(&proxy, &user, &user.password) && opens(&proxy, &user, NEW));
+    // What was granted stays.
+    let token_call = Call::post("/service.oauth?mode=revoke_token");
+    proxy
+        .send(token_call.by(&consumer).with(&token))
+        .has_status(200);
+    let line = proxy.log().wait_for("the audit record", |line| {
+        line.contains("password_changed").then(|| line.to_owned())
+    });
+    assert!(
+        line.contains(&user.id) && line.contains("127.0.0.1"),
+        "{line}"
+    );
+    assert!(!line.contains(NEW) && !line.contains(&user.password));
+}
+
+#[test]
+fn what_is_not_good_enough_changes_nothing() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("somebody@example.org");
+    let (mut visitor, mut elsewhere) = (logged_in(&proxy, &user), logged_in(&proxy, &user));
+    let long = "é".repeat(513);
+    for (current, new, status, message) in [
+        (user.password.as_str(), "7 chars", 400, "too short"),
+        (&user.password, "ÄÖÜäöüß", 400, "too short"),
+        (&user.password, &long, 400, "too long"),
+        (&user.password, "Iloveyou1", 400, "most common"),
+        (
+            &user.password,
+            "SomeBody@example.org",
+            400,
+            "must not be your name",
+        ),
+        (&user.password, &user.id, 400, "must not be your name"),
+        (&user.password, &user.password, 400, "is the current one"),
+        ("wrong", NEW, 403, "current password is wrong"),
+        ("", NEW, 400, "all three fields"),
+    ] {
+        let after = change(&mut visitor, current, new);
+        assert_eq!(after.answer.status, status, "{new}: {after:?}");
+        let told = after.element("problem").unwrap();
+        assert!(told.contains(message), "{new}: {told}");
+    }
+    let page = visitor.open(CHANGE);
+    let differs = filled(&page, &user.password, NEW).set("new_password_again", "another");
+    let after = visitor.submit(&page, &differs);
+    assert_eq!(after.answer.status, 400, "{after:?}");
+    // Not from this page, nor from this session, nor with another form's value.
+    let right = filled(&page, &user.password, NEW);
+    let applications = visitor.open(APPLICATIONS);
+    let logout = applications.form_with("csrf").fields[0].1.clone();
+    let theirs = elsewhere.open(CHANGE).form_with("csrf").fields[0].1.clone();
+    for forged in [
+        right.clone().without("csrf"),
+        right.clone().set("csrf", &logout),
+        right.clone().set("csrf", &theirs),
+    ] {
+        assert_eq!(visitor.submit(&page, &forged).answer.status, 403);
+    }
+    let from_elsewhere = Call::post(CHANGE)
+        .header("Origin", "https://evil.example")
+        .form(&form(&right.fields));
+    visitor.send(from_elsewhere).has_status(403);
+    let mut nobody = Visitor::to(&proxy);
+    assert_eq!(nobody.submit(&page, &right).answer.status, 403);
+    assert!(
+        nobody
+            .open(CHANGE)
+            .form_with("password")
+            .action
+            .contains("mode=password")
+    );
+
+    assert!(is_open(&mut visitor) && is_open(&mut elsewhere));
+    assert!(opens(&proxy, &user, &user.password) && !opens(&proxy, &user, NEW));
+}
+
+#[test]
+fn guesses_of_the_current_password_are_throttled_as_logins_are() {
+    let api = Upstream::start();
+    let proxy = with_account(&api)
+        .config("login.max_failures = '3 per 15m'")
+        .start();
+    let user = proxy.user("alice");
+    let mut visitor = logged_in(&proxy, &user);
+    assert_eq!(change(&mut visitor, "a guess", NEW).answer.status, 403);
+    assert!(!opens(&proxy, &user, "a guess"));
+    assert_eq!(change(&mut visitor, "a guess", NEW).answer.status, 403);
+    let after = change(&mut visitor, &user.password, NEW);
+    assert_eq!(after.answer.status, 429, "{after:?}");
+    let wait = after.answer.header("Retry-After").expect("a time to wait");
+    assert!((1..=30).contains(&wait.parse::<u32>().unwrap()), "{wait}");
+    assert!(
+        after
+            .element("problem")
+            .unwrap()
+            .contains("too many failed attempts")
+    );
+    let page = Visitor::to(&proxy).open(LOGIN);
+    let mut login = Visitor::to(&proxy);
+    let again = login.open(LOGIN);
+    assert_eq!(page.target, again.target);
+    assert_eq!(login.log_in(&again, &user).answer.status, 429);
+    assert!(is_open(&mut visitor));
+}
+
+#[test]
+fn of_changes_at_once_one_wins_and_the_others_are_told() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("alice");
+    let mut browsers: Vec<_> = (0..4).map(|_| logged_in(&proxy, &user)).collect();
+    let outcomes: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = browsers
+            .iter_mut()
+            .enumerate()
+            .map(|(number, visitor)| {
+                let (page, password) = (visitor.open(CHANGE), user.password.as_str());
+                scope.spawn(move || {
+                    let filled = filled(&page, password, &format!("{NEW} {number}"));
+                    visitor.submit(&page, &filled).answer.status
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    // Too late is 409, or 403 where the session or the password had gone before the check.
+    assert!(
+        outcomes
+            .iter()
+            .all(|status| matches!(status, 200 | 403 | 409)),
+        "{outcomes:?}"
+    );
+    for (number, status) in outcomes.iter().enumerate() {
+        let is_it = *status == 200;
+        assert_eq!(
+            opens(&proxy, &user, &format!("{NEW} {number}")),
+            is_it,
+            "{outcomes:?}"
+        );
+        assert_eq!(is_open(&mut browsers[number]), is_it, "{outcomes:?}");
+    }
+    assert_eq!(outcomes.iter().filter(|status| **status == 200).count(), 1);
+}
+
+#[test]
+fn the_operators_password_outlives_a_change_at_the_same_time() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("alice");
+    for round in 0..4 {
+        let old = match round {
+            0 => user.password.clone(),
+            _ => format!("of the operator {}", round - 1),
+        };
+        let mut visitor = Visitor::to(&proxy);
+        let page = visitor.open(LOGIN);
+        let known = User {
+            password: old.clone(),
+            id: user.id.clone(),
+            name: user.name.clone(),
+        };
+        visitor.log_in(&page, &known);
+        let page = visitor.open(CHANGE);
+        let theirs = format!("of the operator {round}");
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let after = visitor.submit(&page, &filled(&page, &old, NEW)).answer;
+                assert!(matches!(after.status, 200 | 403 | 409), "{after:?}");
+            });
+            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
+            proxy.command_with(&arguments, &theirs).done();
+            changing.join().unwrap();
+        });
+        // The change came first, or came to nothing.
+        assert!(opens(&proxy, &user, &theirs) && !opens(&proxy, &user, NEW));
+        assert!(!is_open(&mut visitor));
+    }
+}
+
+#[test]
+fn where_another_system_has_the_passwords_there_is_no_page() {
+    let api = Upstream::start();
+    let system = Upstream::replying(|_| crate::support::Reply::ok(r#"{"id":"ada"}"#));
+    let http = with_account(&api)
+        .config(&format!(
+            "[login]\nbackend = 'http'\nurl = '{}'",
+            system.url()
+        ))
+        .start();
+    let header = with_account(&api)
+        .config("listen.trusted_proxies = ['127.0.0.1']\n[login]\nbackend = 'header'\nuser_header = 'Remote-User'")
+        .start();
+    let mut ada = Visitor::to(&http);
+    let page = ada.open(LOGIN);
+    let user = User {
+        id: String::new(),
+        name: "ada".to_owned(),
+        password: "enchantress".to_owned(),
+    };
+    assert_eq!(ada.log_in(&page, &user).answer.status, 200);
+    let mut named = Visitor::to(&header);
+    for (visitor, name) in [(&mut ada, None), (&mut named, Some("ada"))] {
+        let named = |call: Call| match name {
+            Some(name) => call.header("Remote-User", name),
+            None => call,
+        };
+        let applications = visitor.send(named(Call::get(APPLICATIONS)));
+        applications.has_status(200);
+        assert!(!applications.text().contains("mode=password"));
+        visitor.send(named(Call::get(CHANGE))).has_status(404);
+        let fields = [("new_password".to_owned(), NEW.to_owned())];
+        visitor
+            .send(named(Call::post(CHANGE).form(&form(&fields))))
+            .has_status(404);
+    }
+}
