@@ -10,6 +10,7 @@ use crate::support::{
     browser::{Browser, ENTER, SPACE, TAB},
     legs::authorization,
     proxy::{Consumer, User},
+    upstream::nobody,
     within,
 };
 
@@ -19,8 +20,10 @@ const AXE: &str = concat!(
 );
 const APPLICATIONS: &str = "/service.oauth?mode=applications";
 const LOGIN: &str = "/service.oauth?mode=login";
+const PASSWORD: &str = "/service.oauth?mode=password";
 
 const CONFIG: &str = "
+login.max_failures = '2 per 15m'
 pages.terms_url = 'https://example.com/terms'
 pages.privacy_url = 'https://example.com/privacy'
 
@@ -100,10 +103,12 @@ impl Audit {
         let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));
         self.open(proxy, LOGIN);
         self.at("#username", "login");
-        self.browser.fill("#username", "nobody");
-        self.browser.fill("#password", "wrong");
-        self.browser.click("button.main");
-        self.at("#problem", "login-wrong");
+        for name in ["login-wrong", "login-wrong-again", "login-throttled"] {
+            self.attempt("nobody");
+            if name != "login-wrong-again" {
+                self.look(name);
+            }
+        }
 
         let asked = authorize(&consumer);
         self.open(proxy, &asked);
@@ -120,6 +125,25 @@ impl Audit {
             (!self.browser.source().contains("name=\"decision\"")).then_some(())
         });
         self.look("denied");
+
+        self.open(proxy, PASSWORD);
+        self.at("#new_password", "password");
+        let fill = |current: &str, new: &str| {
+            for (field, text) in [
+                ("#current_password", current),
+                ("#new_password", new),
+                ("#new_password_again", new),
+            ] {
+                self.browser.fill(field, text);
+            }
+            self.send();
+        };
+        fill(&user.password, "password1");
+        self.at("#new_password[aria-invalid]", "password-common");
+        fill("wrong", "tr7-kQp9-new");
+        self.at("#current_password[aria-invalid]", "password-wrong");
+        fill(&user.password, "tr7-kQp9-new");
+        self.at("[role=status]", "password-changed");
 
         self.open(proxy, APPLICATIONS);
         self.at("button[name=revoke]", "applications");
@@ -150,9 +174,33 @@ impl Audit {
             (!self.browser.source().contains("name=\"decision\"")).then_some(())
         });
         self.look("error-stale");
+        // A row that this program never wrote.
+        let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
+        store
+            .execute("UPDATE sessions SET created_at = -1", [])
+            .unwrap();
+        self.open(proxy, APPLICATIONS);
+        self.at("#request-id", "error-fault");
+    }
+
+    /// Sends the form that is shown, and waits for the page that comes.
+    fn send(&self) {
+        self.browser.script("document.body.id = 'before'");
+        self.browser.click("button.main");
+        self.browser.text("body:not(#before)");
+    }
+
+    fn attempt(&self, name: &str) {
+        self.browser
+            .script("document.querySelectorAll('form input:not([type=hidden])').forEach(field => field.value = '')");
+        self.browser.fill("#username", name);
+        self.browser.fill("#password", "wrong");
+        self.send();
+        self.browser.text("#problem");
     }
 }
 
+/// Looks at the pages of `proxy`, and at what is shown where passwords cannot be checked.
 fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
     let axe = std::fs::read_to_string(AXE)
         .unwrap_or_else(|error| panic!("{AXE}: {error}; tests/run installs it"));
@@ -162,6 +210,16 @@ fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
         language,
     };
     audit.every_page(proxy);
+    let unavailable = Proxy::in_front_of(&Upstream::start())
+        .config(&format!(
+            "[login]\nbackend = 'http'\nurl = 'http://{}'",
+            nobody()
+        ))
+        .start();
+    audit.open(&unavailable, LOGIN);
+    audit.browser.text("#username");
+    audit.attempt("somebody");
+    audit.look("login-unavailable");
 }
 
 #[test]
@@ -226,6 +284,16 @@ fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
         browser
             .text("[role=status]")
             .contains("can no longer act for you")
+    );
+    tab_to(browser, "section a");
+    browser.keys(&ENTER.to_string());
+    tab_to(browser, "#current_password");
+    let new = "tr7-kQp9-new";
+    browser.keys(&format!("{}{TAB}{new}{TAB}{new}{ENTER}", user.password));
+    assert!(
+        browser
+            .text("[role=status]")
+            .contains("password is changed")
     );
     tab_to(browser, ".who button");
     browser.keys(&ENTER.to_string());
