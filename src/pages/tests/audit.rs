@@ -1,6 +1,9 @@
 //! What is recorded, and what no record may hold.
 
-use std::{io, sync::Mutex};
+use std::{
+    io,
+    sync::{LazyLock, Mutex},
+};
 
 use super::*;
 
@@ -21,6 +24,11 @@ impl io::Write for Lines {
 impl Lines {
     /// Takes everything that is logged until the guard is dropped.
     fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        // While there is one dispatcher alone, tracing asks only the thread that comes first to a line of the program
+        // whether the line is wanted, and that may be the thread of another test.
+        static ANOTHER: LazyLock<tracing::Dispatch> =
+            LazyLock::new(|| tracing::Dispatch::new(tracing_subscriber::registry()));
+        LazyLock::force(&ANOTHER);
         let writer = self.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
