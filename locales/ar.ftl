@@ -20,6 +20,7 @@ consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site 
 consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
 consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
 consent-withdraw = لا يرى التطبيق كلمة مرورك أبدًا، ويمكنك سحب الإذن في أي وقت.
+consent-continue = متابعة
 consent-not-you = لست أنت؟
 consent-switch = تسجيل الدخول بحساب آخر
 

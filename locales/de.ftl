@@ -20,6 +20,7 @@ consent-to-site = In beiden Fällen kehren Sie danach zu { $site } zurück.
 consent-to-application = In beiden Fällen kehren Sie danach zur Anwendung zurück.
 consent-to-code = Wenn Sie es erlauben, wird Ihnen ein Code angezeigt, den Sie in der Anwendung eingeben.
 consent-withdraw = Die Anwendung erfährt Ihr Passwort nie, und Sie können Ihre Erlaubnis jederzeit zurückziehen.
+consent-continue = Weiter
 consent-not-you = Sind Sie das nicht?
 consent-switch = Als jemand anderes anmelden
 

@@ -25,6 +25,8 @@ consent-to-site = Either way you then go back to { $site }.
 consent-to-application = Either way you then go back to the application.
 consent-to-code = If you allow it, you are shown a code to type into the application.
 consent-withdraw = The application never sees your password, and you can withdraw your permission at any time.
+# The link to the application, where a redirect is not followed.
+consent-continue = Continue
 consent-not-you = Not you?
 consent-switch = Log in as somebody else
 

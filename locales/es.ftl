@@ -20,6 +20,7 @@ consent-to-site = En ambos casos volverá después a { $site }.
 consent-to-application = En ambos casos volverá después a la aplicación.
 consent-to-code = Si lo permite, se le mostrará un código para escribirlo en la aplicación.
 consent-withdraw = La aplicación nunca ve su contraseña, y usted puede retirar su permiso en cualquier momento.
+consent-continue = Continuar
 consent-not-you = ¿No es usted?
 consent-switch = Iniciar sesión con otra cuenta
 

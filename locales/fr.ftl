@@ -20,6 +20,7 @@ consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
 consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
 consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
 consent-withdraw = L’application ne voit jamais votre mot de passe, et vous pouvez retirer votre autorisation à tout moment.
+consent-continue = Continuer
 consent-not-you = Ce n’est pas vous ?
 consent-switch = Se connecter avec un autre compte
 

@@ -20,6 +20,7 @@ consent-to-site = どちらの場合も、その後 { $site } に戻ります。
 consent-to-application = どちらの場合も、その後アプリケーションに戻ります。
 consent-to-code = 許可すると、アプリケーションに入力するコードが表示されます。
 consent-withdraw = アプリケーションがあなたのパスワードを見ることはありません。許可はいつでも取り消せます。
+consent-continue = 続ける
 consent-not-you = ご本人ではありませんか？
 consent-switch = 別のアカウントでログイン
 

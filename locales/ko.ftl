@@ -20,6 +20,7 @@ consent-to-site = 어느 쪽을 선택하든 { $site } 사이트로 돌아갑니
 consent-to-application = 어느 쪽을 선택하든 애플리케이션으로 돌아갑니다.
 consent-to-code = 허용하면 애플리케이션에 입력할 코드가 표시됩니다.
 consent-withdraw = 애플리케이션은 내 비밀번호를 볼 수 없으며, 허용은 언제든지 취소할 수 있습니다.
+consent-continue = 계속
 consent-not-you = 본인이 아닌가요?
 consent-switch = 다른 계정으로 로그인
 

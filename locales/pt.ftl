@@ -20,6 +20,7 @@ consent-to-site = Em ambos os casos, você voltará depois para { $site }.
 consent-to-application = Em ambos os casos, você voltará depois para o aplicativo.
 consent-to-code = Se você permitir, será mostrado um código para digitar no aplicativo.
 consent-withdraw = O aplicativo nunca vê sua senha, e você pode retirar sua permissão a qualquer momento.
+consent-continue = Continuar
 consent-not-you = Não é você?
 consent-switch = Entrar com outra conta
 

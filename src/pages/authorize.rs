@@ -274,7 +274,8 @@ impl Pages {
         self.lead_on(request, &asked, &decision, here)
     }
 
-    /// Sends the user on to the consumer after the decision was recorded.
+    /// Sends the user on to the consumer after the decision was recorded. Browsers follow the redirect and do not show the
+    /// page in it; others do ("a short hypertext note with a hyperlink to the same URI", RFC 9110 §15.4.4).
     fn lead_on(
         &self,
         request: &PageRequest<'_>,
@@ -283,7 +284,7 @@ impl Pages {
         here: &str,
     ) -> Result<Page, PageError> {
         let token = asked.token.token.as_str();
-        match (&asked.token.callback, decision) {
+        let (title, next) = match (&asked.token.callback, decision) {
             (
                 Callback::Uri(uri),
                 Decision::Allow {
@@ -297,7 +298,7 @@ impl Pages {
                     ("oauth_token", token),
                     ("oauth_verifier", &verifier.expose_text()),
                 ];
-                Ok(Page::see_other(callback::redirect(uri, &parameters)))
+                ("verifier-title", Some(callback::redirect(uri, &parameters)))
             }
             (Callback::Uri(uri), Decision::Deny) => {
                 let parameters = [
@@ -305,20 +306,27 @@ impl Pages {
                     ("oauth_problem", "permission_denied"),
                     ("denied", token),
                 ];
-                Ok(Page::see_other(callback::redirect(uri, &parameters)))
+                ("denied-title", Some(callback::redirect(uri, &parameters)))
             }
             // The page comes by GET, so that it can be loaded again.
-            (Callback::Oob, Decision::Allow { .. }) => Ok(Page::see_other(here.to_owned())),
-            (Callback::Oob, Decision::Deny) => {
-                let frame = self.frame(request);
-                let template = view::Denied {
-                    frame,
-                    applications: &self.applications_path(request),
-                    consumer: &asked.consumer.name,
-                };
-                Page::html(frame, 200, &template)
+            (Callback::Oob, Decision::Allow { .. }) => {
+                return Ok(Page::see_other(here.to_owned()));
             }
+            (Callback::Oob, Decision::Deny) => ("denied-title", None),
+        };
+        let frame = self.frame(request);
+        let template = view::Decided {
+            frame,
+            applications: &self.applications_path(request),
+            consumer: &asked.consumer.name,
+            title,
+            next: next.as_deref(),
+        };
+        let mut page = Page::html(frame, if next.is_some() { 303 } else { 200 }, &template)?;
+        if let Some(next) = next {
+            page.set("Location", next);
         }
+        Ok(page)
     }
 
     /// Shows an out-of-band verifier, as long as it can be used, to the user who agreed.

@@ -74,11 +74,15 @@ pub(super) struct Verifier<'a> {
 }
 
 #[derive(Template)]
-#[template(path = "denied.html")]
-pub(super) struct Denied<'a> {
+#[template(path = "decided.html")]
+pub(super) struct Decided<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
+    /// The message that says what was decided.
+    pub(super) title: &'static str,
+    /// Where the page leads.
+    pub(super) next: Option<&'a str>,
 }
 
 #[derive(Template)]

@@ -6,6 +6,7 @@ use crate::support::{
     Call, Connection, Proxy, Upstream, Visitor, fresh,
     legs::{REQUEST_TOKEN, asks, authorization, exchanges, query_value, token_of},
     signer::encode,
+    visitor::unescape,
 };
 
 const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
@@ -74,7 +75,12 @@ fn authorization_page_by_its_alias() {
         consent.answer.text().contains("Shop"),
         "the page names the consumer"
     );
-    visitor.decide(&consent, "allow").redirect();
+    let decided = visitor.decide(&consent, "allow");
+    // Whoever does not follow the redirect is shown where it leads, and to the applications.
+    let (next, page) = (decided.redirect(), unescape(&decided.answer.text()));
+    for target in [next.as_str(), "/service.oauth?mode=applications"] {
+        assert!(page.contains(&format!("<a href=\"{target}\">")), "{page}");
+    }
 }
 
 #[test]

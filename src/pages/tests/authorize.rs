@@ -61,6 +61,17 @@ async fn leads_from_login_over_consent_to_the_callback() {
         )
     );
     assert!(verifier.len() >= 22);
+    check_page_of_redirect(&page, "You have allowed ");
+}
+
+/// Whoever does not follow a redirect can go on from its page, and to the applications.
+fn check_page_of_redirect(page: &Page, title: &str) {
+    assert!(page.body.contains(title), "{}", page.body);
+    assert_eq!(attribute(&page.body, "<p><a href=\""), location(page));
+    assert_eq!(
+        attribute(&page.body, "class=\"small\"><a href=\""),
+        APPLICATIONS
+    );
 }
 
 #[tokio::test]
@@ -85,6 +96,7 @@ async fn denial_is_told_to_the_callback() {
         "https://printer.example/ready?job=7&oauth_token=request-token-1&oauth_problem=permission_denied&denied=request-token-1"
     );
     assert_eq!(site.state("request-token-1"), RequestTokenState::Denied);
+    check_page_of_redirect(&page, "You have denied ");
 }
 
 #[tokio::test]
