@@ -157,3 +157,41 @@ async fn a_failing_feed_is_taken_up_where_it_was_left() {
     setup.follow().await;
     assert!(setup.is_revoked().await);
 }
+
+#[tokio::test]
+async fn of_two_that_read_the_same_at_once_one_reports_it() {
+    let Setup {
+        store,
+        cached,
+        clock,
+    } = setup();
+    drop(cached);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let cached = Cached::new(Arc::clone(&store) as _, &params(), clock);
+    let cached = Arc::new(cached.on_failed_login({
+        let reported = Arc::clone(&reported);
+        move |report| reported.lock().unwrap().push(report.to_owned())
+    }));
+    let fails = |report: &str| {
+        let change = Change::FailedLogin(report.to_owned());
+        store.records().changes.push(change);
+    };
+    cached.follow_changes().await.unwrap();
+    fails("one");
+    // The first to read is the last to go on.
+    store.hold();
+    let arrived = store.arrived.notified();
+    let first = tokio::spawn({
+        let cached = Arc::clone(&cached);
+        async move { cached.follow_changes().await }
+    });
+    arrived.await;
+    store.let_new_ones_pass();
+    cached.follow_changes().await.unwrap();
+    fails("two");
+    cached.follow_changes().await.unwrap();
+    store.release();
+    first.await.unwrap().unwrap();
+    cached.follow_changes().await.unwrap();
+    assert_eq!(*reported.lock().unwrap(), ["one", "two"]);
+}
