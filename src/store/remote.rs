@@ -51,6 +51,15 @@ impl Remote {
         })
     }
 
+    /// The runtime of a test in its place.
+    #[cfg(test)]
+    pub(super) fn here() -> Self {
+        Self {
+            handle: Handle::current(),
+            _stop: oneshot::channel().0,
+        }
+    }
+
     /// Runs `work` on the thread; dropping the future drops `work`.
     pub(super) fn run<T: Send + 'static>(
         &self,

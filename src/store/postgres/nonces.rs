@@ -7,15 +7,12 @@
 
 use std::{
     collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 use tokio_postgres::error::SqlState;
@@ -27,9 +24,10 @@ use super::{
 };
 use crate::{
     clock::UnixTime,
-    nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
+    nonce::{Insertion, OnLost, SharedWindow},
     store::{
         StoreError,
+        nonces::{self, FLIGHT, Nonce, Writer, Written},
         port::{NoncesKept, is_of_logged_outage},
         remote::jittered,
         rows::seconds,
@@ -38,16 +36,6 @@ use crate::{
 
 /// Seconds in a partition; the functions of the schema know it too.
 const SLOT: i64 = 300;
-/// How many nonces wait at most; more are unavailable at once.
-const QUEUE: usize = 8_192;
-/// How many nonces one statement inserts at most.
-const BATCH: usize = 1_000;
-/// How many statements are under way at most.
-const FLIGHTS: usize = 2;
-/// How long a statement may take, with a new connection and what it lacks in the database.
-const FLIGHT: Duration = Duration::from_millis(600);
-/// How long a caller waits.
-const PATIENCE: Duration = Duration::from_millis(850);
 /// How often one batch is tried, if it lacks partitions or the server is another one.
 const ATTEMPTS: u32 = 4;
 /// The pause after partitions could not be made or dropped.
@@ -58,19 +46,12 @@ const TEND: Duration = Duration::from_secs(10);
 /// are given up after a failover, for those that were ahead.
 const SKEW: i64 = 10;
 
-/// The window in PostgreSQL. It ends with its store.
-struct Window {
-    queue: mpsc::Sender<Waiting>,
+/// Inserts by one statement.
+struct Inserter {
     pool: Arc<Pool>,
-    lost_until: Arc<AtomicU64>,
-}
-
-/// A nonce whose caller waits.
-struct Waiting {
-    second: i64,
-    digest: [u8; 16],
-    now: Time,
-    reply: oneshot::Sender<Result<Insertion, Unavailable>>,
+    on_lost: OnLost,
+    /// Tells when partitions have to be made and dropped.
+    due: watch::Sender<Time>,
 }
 
 /// The time of a replica, and how far timestamps may be from it, in seconds.
@@ -87,23 +68,16 @@ impl Time {
 }
 
 impl PostgresStore {
-    /// Opens the shared window, whose work runs on the store's thread and connections.
+    /// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
     pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
-        let (queue, waiting) = mpsc::channel(QUEUE);
         let (due, tending) = watch::channel(Time::default());
-        let lost_until = Arc::new(AtomicU64::new(0));
-        let recorder = Recorder {
+        self.remote.spawn(tend(Arc::clone(&self.pool), tending));
+        let inserter = Inserter {
             pool: Arc::clone(&self.pool),
             on_lost,
-            lost_until: Arc::clone(&lost_until),
+            due,
         };
-        self.remote.spawn(insert_all(recorder, waiting, due));
-        self.remote.spawn(tend(Arc::clone(&self.pool), tending));
-        Box::new(Window {
-            queue,
-            pool: Arc::clone(&self.pool),
-            lost_until,
-        })
+        nonces::open(inserter, &self.remote)
     }
 }
 
@@ -119,193 +93,91 @@ impl Tx {
     }
 }
 
-impl SharedWindow for Window {
-    fn insert<'a>(
-        &'a self,
-        now: UnixTime,
-        length: Duration,
-        nonce: NonceUse<'a>,
-    ) -> SharedInsertion<'a> {
-        let (reply, inserted) = oneshot::channel();
-        let waiting = Waiting {
-            second: seconds(UnixTime(nonce.timestamp)),
-            digest: nonce.digest(),
-            now: Time {
-                now: seconds(now),
-                length: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
-            },
-            reply,
-        };
-        Box::pin(async move {
-            // An outage is the cause of what waits too long, if there is one.
-            let unavailable = |trouble: Trouble| {
-                let outage = self.pool.check().err();
-                Unavailable(outage.unwrap_or_else(|| trouble.into()).into())
-            };
-            if self.queue.try_send(waiting).is_err() {
-                return Err(unavailable(Trouble::Overloaded));
-            }
-            match timeout(PATIENCE, inserted).await {
-                Ok(Ok(result)) => result,
-                // Its reply was dropped: the store's thread has ended.
-                Ok(Err(ended)) => Err(Unavailable(ended.into())),
-                Err(_) => Err(unavailable(Trouble::TimedOut)),
-            }
-        })
+impl Writer for Inserter {
+    fn check(&self) -> Result<(), StoreError> {
+        self.pool.check()
     }
 
-    fn lost_until(&self) -> UnixTime {
-        UnixTime(self.lost_until.load(Ordering::Relaxed))
-    }
-}
-
-/// What every insertion needs.
-#[derive(Clone)]
-struct Recorder {
-    pool: Arc<Pool>,
-    on_lost: OnLost,
-    lost_until: Arc<AtomicU64>,
-}
-
-/// Inserts what waits, as long as the runtime lives. While [`FLIGHTS`] statements are under way, callers gather for the
-/// next one.
-async fn insert_all(
-    recorder: Recorder,
-    mut waiting: mpsc::Receiver<Waiting>,
-    due: watch::Sender<Time>,
-) {
-    let flights = Arc::new(Semaphore::new(FLIGHTS));
-    while let Ok(flight) = Arc::clone(&flights).acquire_owned().await {
-        let mut batch = Vec::new();
-        if waiting.recv_many(&mut batch, BATCH).await == 0 {
-            return;
-        }
-        if let Some(Waiting { now, .. }) = batch.last() {
-            due.send_if_modified(|last| {
-                let is_due = last.slot() != now.slot() || last.length != now.length;
-                *last = *now;
-                is_due
-            });
-        }
-        let recorder = recorder.clone();
-        tokio::spawn(async move {
-            insert(&recorder, batch).await;
-            drop(flight);
+    async fn write(&self, nonces: &[Nonce]) -> Result<Written, StoreError> {
+        let time = nonces.last().map(|nonce| Time {
+            now: seconds(nonce.now),
+            length: i64::try_from(nonce.length.as_secs()).unwrap_or(i64::MAX),
         });
+        let time = time.unwrap_or_default();
+        self.due.send_if_modified(|last| {
+            let is_due = last.slot() != time.slot() || last.length != time.length;
+            *last = time;
+            is_due
+        });
+        let inserted = timeout(FLIGHT, self.insert(nonces, time)).await;
+        let inserted = inserted.unwrap_or_else(|_| Err(Trouble::TimedOut.into()));
+        inserted.map_err(|error| self.pool.failed(error))
     }
 }
 
-/// Inserts a batch and tells the callers.
-async fn insert(recorder: &Recorder, mut batch: Vec<Waiting>) {
-    let Recorder {
-        pool,
-        on_lost,
-        lost_until,
-    } = recorder;
-    // Callers that have given up get no nonce recorded, for the sake of those that wait.
-    batch.retain(|waiting| !waiting.reply.is_closed());
-    if batch.is_empty() {
-        return;
-    }
-    let inserting = timeout(FLIGHT, try_insert(pool, &batch, *on_lost));
-    let inserted = inserting
-        .await
-        .unwrap_or_else(|_| Err(Trouble::TimedOut.into()));
-    match inserted.map_err(|error| pool.failed(error)) {
-        Ok(mut inserted) => {
-            lost_until.fetch_max(inserted.lost.unsigned_abs(), Ordering::Relaxed);
-            for Waiting {
-                second,
-                digest,
-                reply,
-                ..
-            } in batch
-            {
-                let insertion = if inserted.fresh.remove(&digest[..]) {
-                    Insertion::Fresh
-                } else if second <= inserted.lost {
-                    Insertion::Lost
-                } else if second <= inserted.floor {
-                    Insertion::Forgotten
-                } else {
-                    Insertion::Used
-                };
-                let _ = reply.send(Ok(insertion));
-            }
-        }
-        Err(error) => {
-            let error = Arc::new(error);
-            for waiting in batch {
-                let _ = waiting
-                    .reply
-                    .send(Err(Unavailable(Arc::clone(&error).into())));
-            }
-        }
-    }
-}
-
-struct Inserted {
-    /// Nonces up to this timestamp were dropped.
-    floor: i64,
-    /// Nonces up to this timestamp may have been lost.
-    lost: i64,
-    /// The digests that were not there and are now.
-    fresh: HashSet<Vec<u8>>,
-}
-
-async fn try_insert(
-    pool: &Pool,
-    batch: &[Waiting],
-    on_lost: OnLost,
-) -> Result<Inserted, StoreError> {
-    let mut conn = pool.take().await?;
-    let seconds: Vec<i64> = batch.iter().map(|waiting| waiting.second).collect();
-    let digests: Vec<&[u8]> = batch.iter().map(|waiting| &waiting.digest[..]).collect();
-    let time = batch.last().map(|waiting| waiting.now).unwrap_or_default();
-    let waived = on_lost == OnLost::Accept;
-    for _ in 0..ATTEMPTS {
-        let (client, statement) = conn
-            .prepare(
-                "WITH state AS MATERIALIZED (
-                     SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost, server IS NOT DISTINCT FROM nonce_server() AS same
-                     FROM nonce_state
-                 ), fresh AS (
-                     INSERT INTO nonces (second, digest)
-                     SELECT new.second, new.digest
-                     FROM state, unnest($1::bigint[], $2::bytea[]) AS new (second, digest)
-                     WHERE state.same AND new.second > greatest(state.floor, state.lost)
-                     -- In one order, or two batches could wait for each other.
-                     ORDER BY new.second, new.digest
-                     ON CONFLICT DO NOTHING
-                     RETURNING digest
-                 ) SELECT same, floor, lost, ARRAY(SELECT digest FROM fresh) FROM state",
-            )
-            .await?;
-        match client
-            .query_one(&statement, &[&seconds, &digests, &waived])
-            .await
-        {
-            Ok(row) if row.try_get(0)? => {
-                pool.put_back(conn);
-                let fresh: Vec<Vec<u8>> = row.try_get(3)?;
-                return Ok(Inserted {
-                    floor: row.try_get(1)?,
-                    lost: row.try_get(2)?,
-                    fresh: fresh.into_iter().collect(),
-                });
-            }
-            Ok(_) => adopt_server(&mut conn, time, on_lost).await?,
-            Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
-                make_slots(
-                    &mut conn,
-                    seconds.iter().map(|second| second / SLOT).collect(),
+impl Inserter {
+    async fn insert(&self, nonces: &[Nonce], time: Time) -> Result<Written, StoreError> {
+        let mut conn = self.pool.take().await?;
+        let second = |nonce: &Nonce| seconds(UnixTime(nonce.timestamp));
+        let seconds: Vec<i64> = nonces.iter().map(second).collect();
+        let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
+        let waived = self.on_lost == OnLost::Accept;
+        for _ in 0..ATTEMPTS {
+            let (client, statement) = conn
+                .prepare(
+                    "WITH state AS MATERIALIZED (
+                         SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost, server IS NOT DISTINCT FROM nonce_server() AS same
+                         FROM nonce_state
+                     ), fresh AS (
+                         INSERT INTO nonces (second, digest)
+                         SELECT new.second, new.digest
+                         FROM state, unnest($1::bigint[], $2::bytea[]) AS new (second, digest)
+                         WHERE state.same AND new.second > greatest(state.floor, state.lost)
+                         -- In one order, or two batches could wait for each other.
+                         ORDER BY new.second, new.digest
+                         ON CONFLICT DO NOTHING
+                         RETURNING digest
+                     ) SELECT same, floor, lost, ARRAY(SELECT digest FROM fresh) FROM state",
                 )
                 .await?;
+            match client
+                .query_one(&statement, &[&seconds, &digests, &waived])
+                .await
+            {
+                Ok(row) if row.try_get(0)? => {
+                    self.pool.put_back(conn);
+                    let (floor, lost): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+                    let fresh: Vec<Vec<u8>> = row.try_get(3)?;
+                    let mut fresh: HashSet<_> = fresh.into_iter().collect();
+                    let insertions = nonces.iter().zip(&seconds).map(|(nonce, &second)| {
+                        if fresh.remove(&nonce.digest[..]) {
+                            Insertion::Fresh
+                        } else if second <= lost {
+                            Insertion::Lost
+                        } else if second <= floor {
+                            Insertion::Forgotten
+                        } else {
+                            Insertion::Used
+                        }
+                    });
+                    return Ok(Written {
+                        insertions: insertions.collect(),
+                        lost: lost.unsigned_abs(),
+                    });
+                }
+                Ok(_) => adopt_server(&mut conn, time, self.on_lost).await?,
+                Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
+                    make_slots(
+                        &mut conn,
+                        seconds.iter().map(|second| second / SLOT).collect(),
+                    )
+                    .await?;
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => return Err(error.into()),
         }
+        Err(Trouble::Replaced.into())
     }
-    Err(Trouble::Replaced.into())
 }
 
 /// Notes that the database is on another server, or on a standby that was promoted. Nonces may be missing there, so

@@ -171,12 +171,9 @@ impl Link {
         self.remote.run(pause).await
     }
 
-    /// Runs a future on the thread of the connection, where it asks the primary.
-    pub(super) fn spawn<F: Future<Output = ()> + Send + 'static>(
-        &self,
-        work: impl FnOnce(Caller) -> F,
-    ) {
-        self.remote.spawn(work(Caller(Arc::clone(&self.shared))));
+    /// The thread of the connection.
+    pub(super) const fn remote(&self) -> &Remote {
+        &self.remote
     }
 
     /// Whether there is no outage.
@@ -195,6 +192,15 @@ impl Link {
             .await
     }
 
+    /// As [`Self::call`], from the thread of the connection and for at most so long.
+    pub(super) async fn call_here(
+        &self,
+        request: &impl Request,
+        patience: Duration,
+    ) -> Result<Value, StoreError> {
+        self.shared.call(request, patience).await
+    }
+
     /// Asks the primary over a connection of its own, because the answer may take long.
     pub(super) async fn long_call(&self, request: impl Request) -> Result<Value, StoreError> {
         let shared = Arc::clone(&self.shared);
@@ -210,21 +216,6 @@ impl Link {
             }
         };
         self.remote.run(call).await
-    }
-}
-
-/// Asks the primary on the thread of the connection.
-#[derive(Clone)]
-pub(super) struct Caller(Arc<Shared>);
-
-impl Caller {
-    /// As [`Link::call`], for at most so long.
-    pub(super) async fn call(
-        &self,
-        request: &impl Request,
-        patience: Duration,
-    ) -> Result<Value, StoreError> {
-        self.0.call(request, patience).await
     }
 }
 

@@ -1,0 +1,188 @@
+//! The nonce window that replicas share, in front of the engine that keeps it: the nonces that wait are written together.
+//!
+//! # What must hold
+//!
+//! - [`Insertion::Fresh`], after which the request is forwarded, comes from one place: a [`Writer::write`] that has
+//!   returned, so that the engine has recorded the nonce before. Whatever else happens to a nonce, it is [`Unavailable`].
+//! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce. A
+//!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
+//! - [`SharedWindow::lost_until`] is raised before a caller is told [`Insertion::Lost`].
+//!
+//! # Bounds
+//!
+//! [`QUEUE`] nonces wait; one more is unavailable at once. [`FLIGHTS`] writes are under way, each of at most [`BATCH`]
+//! nonces and for at most [`FLIGHT`]; what arrives meanwhile waits for the next one. A caller waits for [`PATIENCE`].
+//!
+//! # What is given up
+//!
+//! - The caller is dropped or its time is up before its batch is written: the nonce is not recorded.
+//! - The same later: the nonce is recorded, and nobody is told.
+//! - The write fails, takes too long or panics: the whole batch is unavailable. The nonces may be recorded.
+//! - The store's thread ends: everything that waits is unavailable.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use thiserror::Error;
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::timeout,
+};
+
+use super::{StoreError, remote::Remote};
+use crate::{
+    clock::UnixTime,
+    nonce::{Insertion, NonceUse, SharedInsertion, SharedWindow, Unavailable},
+};
+
+/// How many nonces wait at most.
+const QUEUE: usize = 8_192;
+/// How many nonces are written at once at most: a few milliseconds in which a Redis serves nobody.
+const BATCH: usize = 500;
+/// How many writes are under way at most.
+const FLIGHTS: usize = 2;
+/// How long a write may take, with a new connection and what it lacks in the engine.
+pub(super) const FLIGHT: Duration = Duration::from_millis(600);
+/// How long a caller waits.
+const PATIENCE: Duration = Duration::from_millis(850);
+
+/// The engine that records nonces.
+pub(super) trait Writer: Send + Sync + 'static {
+    /// Succeeds unless the engine is known to be out of reach.
+    fn check(&self) -> Result<(), StoreError>;
+
+    /// Records those nonces that are not recorded yet, one atomic step for each. Fails after [`FLIGHT`], and tries again
+    /// only what the engine has certainly not done.
+    fn write(&self, nonces: &[Nonce]) -> impl Future<Output = Result<Written, StoreError>> + Send;
+}
+
+/// A nonce to be written.
+pub(super) struct Nonce {
+    pub(super) timestamp: u64,
+    pub(super) digest: [u8; 16],
+    /// The time of the caller.
+    pub(super) now: UnixTime,
+    /// How far timestamps may be from that.
+    pub(super) length: Duration,
+}
+
+/// What a write found.
+pub(super) struct Written {
+    /// What became of each nonce, in their order.
+    pub(super) insertions: Vec<Insertion>,
+    /// Nonces up to this timestamp may have been lost.
+    pub(super) lost: u64,
+}
+
+type Waiting = (Nonce, oneshot::Sender<Result<Insertion, Unavailable>>);
+
+struct Window<W> {
+    queue: mpsc::Sender<Waiting>,
+    shared: Arc<Shared<W>>,
+}
+
+struct Shared<W> {
+    writer: W,
+    lost_until: AtomicU64,
+}
+
+/// Why a nonce was not written, other than the engine's reasons.
+#[derive(Debug, Error)]
+enum Trouble {
+    #[error("too many nonces wait")]
+    Overloaded,
+    #[error("the nonce was not recorded in time")]
+    TimedOut,
+}
+
+/// Opens a window that is written on the thread of `remote`, until the window is dropped or the thread ends.
+pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow> {
+    let (queue, waiting) = mpsc::channel(QUEUE);
+    let waiting = Arc::new(Mutex::new(waiting));
+    let shared = Arc::new(Shared {
+        writer,
+        lost_until: AtomicU64::new(0),
+    });
+    for _ in 0..FLIGHTS {
+        let (shared, waiting) = (Arc::clone(&shared), Arc::clone(&waiting));
+        remote.spawn(async move {
+            let write = || write_all(Arc::clone(&shared), Arc::clone(&waiting));
+            // A panic must not end the window.
+            while tokio::spawn(write()).await.is_err() {}
+        });
+    }
+    Box::new(Window { queue, shared })
+}
+
+/// Writes what waits, until the window is dropped.
+async fn write_all(shared: Arc<Shared<impl Writer>>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
+    let mut batch = Vec::new();
+    while waiting.lock().await.recv_many(&mut batch, BATCH).await > 0 {
+        // Callers that have given up get no nonce recorded, for the sake of those that wait.
+        let wanted = batch.drain(..).filter(|(_, reply)| !reply.is_closed());
+        let (nonces, replies): (Vec<_>, Vec<_>) = wanted.unzip();
+        if nonces.is_empty() {
+            continue;
+        }
+        match shared.writer.write(&nonces).await {
+            Ok(Written { insertions, lost }) => {
+                shared.lost_until.fetch_max(lost, Ordering::Relaxed);
+                for (reply, insertion) in replies.into_iter().zip(insertions) {
+                    let _ = reply.send(Ok(insertion));
+                }
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                for reply in replies {
+                    let _ = reply.send(Err(Unavailable(Arc::clone(&error).into())));
+                }
+            }
+        }
+    }
+}
+
+impl<W: Writer> SharedWindow for Window<W> {
+    fn insert<'a>(
+        &'a self,
+        now: UnixTime,
+        length: Duration,
+        nonce: NonceUse<'a>,
+    ) -> SharedInsertion<'a> {
+        let (reply, inserted) = oneshot::channel();
+        let nonce = Nonce {
+            timestamp: nonce.timestamp,
+            digest: nonce.digest(),
+            now,
+            length,
+        };
+        Box::pin(async move {
+            // An outage is the cause of what waits too long, if there is one.
+            let unavailable = |trouble: Trouble| {
+                let outage = self.shared.writer.check().err();
+                let error = outage.unwrap_or_else(|| StoreError::Unavailable(trouble.into()));
+                Unavailable(error.into())
+            };
+            if self.queue.try_send((nonce, reply)).is_err() {
+                return Err(unavailable(Trouble::Overloaded));
+            }
+            match timeout(PATIENCE, inserted).await {
+                Ok(Ok(result)) => result,
+                // Its reply was dropped: the write has panicked, or the thread has ended.
+                Ok(Err(ended)) => Err(Unavailable(ended.into())),
+                Err(_) => Err(unavailable(Trouble::TimedOut)),
+            }
+        })
+    }
+
+    fn lost_until(&self) -> UnixTime {
+        UnixTime(self.shared.lost_until.load(Ordering::Relaxed))
+    }
+}
