@@ -35,9 +35,14 @@ impl Wake for Shared {
 
 impl Shared {
     fn wake_outer(&self) {
-        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outer) = &*outer {
-            outer.wake_by_ref();
+        // Not under the lock: the thread that is woken takes it first.
+        let outer = self
+            .outer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(outer) = outer {
+            outer.wake();
         }
     }
 }

@@ -24,6 +24,7 @@
 mod tests;
 
 use std::{
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -34,7 +35,7 @@ use std::{
 use thiserror::Error;
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
-    time::timeout,
+    time::{Instant, Sleep, sleep, timeout},
 };
 
 use super::{StoreError, remote::Remote};
@@ -50,7 +51,7 @@ const BATCH: usize = 500;
 /// How many writes are under way at most.
 const FLIGHTS: usize = 2;
 /// How long a write may take, with a new connection and what it lacks in the engine.
-pub(super) const FLIGHT: Duration = Duration::from_millis(600);
+const FLIGHT: Duration = Duration::from_millis(600);
 /// How long a caller waits.
 const PATIENCE: Duration = Duration::from_millis(850);
 
@@ -59,9 +60,13 @@ pub(super) trait Writer: Send + Sync + 'static {
     /// Succeeds unless the engine is known to be out of reach.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Records those nonces that are not recorded yet, one atomic step for each. Fails after [`FLIGHT`], and tries again
-    /// only what the engine has certainly not done.
-    fn write(&self, nonces: &[Nonce]) -> impl Future<Output = Result<Written, StoreError>> + Send;
+    /// Records those nonces that are not recorded yet, one atomic step for each. Fails when `deadline` is over, and tries
+    /// again only what the engine has certainly not done.
+    fn write(
+        &self,
+        nonces: &[Nonce],
+        deadline: Pin<&mut Sleep>,
+    ) -> impl Future<Output = Result<Written, StoreError>> + Send;
 }
 
 /// A nonce to be written.
@@ -125,6 +130,7 @@ pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow
 /// Writes what waits, until the window is dropped.
 async fn write_all(shared: Arc<Shared<impl Writer>>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
     let mut batch = Vec::new();
+    let mut deadline = pin!(sleep(FLIGHT));
     while waiting.lock().await.recv_many(&mut batch, BATCH).await > 0 {
         // Callers that have given up get no nonce recorded, for the sake of those that wait.
         let wanted = batch.drain(..).filter(|(_, reply)| !reply.is_closed());
@@ -132,7 +138,8 @@ async fn write_all(shared: Arc<Shared<impl Writer>>, waiting: Arc<Mutex<mpsc::Re
         if nonces.is_empty() {
             continue;
         }
-        match shared.writer.write(&nonces).await {
+        deadline.as_mut().reset(Instant::now() + FLIGHT);
+        match shared.writer.write(&nonces, deadline.as_mut()).await {
             Ok(Written { insertions, lost }) => {
                 shared.lost_until.fetch_max(lost, Ordering::Relaxed);
                 for (reply, insertion) in replies.into_iter().zip(insertions) {

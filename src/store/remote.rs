@@ -8,6 +8,7 @@ use std::{
     fmt,
     hash::{BuildHasher, RandomState},
     io,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
@@ -18,7 +19,7 @@ use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
     task::JoinSet,
-    time::sleep,
+    time::{Sleep, sleep},
 };
 
 use super::{StoreError, StoreFuture};
@@ -90,6 +91,21 @@ impl Remote {
     /// Starts `work`, which ends with the thread at the latest.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
+    }
+}
+
+/// What `work` returns, unless `deadline` is over before.
+///
+/// `tokio::time::timeout` begins a timer each time, and where none ends earlier, that wakes the thread which is running
+/// already by a system call. A deadline that is moved on costs nothing.
+pub(super) async fn before<T>(
+    deadline: Pin<&mut Sleep>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = deadline => None,
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Mutex as StdMutex;
 use tokio::{
     sync::{Notify, Semaphore},
     task::JoinSet,
-    time::Instant,
 };
 
 use super::*;
@@ -36,7 +35,7 @@ impl Writer for Gated {
         Ok(())
     }
 
-    async fn write(&self, nonces: &[Nonce]) -> Result<Written, StoreError> {
+    async fn write(&self, nonces: &[Nonce], _: Pin<&mut Sleep>) -> Result<Written, StoreError> {
         let batch: Vec<u64> = nonces.iter().map(|nonce| nonce.timestamp).collect();
         self.0.batches.lock().unwrap().push(batch.clone());
         self.0.arrived.notify_one();

@@ -7,13 +7,14 @@
 
 use std::{
     collections::HashSet,
+    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Sleep, sleep, timeout},
 };
 use tokio_postgres::error::SqlState;
 
@@ -27,9 +28,9 @@ use crate::{
     nonce::{Insertion, OnLost, SharedWindow},
     store::{
         StoreError,
-        nonces::{self, FLIGHT, Nonce, Writer, Written},
+        nonces::{self, Nonce, Writer, Written},
         port::{NoncesKept, is_of_logged_outage},
-        remote::jittered,
+        remote::{before, jittered},
         rows::seconds,
     },
 };
@@ -98,7 +99,11 @@ impl Writer for Inserter {
         self.pool.check()
     }
 
-    async fn write(&self, nonces: &[Nonce]) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        nonces: &[Nonce],
+        deadline: Pin<&mut Sleep>,
+    ) -> Result<Written, StoreError> {
         let time = nonces.last().map(|nonce| Time {
             now: seconds(nonce.now),
             length: i64::try_from(nonce.length.as_secs()).unwrap_or(i64::MAX),
@@ -109,8 +114,8 @@ impl Writer for Inserter {
             *last = time;
             is_due
         });
-        let inserted = timeout(FLIGHT, self.insert(nonces, time)).await;
-        let inserted = inserted.unwrap_or_else(|_| Err(Trouble::TimedOut.into()));
+        let inserted = before(deadline, self.insert(nonces, time)).await;
+        let inserted = inserted.unwrap_or_else(|| Err(Trouble::TimedOut.into()));
         inserted.map_err(|error| self.pool.failed(error))
     }
 }

@@ -7,7 +7,7 @@
 use std::{
     future::Future,
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -22,7 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::{Notify, Semaphore, watch},
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
 
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    remote::{Outage, Remote, jittered},
+    remote::{Outage, Remote, before, jittered},
 };
 
 /// How long a caller waits for an ordinary use case: callers are to get a response within a second.
@@ -187,18 +187,17 @@ impl Link {
     /// Asks the primary. A request that was sent is carried out although nobody waits any more.
     pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
         let shared = Arc::clone(&self.shared);
-        self.remote
-            .run(async move { shared.call(&request, PATIENCE).await })
-            .await
+        let call = async move { shared.call(&request, pin!(sleep(PATIENCE))).await };
+        self.remote.run(call).await
     }
 
-    /// As [`Self::call`], from the thread of the connection and for at most so long.
+    /// As [`Self::call`], from the thread of the connection and until `deadline`.
     pub(super) async fn call_here(
         &self,
         request: &impl Request,
-        patience: Duration,
+        deadline: Pin<&mut Sleep>,
     ) -> Result<Value, StoreError> {
-        self.shared.call(request, patience).await
+        self.shared.call(request, deadline).await
     }
 
     /// Asks the primary over a connection of its own, because the answer may take long.
@@ -220,13 +219,16 @@ impl Link {
 }
 
 impl Shared {
-    async fn call(&self, request: &impl Request, patience: Duration) -> Result<Value, StoreError> {
+    async fn call(
+        &self,
+        request: &impl Request,
+        mut deadline: Pin<&mut Sleep>,
+    ) -> Result<Value, StoreError> {
         self.outage.check()?;
         let _permit = self.calls.try_acquire().map_err(|_| Trouble::Overloaded)?;
-        let deadline = Instant::now() + patience;
         let mut connections = self.connection.subscribe();
-        let up = timeout_at(deadline, connections.wait_for(Option::is_some)).await;
-        let Ok(Ok(Some(Shareable {
+        let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;
+        let Some(Ok(Some(Shareable {
             mut connection,
             broken,
         }))) = up.map(|up| up.map(|up| up.clone()))
@@ -234,16 +236,16 @@ impl Shared {
             self.outage.check()?;
             return Err(Trouble::TimedOut.into());
         };
-        match timeout_at(deadline, request.send(&mut connection)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
+        match before(deadline, request.send(&mut connection)).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(error)) => {
                 if is_of_the_connection(&error) {
                     broken.notify_one();
                     self.outage.check()?;
                 }
                 Err(fault(error.into()))
             }
-            Err(_) => {
+            None => {
                 // All of this is on one thread, so that `keep` cannot replace the connection in between.
                 if self.is_current(&broken) {
                     self.outage.begin(&Trouble::TimedOut);

@@ -1,9 +1,10 @@
 //! Nonces that all replicas share: those that wait are inserted by one run of `nonces.lua`, over the store's connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 use thiserror::Error;
+use tokio::time::Sleep;
 
 use super::{
     META, OpenError, RedisStore,
@@ -17,7 +18,7 @@ use crate::{
     nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
     store::{
         StoreError,
-        nonces::{self, FLIGHT, Nonce, Writer, Written},
+        nonces::{self, Nonce, Writer, Written},
         port::NoncesKept,
     },
 };
@@ -50,7 +51,11 @@ impl Writer for Inserter {
         self.link.check()
     }
 
-    async fn write(&self, nonces: &[Nonce]) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        nonces: &[Nonce],
+        deadline: Pin<&mut Sleep>,
+    ) -> Result<Written, StoreError> {
         let (now, length) = nonces
             .last()
             .map_or_else(Default::default, |last| (last.now.0, last.length.as_secs()));
@@ -70,7 +75,7 @@ impl Writer for Inserter {
                 .map(|number| number.to_string().into_bytes())
                 .collect(),
         };
-        let reply = self.link.call_here(&insert, FLIGHT).await?;
+        let reply = self.link.call_here(&insert, deadline).await?;
         let (lost, words): (u64, Vec<String>) = step::read(reply)?;
         if words.len() != nonces.len() {
             return Err(StoreError::Unavailable(ClocksApart.into()));
