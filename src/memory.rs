@@ -22,7 +22,7 @@ pub fn connection_fell_asleep() {
 
 /// Returns free pages to the system if enough connections have fallen asleep since the last time.
 ///
-/// Takes about a millisecond for each 20 MB that are returned; a thread that allocates from the same heap waits.
+/// Took 0.1 to 1.5 ms after up to 7,500 connections; a thread that allocates from the same heap waits so long.
 pub fn return_free_pages() {
     if FELL_ASLEEP.load(Ordering::Relaxed) < WORTH_IT {
         return;

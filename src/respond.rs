@@ -1,7 +1,7 @@
 //! Responses of this program itself: every rejection and fault of the steps becomes one here, in one `match` without a
 //! catch-all.
 //!
-//! Codes are those of the OAuth Problem Reporting extension. No text of an internal error reaches a caller.
+//! Codes are those of the OAuth ProblemDocument Reporting extension. No text of an internal error reaches a caller.
 
 mod advice;
 pub mod colour;
@@ -121,10 +121,10 @@ impl From<forward::ExchangeError> for Failure {
 }
 
 /// What a response to a failure has in it.
-struct Problem {
+struct ProblemDocument {
     status: u16,
     verdict: Verdict,
-    /// The code of Problem Reporting, where the row of the contract carries one.
+    /// The code of ProblemDocument Reporting, where the row of the contract carries one.
     code: Option<&'static str>,
     advice: Option<Cow<'static, str>>,
     /// A further member, such as the names of missing parameters.
@@ -132,7 +132,7 @@ struct Problem {
     field: Option<(&'static str, String)>,
 }
 
-impl Problem {
+impl ProblemDocument {
     /// A problem without a code.
     const fn plain(status: u16, verdict: Verdict) -> Self {
         Self {
@@ -221,7 +221,7 @@ pub fn verdict(failure: &Failure) -> Verdict {
     problem(failure).verdict
 }
 
-fn problem(failure: &Failure) -> Problem {
+fn problem(failure: &Failure) -> ProblemDocument {
     use forward::Fault as Upstream;
     use issue::Rejection as Issue;
     use parse::Rejection as Parse;
@@ -229,60 +229,72 @@ fn problem(failure: &Failure) -> Problem {
     use route::Rejection as Route;
     use verify::{Fault as Unverifiable, Rejection as Verify};
     match failure {
-        Failure::Parse(Parse::Malformed(what)) => Problem::malformed(what),
-        Failure::Parse(Parse::Target(error)) => Problem::malformed(error),
-        Failure::Parse(Parse::Connection(error)) => Problem::malformed(error),
+        Failure::Parse(Parse::Malformed(what)) => ProblemDocument::malformed(what),
+        Failure::Parse(Parse::Target(error)) => ProblemDocument::malformed(error),
+        Failure::Parse(Parse::Connection(error)) => ProblemDocument::malformed(error),
         Failure::Parse(Parse::Origin(error)) | Failure::Route(Route::Origin(error)) => {
             match error {
-                OriginError::Misdirected => Problem::plain(421, Verdict::Misdirected)
+                OriginError::Misdirected => ProblemDocument::plain(421, Verdict::Misdirected)
                     .advise("Host names no public URL of this service"),
                 OriginError::Host | OriginError::Disagree | OriginError::Forwarded => {
-                    Problem::malformed(error)
+                    ProblemDocument::malformed(error)
                 }
             }
         }
         Failure::Parse(Parse::MethodNotAllowed { allow })
-        | Failure::Route(Route::MethodNotAllowed { allow }) => Problem::method_not_allowed(allow),
+        | Failure::Route(Route::MethodNotAllowed { allow }) => {
+            ProblemDocument::method_not_allowed(allow)
+        }
         Failure::Parse(Parse::TargetTooLong) => {
-            let mut problem = Problem::plain(414, Verdict::UriTooLong);
+            let mut problem = ProblemDocument::plain(414, Verdict::UriTooLong);
             problem.field = Some(("Connection", "close".to_owned()));
             problem
         }
-        Failure::Parse(Parse::HeadTooLarge) => Problem::plain(431, Verdict::HeadersTooLarge),
+        Failure::Parse(Parse::HeadTooLarge) => {
+            ProblemDocument::plain(431, Verdict::HeadersTooLarge)
+        }
         Failure::Parse(Parse::Body(body)) | Failure::Body(body) => match body {
-            BodyRejection::TooLarge => Problem::plain(413, Verdict::PayloadTooLarge),
-            BodyRejection::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
-            BodyRejection::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
-            BodyRejection::Upload(error @ UploadError::Malformed) => Problem::malformed(error),
-            BodyRejection::Upload(UploadError::Truncated) => Problem::plain(400, Verdict::Aborted),
+            BodyRejection::TooLarge => ProblemDocument::plain(413, Verdict::PayloadTooLarge),
+            BodyRejection::Busy => {
+                ProblemDocument::plain(503, Verdict::Unavailable).retry_after(SOON)
+            }
+            BodyRejection::TooSlow => ProblemDocument::plain(408, Verdict::RequestTimeout),
+            BodyRejection::Upload(error @ UploadError::Malformed) => {
+                ProblemDocument::malformed(error)
+            }
+            BodyRejection::Upload(UploadError::Truncated) => {
+                ProblemDocument::plain(400, Verdict::Aborted)
+            }
         },
-        Failure::Busy => Problem::plain(503, Verdict::Unavailable).retry_after(SOON),
+        Failure::Busy => ProblemDocument::plain(503, Verdict::Unavailable).retry_after(SOON),
 
-        Failure::Route(Route::NotFound) => Problem::plain(404, Verdict::NotFound),
-        Failure::Route(error @ Route::PathAbovePrefix) => Problem::malformed(error),
+        Failure::Route(Route::NotFound) => ProblemDocument::plain(404, Verdict::NotFound),
+        Failure::Route(error @ Route::PathAbovePrefix) => ProblemDocument::malformed(error),
         Failure::Route(error @ (Route::ModeNotOnce | Route::ModeUnknown)) => {
-            Problem::rejected("mode".to_owned(), error.to_string())
+            ProblemDocument::rejected("mode".to_owned(), error.to_string())
         }
 
         Failure::Shape(ShapeError::Malformed { place, fault }) => {
-            Problem::coded(400, Verdict::ParameterRejected)
+            ProblemDocument::coded(400, Verdict::ParameterRejected)
                 .advise(format!("malformed {place}: {fault}"))
         }
-        Failure::Shape(ShapeError::Absent(names)) => Problem::coded(400, Verdict::ParameterAbsent)
-            .detail("oauth_parameters_absent", joined(names)),
+        Failure::Shape(ShapeError::Absent(names)) => {
+            ProblemDocument::coded(400, Verdict::ParameterAbsent)
+                .detail("oauth_parameters_absent", joined(names))
+        }
         Failure::Shape(ShapeError::Rejected { names, reason }) => {
-            Problem::rejected(joined(names), reason.to_string())
+            ProblemDocument::rejected(joined(names), reason.to_string())
         }
         Failure::Shape(ShapeError::MethodRejected { accepted }) => {
             let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
             let advice = format!("this service accepts {}", accepted.join(", "));
-            Problem::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+            ProblemDocument::coded(400, Verdict::SignatureMethodRejected).advise(advice)
         }
         Failure::Verify(Verify::SignatureMethodRejected) => {
-            Problem::coded(400, Verdict::SignatureMethodRejected)
+            ProblemDocument::coded(400, Verdict::SignatureMethodRejected)
         }
         Failure::Shape(ShapeError::VersionRejected) => {
-            Problem::coded(400, Verdict::VersionRejected)
+            ProblemDocument::coded(400, Verdict::VersionRejected)
                 .detail("oauth_acceptable_versions", "1.0-1.0".to_owned())
         }
 
@@ -290,74 +302,90 @@ fn problem(failure: &Failure) -> Problem {
             earliest,
             latest,
             advice,
-        }) => Problem::coded(401, Verdict::TimestampRefused)
+        }) => ProblemDocument::coded(401, Verdict::TimestampRefused)
             .advise(advice.clone())
             .detail(
                 "oauth_acceptable_timestamps",
                 format!("{earliest}-{latest}"),
             ),
         Failure::Verify(Verify::ConsumerUnknown) => {
-            Problem::coded(401, Verdict::ConsumerKeyUnknown)
+            ProblemDocument::coded(401, Verdict::ConsumerKeyUnknown)
         }
         Failure::Verify(Verify::ConsumerDisabled) => {
-            Problem::coded(401, Verdict::ConsumerKeyRefused)
+            ProblemDocument::coded(401, Verdict::ConsumerKeyRefused)
         }
         Failure::Verify(Verify::TokenUnknown)
         | Failure::Policy(Policy::TokenMissing)
-        | Failure::Issue(Issue::TokenUnknown) => Problem::coded(401, Verdict::TokenRejected),
-        Failure::Verify(Verify::TokenExpired) | Failure::Issue(Issue::TokenExpired) => {
-            Problem::coded(401, Verdict::TokenExpired)
+        | Failure::Issue(Issue::TokenUnknown) => {
+            ProblemDocument::coded(401, Verdict::TokenRejected)
         }
-        Failure::Verify(Verify::TokenRevoked) => Problem::coded(401, Verdict::TokenRevoked),
+        Failure::Verify(Verify::TokenExpired) | Failure::Issue(Issue::TokenExpired) => {
+            ProblemDocument::coded(401, Verdict::TokenExpired)
+        }
+        Failure::Verify(Verify::TokenRevoked) => ProblemDocument::coded(401, Verdict::TokenRevoked),
         Failure::Verify(Verify::SignatureWrong { advice, .. }) => {
-            let mut problem = Problem::coded(401, Verdict::SignatureInvalid);
+            let mut problem = ProblemDocument::coded(401, Verdict::SignatureInvalid);
             problem.advice = advice.clone().map(Cow::Owned);
             problem
         }
-        Failure::Verify(Verify::BodyHashWrong) => Problem::coded(401, Verdict::SignatureInvalid)
-            .advise("oauth_body_hash is not the hash of the body that arrived"),
-        Failure::Verify(Verify::NonceUsed) => Problem::coded(401, Verdict::NonceUsed),
+        Failure::Verify(Verify::BodyHashWrong) => {
+            ProblemDocument::coded(401, Verdict::SignatureInvalid)
+                .advise("oauth_body_hash is not the hash of the body that arrived")
+        }
+        Failure::Verify(Verify::NonceUsed) => ProblemDocument::coded(401, Verdict::NonceUsed),
 
-        Failure::Policy(Policy::Path(what)) => Problem::malformed(what),
-        Failure::Policy(Policy::Convention(rule)) => Problem::rejected(String::new(), *rule),
-        Failure::Policy(Policy::NoCredentials) => Problem::coded(401, Verdict::ParameterAbsent)
-            .advise("this needs a request signed with OAuth 1.0a"),
+        Failure::Policy(Policy::Path(what)) => ProblemDocument::malformed(what),
+        Failure::Policy(Policy::Convention(rule)) => {
+            ProblemDocument::rejected(String::new(), *rule)
+        }
+        Failure::Policy(Policy::NoCredentials) => {
+            ProblemDocument::coded(401, Verdict::ParameterAbsent)
+                .advise("this needs a request signed with OAuth 1.0a")
+        }
         Failure::Policy(Policy::LoginNeeded { location }) => {
-            let mut problem = Problem::plain(303, Verdict::LoginNeeded);
+            let mut problem = ProblemDocument::plain(303, Verdict::LoginNeeded);
             problem.field = Some(("Location", location.clone()));
             problem
         }
         Failure::Policy(Policy::NotPermitted { hide: true, .. }) => {
-            Problem::coded(404, Verdict::PermissionDenied)
+            ProblemDocument::coded(404, Verdict::PermissionDenied)
         }
         Failure::Policy(Policy::NotPermitted { hide: false, .. } | Policy::CrossSite) => {
-            Problem::coded(403, Verdict::PermissionDenied)
+            ProblemDocument::coded(403, Verdict::PermissionDenied)
         }
-        Failure::Policy(Policy::MethodNotAllowed { allow }) => Problem::method_not_allowed(allow),
+        Failure::Policy(Policy::MethodNotAllowed { allow }) => {
+            ProblemDocument::method_not_allowed(allow)
+        }
         Failure::Policy(Policy::TooManyRequests { retry_after }) => {
-            Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
+            ProblemDocument::plain(429, Verdict::RateLimited).retry_after(*retry_after)
         }
 
-        Failure::Issue(Issue::Callback(_)) => Problem::rejected(
+        Failure::Issue(Issue::Callback(_)) => ProblemDocument::rejected(
             "oauth_callback".to_owned(),
             "oauth_callback is not one that is registered for this consumer",
         ),
-        Failure::Issue(Issue::Scope(_)) => Problem::rejected(
+        Failure::Issue(Issue::Scope(_)) => ProblemDocument::rejected(
             "scope".to_owned(),
             "scope has a permission that is not registered for this consumer",
         ),
-        Failure::Issue(Issue::TokenUsed) => Problem::coded(401, Verdict::TokenUsed),
+        Failure::Issue(Issue::TokenUsed) => ProblemDocument::coded(401, Verdict::TokenUsed),
         Failure::Issue(Issue::TokenUndecided) => {
-            Problem::coded(401, Verdict::PermissionUnknown).advise("the user has not decided yet")
+            ProblemDocument::coded(401, Verdict::PermissionUnknown)
+                .advise("the user has not decided yet")
         }
         Failure::Issue(Issue::TokenDenied) => {
-            Problem::coded(401, Verdict::PermissionDenied).advise("the user has denied the request")
+            ProblemDocument::coded(401, Verdict::PermissionDenied)
+                .advise("the user has denied the request")
         }
-        Failure::Issue(Issue::VerifierWrong) => Problem::coded(401, Verdict::VerifierInvalid),
+        Failure::Issue(Issue::VerifierWrong) => {
+            ProblemDocument::coded(401, Verdict::VerifierInvalid)
+        }
 
-        Failure::Forward(error @ forward::Rejection::Handshake(_)) => Problem::malformed(error),
+        Failure::Forward(error @ forward::Rejection::Handshake(_)) => {
+            ProblemDocument::malformed(error)
+        }
         Failure::Forward(forward::Rejection::LoopDetected) => {
-            Problem::plain(508, Verdict::LoopDetected)
+            ProblemDocument::plain(508, Verdict::LoopDetected)
                 .advise("this request has passed through this service before")
         }
 
@@ -367,16 +395,18 @@ fn problem(failure: &Failure) -> Problem {
             | Unverifiable::NonceWindowFull
             | Unverifiable::NonceMarkStale
             | Unverifiable::SharedNonces(_),
-        ) => Problem::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
+        ) => ProblemDocument::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
         Failure::Unverifiable(Unverifiable::NoncesLost { retry_after }) => {
-            Problem::plain(503, Verdict::Unavailable).retry_after(*retry_after)
+            ProblemDocument::plain(503, Verdict::Unavailable).retry_after(*retry_after)
         }
         Failure::Upstream(Upstream::Unreachable(_) | Upstream::BrokenResponse(_)) => {
-            Problem::plain(502, Verdict::BadGateway)
+            ProblemDocument::plain(502, Verdict::BadGateway)
         }
-        Failure::Upstream(Upstream::ApiTooSlow) => Problem::plain(504, Verdict::GatewayTimeout),
+        Failure::Upstream(Upstream::ApiTooSlow) => {
+            ProblemDocument::plain(504, Verdict::GatewayTimeout)
+        }
         Failure::Upstream(Upstream::Internal(_)) | Failure::NoRandomness(_) => {
-            Problem::plain(500, Verdict::InternalError)
+            ProblemDocument::plain(500, Verdict::InternalError)
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, sync::Arc};
 use super::{
     SECTIONS,
     names::nearest_key,
-    problem::{Place, Problem, Problems},
+    problem::{Position, Problem, Problems},
 };
 
 const PREFIX: &str = "COUNTERSIGN__";
@@ -41,7 +41,7 @@ pub(super) fn read(
     let known = known();
     let mut set = Vec::new();
     for (name, value) in &variables {
-        let place = Place::Variable(Arc::from(name.as_str()));
+        let place = Position::Variable(Arc::from(name.as_str()));
         let plain = name.strip_suffix(FILE).unwrap_or_default();
         let read = if let Some(key) = known.get(name) {
             let invalid = || Problem::without_key(&place, "its value is not valid UTF-8");
@@ -104,7 +104,7 @@ fn unknown(name: &str, known: &BTreeMap<String, String>) -> String {
     }
 }
 
-fn read_file(path: &OsString, key: &str, place: &Place) -> Result<String, Problem> {
+fn read_file(path: &OsString, key: &str, place: &Position) -> Result<String, Problem> {
     let path = Path::new(path);
     let mut text = fs::read_to_string(path).map_err(|error| {
         let message = format!(

@@ -49,7 +49,7 @@ pub use self::{
     warnings::Warning,
 };
 use self::{
-    problem::{Place, Problems},
+    problem::{Position, Problems},
     reader::Reader,
     section::{Schema, Section},
 };
@@ -162,7 +162,7 @@ pub fn load(
             String::from_utf8(bytes).map_err(|error| {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let lines = valid.iter().filter(|byte| **byte == b'\n').count();
-                let place = Place::File(Arc::from(name.as_str()), Some(lines + 1));
+                let place = Position::File(Arc::from(name.as_str()), Some(lines + 1));
                 Problem::without_key(&place, "not valid UTF-8; save the file as UTF-8")
             })
         })?;
@@ -191,7 +191,7 @@ pub fn parse(
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Problem {
-    let place = Place::File(Arc::from(name), None);
+    let place = Position::File(Arc::from(name), None);
     let message = match error.kind() {
         io::ErrorKind::NotFound => "no such file; copy config.example.toml there and set \
              upstream.api_url, or name another file with --config or COUNTERSIGN_CONFIG"

@@ -10,14 +10,14 @@ use thiserror::Error;
 /// Where a setting was written. Problems are sorted by it, as an operator reads: down the file, then what the file as a
 /// whole lacks, then the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// In a file, on a line counted from 1, or `None` where the file as a whole is meant.
     File(Arc<str>, Option<usize>),
     /// In an environment variable.
     Variable(Arc<str>),
 }
 
-impl Place {
+impl Position {
     fn rank(&self) -> (u8, usize) {
         match self {
             Self::File(_, line) => (0, line.unwrap_or(usize::MAX)),
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(name, Some(line)) => write!(f, "{name}:{line}"),
@@ -38,13 +38,13 @@ impl fmt::Display for Place {
 /// One thing that is wrong, with its place, its key and its fix. Prints as exactly one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    place: Place,
+    place: Position,
     key: Option<String>,
     message: String,
 }
 
 impl Problem {
-    pub(super) fn new(place: &Place, key: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(place: &Position, key: &str, message: impl Into<String>) -> Self {
         Self {
             place: place.clone(),
             key: Some(key.to_owned()),
@@ -52,7 +52,7 @@ impl Problem {
         }
     }
 
-    pub(super) fn without_key(place: &Place, message: impl Into<String>) -> Self {
+    pub(super) fn without_key(place: &Position, message: impl Into<String>) -> Self {
         Self {
             place: place.clone(),
             key: None,
@@ -128,7 +128,7 @@ impl fmt::Display for ConfigErrors {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    pub(super) fn add(&mut self, place: &Place, key: &str, message: impl Into<String>) {
+    pub(super) fn add(&mut self, place: &Position, key: &str, message: impl Into<String>) {
         self.0.push(Problem::new(place, key, message));
     }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn prints_one_line_whatever_the_key_holds() {
-        let place = Place::File(Arc::from("a.toml"), Some(3));
+        let place = Position::File(Arc::from("a.toml"), Some(3));
         let problem = Problem::new(&place, "a\nb", "tab\there");
         assert_eq!(problem.to_string(), "a.toml:3: a\\nb: tab\\there");
     }
@@ -186,9 +186,9 @@ mod tests {
     fn sorts_by_line_and_puts_the_environment_last() {
         let name: Arc<str> = Arc::from("a.toml");
         let mut problems = Problems::default();
-        problems.add(&Place::Variable(Arc::from("V")), "c", "x");
-        problems.add(&Place::File(Arc::clone(&name), None), "b", "x");
-        problems.add(&Place::File(name, Some(2)), "a", "x");
+        problems.add(&Position::Variable(Arc::from("V")), "c", "x");
+        problems.add(&Position::File(Arc::clone(&name), None), "b", "x");
+        problems.add(&Position::File(name, Some(2)), "a", "x");
         let errors = problems.into_result(Some(())).unwrap_err();
         assert_eq!(errors.to_string(), "a.toml:2: a: x\na.toml: b: x\nV: c: x");
     }

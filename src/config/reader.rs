@@ -11,7 +11,7 @@ use toml::{
 use super::{
     environment::Variable,
     names::nearest,
-    problem::{Place, Problem, Problems},
+    problem::{Position, Problem, Problems},
     section::{Section, Unwritten},
 };
 
@@ -72,15 +72,15 @@ impl<'t> Reader<'t> {
     }
 
     /// The file as a whole.
-    pub(super) fn file(&self) -> Place {
-        Place::File(Arc::clone(&self.name), None)
+    pub(super) fn file(&self) -> Position {
+        Position::File(Arc::clone(&self.name), None)
     }
 
-    fn line(&self, span: &Range<usize>) -> Place {
+    fn line(&self, span: &Range<usize>) -> Position {
         let before = self.text.as_bytes().get(..span.start);
         let before = before.unwrap_or(self.text.as_bytes());
         let breaks = before.iter().filter(|byte| **byte == b'\n').count();
-        Place::File(Arc::clone(&self.name), Some(breaks + 1))
+        Position::File(Arc::clone(&self.name), Some(breaks + 1))
     }
 
     fn variable(&self, key: &str) -> Option<&'t Variable> {
@@ -92,9 +92,9 @@ impl<'t> Reader<'t> {
     }
 
     /// The place of `key`, at `span` if it is in the file.
-    pub(super) fn place(&self, key: &str, span: &Range<usize>) -> Place {
+    pub(super) fn place(&self, key: &str, span: &Range<usize>) -> Position {
         match self.variable(key) {
-            Some(variable) => Place::Variable(Arc::from(variable.name.as_str())),
+            Some(variable) => Position::Variable(Arc::from(variable.name.as_str())),
             None => self.line(span),
         }
     }
@@ -163,7 +163,7 @@ impl<'t> Reader<'t> {
         &mut self,
         name: &str,
         table: &DeTable<'_>,
-        missing_at: &Place,
+        missing_at: &Position,
     ) -> Option<S> {
         let mut known = DeTable::new();
         for key in S::SCHEMA.keys {

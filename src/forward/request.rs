@@ -26,7 +26,7 @@ static COUNTERSIGN_HOP: HeaderName = HeaderName::from_static("countersign-hop");
 
 /// What was received, as the fields that tell the API of it.
 #[derive(Debug)]
-pub struct Origin {
+pub struct ReceivedAs {
     authority: HeaderValue,
     secure: bool,
     /// The forwarded fields that are a trusted proxy's word, if any are.
@@ -37,7 +37,7 @@ pub struct Origin {
     named: Option<IpAddr>,
 }
 
-impl Origin {
+impl ReceivedAs {
     fn believes(&self, family: ForwardedFamily) -> bool {
         self.believed == Some(family)
     }
@@ -68,7 +68,7 @@ fn authority(authority: &Authority<'_>) -> Result<HeaderValue, Fault> {
 
 /// What becomes of the request besides its fields.
 #[derive(Debug)]
-pub struct Outline {
+pub struct Changes {
     /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
     /// The fields that `Connection` names.
@@ -84,8 +84,8 @@ pub struct Outline {
 pub fn rewrite(
     parts: &mut Parts,
     params: &Params,
-    origin: &Origin,
-    outline: &Outline,
+    origin: &ReceivedAs,
+    changes: &Changes,
     body: &UpstreamBody,
     permit: &Permit,
 ) -> Result<(), Fault> {
@@ -93,7 +93,7 @@ pub fn rewrite(
         HostMode::Public => origin.authority.clone(),
         HostMode::Fixed(host) => host.clone(),
     };
-    parts.uri = Uri::from(outline.target.clone());
+    parts.uri = Uri::from(changes.target.clone());
     parts.version = Version::HTTP_11;
     let had_length = parts.headers.contains_key(header::CONTENT_LENGTH);
     let forwarded_for = if params.forwarded {
@@ -102,11 +102,11 @@ pub fn rewrite(
         None
     };
     let headers = &mut parts.headers;
-    drop_fields(headers, params, origin, &outline.named, permit);
+    drop_fields(headers, params, origin, &changes.named, permit);
     cookies(headers, params);
     headers.insert(header::HOST, host);
     length(headers, body, had_length);
-    if outline.websocket {
+    if changes.websocket {
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     }
@@ -216,7 +216,7 @@ fn length(headers: &mut HeaderMap, body: &UpstreamBody, had_length: bool) {
 fn drop_fields(
     headers: &mut HeaderMap,
     params: &Params,
-    origin: &Origin,
+    origin: &ReceivedAs,
     named: &[HeaderName],
     permit: &Permit,
 ) {
@@ -234,7 +234,7 @@ fn drop_fields(
     }
 }
 
-fn passes(params: &Params, origin: &Origin, permit: &Permit, name: &HeaderName) -> bool {
+fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderName) -> bool {
     // Names that are known here as well: what is to be dropped is the operator's word.
     let folded = name.as_str().as_bytes();
     let dropped = match name.as_str() {
@@ -315,7 +315,7 @@ pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
 }
 
 /// The addresses of `X-Forwarded-For`; what a trusted proxy wrote stays in front.
-fn forwarded_for(headers: &HeaderMap, origin: &Origin) -> Result<Option<HeaderValue>, Fault> {
+fn forwarded_for(headers: &HeaderMap, origin: &ReceivedAs) -> Result<Option<HeaderValue>, Fault> {
     let Some(peer) = &origin.peer else {
         return Ok(None);
     };

@@ -22,7 +22,7 @@ use crate::{
 
 /// What the response's head depends on besides the API's.
 #[derive(Debug)]
-pub struct Outline<'r> {
+pub struct Context<'r> {
     /// The public URL of the request.
     pub url: &'r PublicUrl,
     /// All public URLs.
@@ -71,7 +71,7 @@ pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
 }
 
 /// Makes the head that the caller sees of the API's.
-pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
+pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
     parts.version = Version::HTTP_11;
     drop_fields(&mut parts.headers);
     if parts.status == StatusCode::NO_CONTENT {
@@ -84,7 +84,7 @@ pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
         values.any(|value| !value.is_empty())
     };
     // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its response for others.
-    if outline.of_user && !says_who_may_keep_it(&parts.headers) {
+    if context.of_user && !says_who_may_keep_it(&parts.headers) {
         let cookie = HeaderValue::from_static("Cookie");
         parts.headers.append(header::VARY, cookie);
     }
@@ -103,7 +103,7 @@ pub fn rewrite(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
     }
     if let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION) {
         for value in entry.iter_mut() {
-            let public = location::rewrite(params, outline.url, outline.origins, value.as_bytes());
+            let public = location::rewrite(params, context.url, context.origins, value.as_bytes());
             if let Some(public) = public.and_then(|public| HeaderValue::try_from(public).ok()) {
                 *value = public;
             }
@@ -162,8 +162,8 @@ pub fn with_body(
 }
 
 /// The head of a response that switches to WebSocket.
-pub fn rewrite_switching(parts: &mut Parts, params: &Params, outline: &Outline<'_>) {
-    rewrite(parts, params, outline);
+pub fn rewrite_switching(parts: &mut Parts, params: &Params, context: &Context<'_>) {
+    rewrite(parts, params, context);
     let headers = &mut parts.headers;
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));

@@ -47,7 +47,7 @@ pub(super) struct Notice<'a> {
 }
 
 /// What becomes of an attempt.
-pub(super) enum Entry {
+pub(super) enum AttemptResult {
     /// The password is right, and what it opens has been opened.
     Open(Page),
     /// Name or password is wrong, or no longer right.
@@ -185,7 +185,7 @@ impl Pages {
         request: &PageRequest<'_>,
         username: &str,
         wrong: &'static str,
-        entry: impl Future<Output = Result<Entry, PageError>>,
+        entry: impl Future<Output = Result<AttemptResult, PageError>>,
     ) -> Result<Result<Page, Notice<'_>>, PageError> {
         let texts = self.frame(request).texts;
         let notice = |status, text, retry_after| {
@@ -208,22 +208,22 @@ impl Pages {
         };
         let outcome = entry.await;
         match outcome.inspect_err(|_| throttle.withdrawn(&attempt, request.now))? {
-            Entry::Open(page) => {
+            AttemptResult::Open(page) => {
                 throttle.succeeded(&attempt, request.now);
                 Ok(Ok(page))
             }
-            Entry::Refused { account } => {
+            AttemptResult::Refused { account } => {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
                 self.report(&attempt).await;
                 notice(403, texts.text(wrong), None)
             }
-            Entry::Busy => {
+            AttemptResult::Busy => {
                 throttle.withdrawn(&attempt, request.now);
                 notice(503, texts.text("login-busy"), Some(BUSY_RETRY))
             }
-            Entry::Fault(fault) => {
+            AttemptResult::Fault(fault) => {
                 if fault.is_unchecked() {
                     throttle.withdrawn(&attempt, request.now);
                 } else {
@@ -258,7 +258,7 @@ impl Pages {
         place: &LoginPlace<'_>,
         username: &str,
         password: Secret,
-    ) -> Result<Entry, PageError> {
+    ) -> Result<AttemptResult, PageError> {
         let mut account = None;
         // A second time if the user or the hash is another since it was read. The password may still be right: a login
         // of the same user at the same time may have hashed it anew.
@@ -271,15 +271,15 @@ impl Pages {
                         let cookie = self.cookies.set_session(&id, self.params.session_ttl);
                         page.set("Set-Cookie", cookie);
                         page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
-                        return Ok(Entry::Open(page));
+                        return Ok(AttemptResult::Open(page));
                     }
                 }
-                LoginOutcome::Refused { account } => return Ok(Entry::Refused { account }),
-                LoginOutcome::Busy => return Ok(Entry::Busy),
-                LoginOutcome::Fault(fault) => return Ok(Entry::Fault(fault)),
+                LoginOutcome::Refused { account } => return Ok(AttemptResult::Refused { account }),
+                LoginOutcome::Busy => return Ok(AttemptResult::Busy),
+                LoginOutcome::Fault(fault) => return Ok(AttemptResult::Fault(fault)),
             }
         }
-        Ok(Entry::Refused { account })
+        Ok(AttemptResult::Refused { account })
     }
 
     /// Opens a session for the user that the proxy in front names.

@@ -7,7 +7,7 @@ use super::{
     error::PageError,
     fields::Form,
     guard::{Act, act},
-    login::{Entry, LoginPlace, Notice},
+    login::{AttemptResult, LoginPlace, Notice},
     view,
 };
 use crate::{
@@ -113,7 +113,7 @@ impl Pages {
         caller: &LoggedIn,
         current: Secret,
         new: Secret,
-    ) -> Result<Entry, PageError> {
+    ) -> Result<AttemptResult, PageError> {
         let pool = self.services.passwords.as_ref();
         let pool = pool.ok_or(PageError::NoPasswords)?;
         let mut was_right = false;
@@ -135,19 +135,19 @@ impl Pages {
                     ..
                 } if id == caller.user.id => hash,
                 LoginOutcome::Refused { account } if !was_right => {
-                    return Ok(Entry::Refused { account });
+                    return Ok(AttemptResult::Refused { account });
                 }
                 LoginOutcome::User { .. } | LoginOutcome::Refused { .. } => break,
-                LoginOutcome::Busy => return Ok(Entry::Busy),
-                LoginOutcome::Fault(fault) => return Ok(Entry::Fault(fault)),
+                LoginOutcome::Busy => return Ok(AttemptResult::Busy),
+                LoginOutcome::Fault(fault) => return Ok(AttemptResult::Fault(fault)),
             };
             was_right = true;
             let password = new.clone();
             let hash = match pool.run(move || password::hash(&password)).await {
                 Ok(Ok(hash)) => hash,
-                Err(PoolError::Busy) => return Ok(Entry::Busy),
+                Err(PoolError::Busy) => return Ok(AttemptResult::Busy),
                 Ok(Err(_)) | Err(PoolError::Failed) => {
-                    return Ok(Entry::Fault(LoginFault::Check(PoolError::Failed)));
+                    return Ok(AttemptResult::Fault(LoginFault::Check(PoolError::Failed)));
                 }
             };
             let (id, session) = self.new_session(request, &caller.user.id)?;
@@ -158,7 +158,7 @@ impl Pages {
                 let mut page = Page::see_other(next);
                 let cookie = self.cookies.set_session(&id, self.params.session_ttl);
                 page.set("Set-Cookie", cookie);
-                return Ok(Entry::Open(page));
+                return Ok(AttemptResult::Open(page));
             }
         }
         Err(PageError::PasswordReplaced(here.to_owned()))

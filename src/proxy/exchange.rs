@@ -38,7 +38,7 @@ impl Worker {
             permit,
             body,
             origin,
-            outline,
+            changes,
             handshake,
             url,
             unsigned,
@@ -46,7 +46,7 @@ impl Worker {
         if unsigned {
             record.stopwatch.lap();
         }
-        request::rewrite(parts, params, &origin, &outline, &body, &permit)?;
+        request::rewrite(parts, params, &origin, &changes, &body, &permit)?;
         let verdict = match permit.kind() {
             None => Verdict::Observed,
             Some(Kind::Anonymous) => Verdict::Anonymous,
@@ -86,14 +86,14 @@ impl Worker {
         self.metrics().upstream_nanoseconds(nanoseconds(took));
         let (mut parts, incoming) = answered.into_parts();
         response::check_framing(&parts)?;
-        let outline = response::Outline {
+        let context = response::Context {
             url: forwarded.url,
             origins: &live.origins,
             of_user: forwarded.of_user,
         };
         (record.verdict, record.status) = (forwarded.verdict, parts.status.as_u16());
         if parts.status != StatusCode::SWITCHING_PROTOCOLS {
-            response::rewrite(&mut parts, params, &outline);
+            response::rewrite(&mut parts, params, &context);
             return Ok(response::with_body(
                 parts,
                 &forwarded.method,
@@ -118,7 +118,7 @@ impl Worker {
                 drop(in_flight);
             })
         }));
-        response::rewrite_switching(&mut parts, params, &outline);
+        response::rewrite_switching(&mut parts, params, &context);
         Ok(Response::from_parts(parts, ResponseBody::none()))
     }
 }

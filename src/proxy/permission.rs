@@ -10,7 +10,7 @@ use crate::{
     forward::{
         body::UpstreamBody,
         credentials,
-        request::{self, Origin},
+        request::{self, ReceivedAs},
         websocket::Handshake,
     },
     issue::callback::ESCAPED,
@@ -50,8 +50,8 @@ pub(super) struct PendingCall<'o, 'r> {
 pub(super) struct Outgoing<'o> {
     pub(super) permit: Permit,
     pub(super) body: UpstreamBody,
-    pub(super) origin: Origin,
-    pub(super) outline: request::Outline,
+    pub(super) origin: ReceivedAs,
+    pub(super) changes: request::Changes,
     pub(super) handshake: Option<Handshake>,
     /// The public URL of the request.
     pub(super) url: &'o PublicUrl,
@@ -162,8 +162,8 @@ impl<'o> PendingCall<'o, '_> {
         Ok(Outgoing {
             permit,
             body,
-            origin: Origin::of(&self.head.received, self.caller)?,
-            outline: request::Outline {
+            origin: ReceivedAs::of(&self.head.received, self.caller)?,
+            changes: request::Changes {
                 target,
                 named,
                 websocket: handshake.is_some(),

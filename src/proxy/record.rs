@@ -17,7 +17,7 @@ use crate::{
     },
     respond::{self, Failure},
     route::Endpoint,
-    server::response::Ended,
+    server::response::BodyEnd,
     telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
     verify,
 };
@@ -289,16 +289,16 @@ impl Record {
     }
 
     /// Notes how the response's body ended.
-    pub(super) fn end(mut self: Box<Self>, how: Ended) {
+    pub(super) fn end(mut self: Box<Self>, how: BodyEnd) {
         match how {
-            Ended::Whole => {}
-            Ended::Cut => {
+            BodyEnd::Whole => {}
+            BodyEnd::Cut => {
                 self.verdict = Verdict::BadGateway;
                 let details = self.details.get_or_insert_default();
                 details.upstream = Some(self.current.live.upstream.address.to_string());
                 details.cause = Some("the response of the API broke off".to_owned());
             }
-            Ended::CallerGone => self.verdict = Verdict::Aborted,
+            BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
         }
     }
 }

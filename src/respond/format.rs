@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
-    Problem, html,
+    ProblemDocument, html,
     look::Frame,
     own::{FORM, OwnResponse, form},
 };
@@ -76,12 +76,12 @@ fn weight(parameter: &[u8]) -> Option<u32> {
 
 /// Writes a problem.
 pub(super) fn render(
-    problem: Problem,
+    problem: ProblemDocument,
     frame: Frame<'_>,
     format: Format,
     request_id: &str,
 ) -> OwnResponse {
-    let Problem {
+    let ProblemDocument {
         status,
         verdict,
         code,

@@ -187,7 +187,7 @@ impl Drop for RequestGuard {
 impl Follow for RequestGuard {}
 
 /// How hyper's part of a connection ended.
-enum Ended {
+enum ConnectionEnd {
     /// By hyper itself.
     Hyper(hyper::Result<()>),
     /// Nobody asked for anything.
@@ -251,18 +251,18 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         let limits = caller.limits();
         let idle_since = requests.idle_since.get();
         let (since, limit, ended) = match (watch.arrived_at(), requests.first.get()) {
-            (Some(begun), _) => (begun, limits.head_timeout, Ended::HeadTooSlow),
-            (None, true) => (idle_since, limits.head_timeout, Ended::Idle),
+            (Some(begun), _) => (begun, limits.head_timeout, ConnectionEnd::HeadTooSlow),
+            (None, true) => (idle_since, limits.head_timeout, ConnectionEnd::Idle),
             (None, false) if may_sleep && limits.idle_timeout > ASLEEP_AFTER => {
-                (idle_since, ASLEEP_AFTER, Ended::Asleep)
+                (idle_since, ASLEEP_AFTER, ConnectionEnd::Asleep)
             }
-            (None, false) => (idle_since, limits.idle_timeout, Ended::Idle),
+            (None, false) => (idle_since, limits.idle_timeout, ConnectionEnd::Idle),
         };
         let (at, ended) = match draining_since {
             // What is cut short by draining its caller may send elsewhere: there is nothing to answer.
             Some(draining) => (
                 draining.max(idle_since) + limit.min(LAST_REQUEST),
-                Ended::Idle,
+                ConnectionEnd::Idle,
             ),
             None => (since + limit, ended),
         };
@@ -274,13 +274,13 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         let ended = poll_fn(|context| {
             let hyper = quiet.poll(context, |context| Pin::new(&mut connection).poll(context));
             if let Poll::Ready(result) = hyper {
-                return Poll::Ready(Ended::Hyper(result));
+                return Poll::Ready(ConnectionEnd::Hyper(result));
             }
             if let Some(since) = watch.blocked_since() {
                 let at = since + caller.limits().body_timeout;
                 return caller
                     .poll_deadline(context, at)
-                    .map(|Elapsed| Ended::Stalled);
+                    .map(|Elapsed| ConnectionEnd::Stalled);
             }
             if requests.under_way.get() {
                 return Poll::Pending;
@@ -290,7 +290,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         .await;
         let parts = connection.into_parts();
         let (mut returned, read_ahead) = (parts.io.into_inner(), parts.read_buf);
-        if !matches!(ended, Ended::Asleep) {
+        if !matches!(ended, ConnectionEnd::Asleep) {
             break (ended, returned, read_ahead);
         }
         // hyper's buffers are 8 KiB and more. While nothing comes, the socket alone is watched.
@@ -315,7 +315,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         }
     };
     match ended {
-        Ended::Hyper(Ok(())) => match caller.takeover() {
+        ConnectionEnd::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
                 wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
@@ -325,7 +325,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
                 Box::pin(linger(wire)).await;
             }
         },
-        Ended::Hyper(Err(error)) => {
+        ConnectionEnd::Hyper(Err(error)) => {
             if error.is_parse() || error.is_parse_too_large() {
                 let status = if error.is_parse_too_large() { 431 } else { 400 };
                 handler.rejected(peer, status, &error.to_string());
@@ -334,13 +334,13 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
                 wire.reset();
             }
         }
-        Ended::HeadTooSlow => {
+        ConnectionEnd::HeadTooSlow => {
             handler.rejected(peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
                 Box::pin(linger(wire)).await;
             }
         }
-        Ended::Idle | Ended::Asleep => {
+        ConnectionEnd::Idle | ConnectionEnd::Asleep => {
             // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1); nobody waits until it is taken.
             poll_fn(|context| {
                 let _ = Pin::new(&mut wire).poll_shutdown(context);
@@ -348,7 +348,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             })
             .await;
         }
-        Ended::Stalled => wire.reset(),
+        ConnectionEnd::Stalled => wire.reset(),
     }
 }
 

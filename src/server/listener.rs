@@ -120,7 +120,7 @@ impl Bounds {
     }
 
     /// A place for one more connection, if there is one.
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections.load(Ordering::Relaxed) {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;
@@ -142,7 +142,7 @@ impl Bounds {
             *count += 1;
             counted = Some(address);
         }
-        Some(Place {
+        Some(ConnectionSlot {
             bounds: Arc::clone(self),
             counted,
         })
@@ -151,12 +151,12 @@ impl Bounds {
 
 /// A connection's place; given back when dropped.
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     bounds: Arc<Bounds>,
     counted: Option<IpAddr>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.bounds.open.fetch_sub(1, Ordering::Relaxed);
         if let Some(address) = self.counted {

@@ -21,7 +21,7 @@ pub struct Gone;
 
 /// How the body of a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum BodyEnd {
     /// It was taken whole.
     Whole,
     /// Whoever made it broke off.
@@ -44,7 +44,7 @@ enum Content {
 /// The body of a response.
 pub struct ResponseBody {
     content: Content,
-    ended: Option<Box<dyn FnOnce(Ended)>>,
+    ended: Option<Box<dyn FnOnce(BodyEnd)>>,
 }
 
 impl ResponseBody {
@@ -86,7 +86,7 @@ impl ResponseBody {
 
     /// Calls `ended` once, when the body has been taken or is dropped.
     #[must_use]
-    pub fn when_ended(mut self, ended: impl FnOnce(Ended) + 'static) -> Self {
+    pub fn when_ended(mut self, ended: impl FnOnce(BodyEnd) + 'static) -> Self {
         self.ended = Some(Box::new(ended));
         self
     }
@@ -99,7 +99,7 @@ impl ResponseBody {
         }
     }
 
-    fn end(&mut self, how: Ended) {
+    fn end(&mut self, how: BodyEnd) {
         self.content = Content::Nothing;
         if let Some(ended) = self.ended.take() {
             ended(how);
@@ -111,8 +111,8 @@ impl Drop for ResponseBody {
     fn drop(&mut self) {
         // hyper never polls a body that is empty from the beginning.
         let how = match self.content {
-            Content::Nothing | Content::Announced(_) => Ended::Whole,
-            Content::Whole(_) | Content::Streamed(_) => Ended::CallerGone,
+            Content::Nothing | Content::Announced(_) => BodyEnd::Whole,
+            Content::Whole(_) | Content::Streamed(_) => BodyEnd::CallerGone,
         };
         self.end(how);
     }
@@ -129,20 +129,20 @@ impl Body for ResponseBody {
         let this = self.get_mut();
         match &mut this.content {
             Content::Nothing | Content::Announced(_) => {
-                this.end(Ended::Whole);
+                this.end(BodyEnd::Whole);
                 Poll::Ready(None)
             }
             Content::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
-                this.end(Ended::Whole);
+                this.end(BodyEnd::Whole);
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Content::Streamed(stream) => {
                 let frame = stream.as_mut().poll_frame(context);
                 let ended = match &frame {
-                    Poll::Ready(Some(Ok(_))) if stream.is_end_stream() => Some(Ended::Whole),
-                    Poll::Ready(None) => Some(Ended::Whole),
-                    Poll::Ready(Some(Err(Cut))) => Some(Ended::Cut),
+                    Poll::Ready(Some(Ok(_))) if stream.is_end_stream() => Some(BodyEnd::Whole),
+                    Poll::Ready(None) => Some(BodyEnd::Whole),
+                    Poll::Ready(Some(Err(Cut))) => Some(BodyEnd::Cut),
                     Poll::Ready(Some(Ok(_))) | Poll::Pending => None,
                 };
                 if let Some(ended) = ended {
