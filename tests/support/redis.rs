@@ -1,4 +1,5 @@
-//! Redis servers and Sentinels: real processes on free ports, each in a directory of its own.
+//! Redis servers and Sentinels: real processes on free ports, each in a directory of its own. `COUNTERSIGN_TEST_REDIS` is
+//! the path of another server in their place, such as `valkey-server`.
 
 #![allow(
     dead_code,
@@ -295,8 +296,12 @@ fn spawn(program: &str, arguments: &[String], directory: &Path) -> Child {
         .append(true)
         .open(log)
         .unwrap();
-    Command::new(program)
+    // Another server that the tests are to run on, such as valkey-server.
+    let other = std::env::var("COUNTERSIGN_TEST_REDIS").ok();
+    let as_sentinel = (program == "redis-sentinel").then_some("--sentinel");
+    Command::new(other.as_deref().unwrap_or(program))
         .args(arguments)
+        .args(as_sentinel)
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)
