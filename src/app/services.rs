@@ -210,6 +210,9 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })?;
     let (store, store_metrics) = Timed::new(store);
     let store: Arc<dyn Store> = Arc::new(store);
+    for import in store.unended_imports().await? {
+        tracing::warn!("{import}");
+    }
     let window = start_window(config, opened, &*store).await?;
     let throttle = Arc::new(throttle(config)?);
     let cached = Cached::new(Arc::clone(&store), &cache_params(config), clock.clone());

@@ -157,7 +157,9 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 fn ask(config: &Config, store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
     let asked = on_runtime(async {
         store.ping().await?;
-        Ok::<_, StoreError>((store.findings().await?, store.consumers(None, 1).await?))
+        let mut findings = store.findings().await?;
+        findings.extend(store.unended_imports().await?);
+        Ok::<_, StoreError>((findings, store.consumers(None, 1).await?))
     })?;
     let (findings, consumers) =
         asked.map_err(|error| (1, format!("store.url: {}", with_causes(&error))))?;

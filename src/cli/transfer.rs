@@ -286,6 +286,11 @@ async fn import(
             ];
             let about = CommandRecord::counting("records_imported", counts);
             context.audit(about).await;
+            // Other ones than this, which is done whether or not they can be told.
+            let unended = context.store()?.unended_imports().await;
+            for import in unended.unwrap_or_default() {
+                context.warn(&import);
+            }
             let with = |members: Members, (name, count)| members.with(name, count);
             Ok(context.show(counts.into_iter().fold(Members::default(), with)))
         }

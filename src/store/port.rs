@@ -469,6 +469,10 @@ pub trait Store: Send + Sync + 'static {
     /// Takes in records, all or none, as far as the store does not document another bound; a record that is there
     /// already with the same content is no error. The rules are documented at [`Import`]. None comes twice.
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
+    /// Imports that began and did not end, so that a part of their records may be there; one sentence each.
+    fn unended_imports(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
     /// All records of [`Self::export_to`] at once, for a store that is known to be small.
     fn export(&self) -> StoreFuture<'_, Vec<Record>> {
         Box::pin(transfer::collect(self))

@@ -18,7 +18,7 @@ use countersign::{
         port::{Added, Change, TokenFilter},
         redis::{OpenError, Params, RedisStore, Target},
         seal::SealKey,
-        transfer::{Import, Record},
+        transfer::{self, Import, Part, Record, Source},
     },
 };
 
@@ -325,6 +325,79 @@ async fn racing_imports_of_the_same_records_add_them_once() {
     assert_eq!(added, count);
     assert_eq!(stores[0].export().await.unwrap().len() as u64, count);
     assert_eq!(server.ask(&["keys", "*staged*"]), "");
+}
+
+/// More records than are taken in at once, in the order of an import.
+fn many() -> Vec<Record> {
+    let mut records = vec![Record::Consumer(consumer("c")), Record::User(user("u"))];
+    let token = |number| access_token(&format!("t{number:05}"), "c", "u");
+    records.extend((0..12_000).map(|number| Record::AccessToken(token(number))));
+    records
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_by_parts_waits_for_a_redis_that_is_away() {
+    let mut server = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
+    let store = Arc::new(open(&server.url(), None).unwrap());
+    let (records, importing) = (many(), Arc::clone(&store));
+    let count = records.len();
+    let import = tokio::spawn(async move { importing.import(records).await });
+    let tokens = || server.ask(&["zcard", "cs:1:{store}:tokens"]);
+    wait("a part is there", || !["0", "12000"].contains(&&*tokens()));
+    assert_eq!(store.unended_imports().await.unwrap().len(), 1);
+    server.kill();
+    assert!(!import.is_finished());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    server.start_again();
+    let Import::Imported(imported) = import.await.unwrap().unwrap() else {
+        panic!("refused");
+    };
+    assert_eq!(imported.added + imported.unchanged, count as u64);
+    assert_eq!(store.export().await.unwrap().len(), count);
+    assert_eq!(store.unended_imports().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_by_parts_that_did_not_end_is_known_until_the_same_one_completes_it() {
+    let server = RedisServer::start();
+    let [store, other] = [0, 1].map(|_| open(&server.url(), None).unwrap());
+    let readings = AtomicUsize::new(0);
+    // The second reading, of what is taken in, ends too early.
+    let cut: Source = Arc::new(move || {
+        let (sender, receiver) = transfer::stream();
+        let ends = readings.fetch_add(1, Ordering::Relaxed) == 0;
+        tokio::spawn(async move {
+            let records: Vec<_> = many().into_iter().enumerate().collect();
+            let parts = records.chunks(500).take(if ends { usize::MAX } else { 7 });
+            for part in parts {
+                sender.send(Part::Records(part.to_vec())).await.unwrap();
+            }
+            if ends {
+                sender.send(Part::End).await.unwrap();
+            }
+        });
+        receiver
+    });
+    let error = store.import_from(cut).await.unwrap_err();
+    let causes = causes(&error);
+    assert!(causes.contains("3500 of 12002 records"), "{causes}");
+    let unended = other.unended_imports().await.unwrap();
+    let [sentence] = &*unended else {
+        panic!("{unended:?}");
+    };
+    let begins = "an import of 12002 records that began at 20";
+    assert!(sentence.starts_with(begins), "{sentence}");
+    // Another import of as many records does not end it.
+    let mut others = many();
+    others.pop();
+    others.push(Record::RemovedToken("gone".to_owned()));
+    store.import(others).await.unwrap();
+    assert_eq!(other.unended_imports().await.unwrap(), unended);
+    let Import::Imported(imported) = other.import(many()).await.unwrap() else {
+        panic!("refused");
+    };
+    assert_eq!((imported.added, imported.unchanged), (1, 12_001));
+    assert_eq!(store.unended_imports().await.unwrap(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

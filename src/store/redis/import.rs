@@ -1,10 +1,16 @@
 //! Prepared transactions: what an import or the sealing of a store changes is prepared here from what was read, staged
 //! in Redis, and made in one run of the script, if everything that it depends on is still as it was read.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use aws_lc_rs::rand;
 use redis::Value;
+use sha2::{Digest, Sha256};
 
 use super::{
     CHUNK, RedisStore, TRIES, Trouble,
@@ -13,7 +19,7 @@ use super::{
     step::{self, Step},
 };
 use crate::{
-    clock::Clock,
+    clock::{Clock, UnixTime},
     store::{
         StoreError,
         record::password_cost,
@@ -28,6 +34,31 @@ use crate::{
 
 /// Records that are taken in by one run of the script at most: a tenth of a second or so, in which Redis serves nobody.
 const AT_ONCE: usize = 10_000;
+
+/// How long a part waits for a Redis that is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The pause before it is attempted again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What tells an import from others: the same records come to the same digest.
+#[derive(Default)]
+struct Whole {
+    count: u64,
+    digest: Sha256,
+}
+
+impl Whole {
+    fn note(&mut self, records: &[Numbered]) {
+        self.count += records.len() as u64;
+        for key in records
+            .iter()
+            .filter_map(|(_, record)| keys_of(record).into_iter().next())
+        {
+            self.digest.update(key);
+            self.digest.update("\n");
+        }
+    }
+}
 
 /// Steps of a prepared transaction: a name that the script knows, and its arguments.
 #[derive(Default)]
@@ -51,7 +82,8 @@ impl Prepared {
 
 impl RedisStore {
     /// Takes records in: up to [`AT_ONCE`] in one step. Of more, all are checked first and then taken in by parts, so
-    /// that Redis is not held up for minutes; a part is taken in whole or not at all.
+    /// that Redis is not held up for minutes; a part is taken in whole or not at all. A note is there from the first part
+    /// to the last, so that an import that was interrupted is known.
     pub(super) async fn import_from(&self, source: &Source) -> Result<Import, StoreError> {
         let mut records = source();
         let mut first = Vec::new();
@@ -62,29 +94,68 @@ impl RedisStore {
                 Part::End => return self.import_all(&first).await,
             }
         }
-        if let Some((index, refusal)) = self.check_all(&first, &mut records).await? {
+        let mut whole = Whole::default();
+        if let Some((index, refusal)) = self.check_all(&first, &mut records, &mut whole).await? {
             return Ok(Import::Refused { index, refusal });
         }
         drop((first, records));
-        let mut records = source();
-        let mut all = Imported::default();
-        loop {
-            let batch = match records.receive().await? {
-                Part::Count(_) => continue,
-                Part::Records(batch) => batch,
-                Part::End => return Ok(Import::Imported(all)),
-            };
-            match self.import_all(&batch).await {
-                Ok(Import::Imported(imported)) => all.add(imported),
-                Ok(Import::Refused { .. }) => return Err(Trouble::Partly(all.total(), None).into()),
-                Err(error) => {
-                    return Err(Trouble::Partly(all.total(), Some(Box::new(error))).into());
+        let (count, digest) = (whole.count, whole.digest.finalize());
+        let begin = self.step("begin_import").arg(digest);
+        let now = Clock::system().now();
+        self.run::<()>(begin.number(count).time(now)).await?;
+        let mut imported = Imported::default();
+        let parts = async {
+            let mut records = source();
+            loop {
+                let batch = match records.receive().await? {
+                    Part::Count(_) => continue,
+                    Part::Records(batch) => batch,
+                    Part::End => break,
+                };
+                match self.patiently(|| self.import_all(&batch)).await? {
+                    Import::Imported(part) => imported.add(part),
+                    Import::Refused { refusal, .. } => return Err(refusal.into()),
                 }
+                // Caches that miss changes take every record for changed.
+                let trim = || self.step("trim").number(MOST_CHANGES.unsigned_abs());
+                self.patiently(|| self.run::<()>(trim())).await?;
             }
-            // Caches that miss changes take every record for changed.
-            self.run::<()>(self.step("trim").number(MOST_CHANGES.unsigned_abs()))
-                .await?;
+            let end = || self.step("end_import").arg(digest);
+            self.patiently(|| self.run::<()>(end())).await?;
+            Ok::<_, Box<dyn Error + Send + Sync>>(())
+        };
+        match parts.await {
+            Ok(()) => Ok(Import::Imported(imported)),
+            Err(error) => Err(Trouble::Partly(imported.total(), count, error).into()),
         }
+    }
+
+    /// Attempts a part again while Redis is away. A part whose reply was lost is there then, and counts as unchanged.
+    async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        loop {
+            match attempt().await {
+                Err(StoreError::Unavailable(_)) if begun.elapsed() < PATIENCE => {
+                    self.link.pause(PAUSE).await?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    pub(super) async fn unended(&self) -> Result<Vec<String>, StoreError> {
+        let imports: Vec<(u64, u64)> = self.run(self.step("unended_imports")).await?;
+        let sentences = imports.into_iter().map(|(count, began)| {
+            format!(
+                "an import of {count} records that began at {} has not ended; if it does not run any more, only a \
+                 part of them is there, and the same import completes it",
+                UnixTime(began)
+            )
+        });
+        Ok(sentences.collect())
     }
 
     /// Checks records as if they were taken in; returns the one that is rejected.
@@ -92,12 +163,14 @@ impl RedisStore {
         &self,
         first: &[Numbered],
         rest: &mut Receiver<Numbered>,
+        whole: &mut Whole,
     ) -> Result<Option<(usize, ImportRefusal)>, StoreError> {
         self.sweep().await?;
         // What the records change is remembered. Of a consumer or user it takes 200 bytes, of a token nothing.
         let mut world = World::default();
         let mut batch = first.to_vec();
         loop {
+            whole.note(&batch);
             for some in batch.chunks(BATCH) {
                 self.look_around(some, &mut world, &mut Prepared::default())
                     .await?;

@@ -55,8 +55,10 @@ pub(super) enum Trouble {
     Overloaded,
     #[error("other processes change the same records all the time")]
     Contended,
-    #[error("{0} records were taken in when the import failed or met other changes; import again")]
-    Partly(u64, #[source] Option<Box<StoreError>>),
+    #[error(
+        "{0} of {1} records were taken in when the import failed or met other changes; the same import completes it"
+    )]
+    Partly(u64, u64, #[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("{0} is a replica, not the primary")]
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]

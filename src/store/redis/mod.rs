@@ -465,9 +465,13 @@ impl Store for RedisStore {
     }
 
     /// Up to 10,000 records are taken in by one atomic step. Of more, all are checked first and then taken in by
-    /// parts: if Redis fails meanwhile, or others change the same records, a part is in.
+    /// parts: if Redis is away for long meanwhile, or others change the same records, a part is in.
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
         Box::pin(async move { self.import_from(&source).await })
+    }
+
+    fn unended_imports(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(self.unended())
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {

@@ -11,6 +11,7 @@
 --   ur:ID request tokens that a user authorized; us:ID sessions of a user
 --   r-ends, s-ends: request tokens and sessions by their end; names: login name to id; costs: password costs, counted
 --   orphans: removed consumers of which something is still to be deleted
+--   imports: imports by parts that have not ended
 --   feed: the stream of changes; the part before the hyphen of an entry's id is the position
 --
 -- A script that fails half-way is not rolled back, so every use case checks first and writes last.
@@ -539,6 +540,18 @@ end
 function use.close_sessions(user) end_sessions(user) end
 
 -- Transfer.
+
+-- Imports by parts that have begun and not ended, each by the digest of its records: how many they are, and the time.
+
+function use.begin_import(digest, count, now) call('HSETNX', P .. 'imports', digest, count .. ' ' .. now) end
+
+function use.end_import(digest) call('HDEL', P .. 'imports', digest) end
+
+function use.unended_imports()
+  local found = call('HVALS', P .. 'imports')
+  for place, value in ipairs(found) do found[place] = { string.match(value, '^(%d+) (%d+)$') } end
+  return found
+end
 
 -- Everything that a prepared transaction depends on: whatever stands under these keys.
 function use.look(...)
