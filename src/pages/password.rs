@@ -76,6 +76,9 @@ impl Pages {
             .any(|field| field.is_empty())
         {
             Some(("password-fields-missing", ""))
+        } else if !password::is_length_allowed(&current) {
+            // As on the login page: it cannot be right, so it is not checked and counts nowhere.
+            Some(("password-wrong", CURRENT))
         } else if new != again {
             Some(("password-differs", AGAIN))
         } else {
@@ -84,7 +87,7 @@ impl Pages {
         };
         if let Some((id, wrong)) = problem {
             let notice = Notice {
-                status: 400,
+                status: if wrong == CURRENT { 403 } else { 400 },
                 text: self.frame(request).texts.text(id),
                 retry_after: None,
             };

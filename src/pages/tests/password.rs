@@ -157,6 +157,11 @@ async fn wrong_current_passwords_and_failed_logins_count_together() {
                 .status,
             400
         );
+        let long = "x".repeat(1025);
+        assert_eq!(
+            change(&site, &mut browser, &long, NEW, NEW).await.status,
+            403
+        );
     }
     assert_eq!(
         change(&site, &mut browser, PASSWORD, NEW, NEW).await.status,
