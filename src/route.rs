@@ -25,9 +25,7 @@ pub enum Rejection {
     #[error("mode is needed once, in the query or in a form")]
     ModeNotOnce,
     /// `mode` is none of ours.
-    #[error(
-        "mode is one of req_req_token, auth_req_token, req_acc_token, revoke_token, applications, login, logout"
-    )]
+    #[error("mode is one of {}", MODES.map(|(name, _)| name).join(", "))]
     ModeUnknown,
     /// The endpoint does not have the method.
     #[error("method not allowed")]
@@ -231,6 +229,18 @@ fn named(params: &Params, target: &Target<'_>) -> Result<Option<Named>, Rejectio
     Ok(Some(Named::ByPath(alias)))
 }
 
+/// What `mode` may be.
+const MODES: [(&str, Endpoint); 8] = [
+    ("req_req_token", Endpoint::RequestToken),
+    ("auth_req_token", Endpoint::Authorize),
+    ("req_acc_token", Endpoint::AccessToken),
+    ("revoke_token", Endpoint::RevokeToken),
+    ("applications", Endpoint::Applications),
+    ("login", Endpoint::Login),
+    ("logout", Endpoint::Logout),
+    ("password", Endpoint::Password),
+];
+
 /// The endpoint that `mode` names in a query or a form; `None` if it is not there.
 fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
     let mut modes = url::form_urlencoded::parse(pairs).filter(|(name, _)| name == "mode");
@@ -239,16 +249,7 @@ fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
         (Some((_, mode)), None) => mode,
         (Some(_), Some(_)) => return Err(Rejection::ModeNotOnce),
     };
-    let endpoint = match &*mode {
-        "req_req_token" => Endpoint::RequestToken,
-        "auth_req_token" => Endpoint::Authorize,
-        "req_acc_token" => Endpoint::AccessToken,
-        "revoke_token" => Endpoint::RevokeToken,
-        "applications" => Endpoint::Applications,
-        "login" => Endpoint::Login,
-        "logout" => Endpoint::Logout,
-        "password" => Endpoint::Password,
-        _ => return Err(Rejection::ModeUnknown),
-    };
+    let known = MODES.into_iter().find(|(name, _)| *name == mode);
+    let (_, endpoint) = known.ok_or(Rejection::ModeUnknown)?;
     Ok(Some(endpoint))
 }

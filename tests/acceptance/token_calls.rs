@@ -133,6 +133,8 @@ fn mode_that_is_unknown_or_given_twice_is_refused() {
         );
         assert_eq!(answer.status, 400, "{target}: {answer:?}");
     }
+    let answer = proxy.send(Call::get("/service.oauth?mode=else"));
+    assert!(answer.text().contains("logout%2C%20password"), "{answer:?}");
 }
 
 #[test]
