@@ -161,12 +161,12 @@ unlisted = "consumer"
 
 [[operation]]
 path = "/members/{{id}}"
-methods = ["GET", "POST", "PUT", "DELETE"]
+methods = ["GET", "PUT", "DELETE"]
 permission = "members"
 
 [[operation]]
 path = "/public"
-methods = ["GET"]
+methods = ["GET", "POST"]
 access = ["anonymous", "consumer", "application", "user"]
 
 [[permission]]
