@@ -1,4 +1,4 @@
-"""For information: HTTP/2 by h2load, which cannot sign; so the signature stands in the query, each target used once."""
+"""HTTP/2 to the caller by h2load, which cannot sign; so the signature stands in the query, each target used once."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ STREAMS = 64
 
 
 def run(suite):
-    report = Report("http2", "HTTP/2 to the caller (for information)")
+    report = Report("http2", "HTTP/2 to the caller")
     options = suite.options
     with suite.started("http2") as started:
         api = started.add(peers.api(started.directory / "api", options.load_core))
@@ -41,6 +41,7 @@ def run(suite):
             for name in ("nginx", "countersign")
         ],
     )
+    report.target(11, "CPU per request of HTTP/2, to nginx", rounds.ratio("countersign", "nginx"), 1.25)
     report.numbers = {"rounds": rounds.rows}
     return report
 

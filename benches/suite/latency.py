@@ -38,6 +38,7 @@ def run(suite):
             ],
         )
         report.target(6, f"p99 at {rate / saturation:.0%} of nginx's saturation, to nginx", rounds.ratio("countersign", "nginx", "p99_us"), 1.1)
+        report.target(6, "CPU per request at that rate, to nginx", rounds.ratio("countersign", "nginx"), 1.1)
         report.numbers = {"rate": rate, "rounds": rounds.rows}
         two_workers(suite, started, api, report)
     return report
