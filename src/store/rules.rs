@@ -10,7 +10,9 @@ use super::{
     port::{Decided, Exchange, Exchanged},
     record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
     rows::digest,
-    transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
+    transfer::{
+        ImportRefusal, Imported, Numbered, Record, same_access_token, same_consumer, same_user,
+    },
 };
 use crate::{
     clock::UnixTime,
@@ -166,29 +168,37 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Forgets what records that still come do not depend on: the tokens, and of consumers and users all but their
-    /// names and whether they are enabled.
-    pub(super) fn forget_details(&mut self) {
+    /// Forgets what records that still come do not depend on: the tokens, and of the consumers and users of `records` all
+    /// but their names and whether they are enabled.
+    pub(super) fn forget_details(&mut self, records: &[Numbered]) {
         self.tokens.clear();
         self.replaced_hashes.clear();
-        for consumer in self.consumers.values_mut() {
-            *consumer = Consumer {
-                key: consumer.key.clone(),
-                secret: Secret::from(""),
-                previous_secret: None,
-                rsa_public_key: None,
-                name: String::new(),
-                description: None,
-                website: None,
-                callbacks: Vec::new(),
-                permissions: Vec::new(),
-                ..*consumer
+        for (_, record) in records {
+            let (consumer, user) = match record {
+                Record::Consumer(consumer) => (Some(&consumer.key), None),
+                Record::User(User { id, .. }) | Record::RemovedUser(id) => (None, Some(id)),
+                Record::AccessToken(token) => (Some(&token.consumer), Some(&token.user)),
+                Record::RemovedToken(_) => (None, None),
             };
-        }
-        for user in self.users.values_mut() {
-            user.password_hash = None;
-            user.display_name = None;
-            user.name = String::new();
+            if let Some(consumer) = consumer.and_then(|key| self.consumers.get_mut(key)) {
+                *consumer = Consumer {
+                    key: consumer.key.clone(),
+                    secret: Secret::from(""),
+                    previous_secret: None,
+                    rsa_public_key: None,
+                    name: String::new(),
+                    description: None,
+                    website: None,
+                    callbacks: Vec::new(),
+                    permissions: Vec::new(),
+                    ..*consumer
+                };
+            }
+            if let Some(user) = user.and_then(|id| self.users.get_mut(id)) {
+                user.password_hash = None;
+                user.display_name = None;
+                user.name = String::new();
+            }
         }
     }
 

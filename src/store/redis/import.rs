@@ -178,7 +178,7 @@ impl RedisStore {
                 if let Import::Refused { index, refusal } = checked {
                     return Ok(Some((index, refusal)));
                 }
-                world.forget_details();
+                world.forget_details(some);
             }
             batch = match rest.receive().await? {
                 Part::Count(_) => Vec::new(),
