@@ -166,7 +166,7 @@ impl RedisStore {
         whole: &mut Whole,
     ) -> Result<Option<(usize, ImportRefusal)>, StoreError> {
         self.sweep().await?;
-        // What the records change is remembered. Of a consumer or user it takes 200 bytes, of a token nothing.
+        // What the records change is remembered. Of a consumer or user it takes 750 bytes, of a token nothing.
         let mut world = World::default();
         let mut batch = first.to_vec();
         loop {
