@@ -62,7 +62,10 @@ mod tests {
             .collect();
         let full = resident();
         return_free_pages();
-        assert!(resident() + 16 * MIB > full, "nobody has fallen asleep");
+        assert!(
+            resident() + 16 * MIB > full,
+            "no connection has fallen asleep"
+        );
         for _ in 0..WORTH_IT {
             connection_fell_asleep();
         }

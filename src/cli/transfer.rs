@@ -286,7 +286,7 @@ async fn import(
             ];
             let about = CommandRecord::counting("records_imported", counts);
             context.audit(about).await;
-            // Other ones than this, which is done whether or not they can be told.
+            // Imports before this one may have been interrupted. This one is complete, so a store that cannot list them fails nothing.
             let unended = context.store()?.unended_imports().await;
             for import in unended.unwrap_or_default() {
                 context.warn(&import);
@@ -334,7 +334,7 @@ fn source(checked: &Arc<Checked>) -> Source {
     Arc::new(move || {
         let (sender, receiver) = transfer::stream();
         let checked = Arc::clone(&checked);
-        // A stream that ends early, for whatever reason, is not imported.
+        // If the thread fails, the stream ends early, and the store rejects such an import.
         tokio::task::spawn_blocking(move || send(&checked, &sender));
         receiver
     })

@@ -13,12 +13,12 @@
 //! Each process counts in its own table, and there counts the failures of the others too: a failure is written into the
 //! store's feed of changes as a [report](Attempt::report) and [read](Throttle::learn) by all. So an attacker gains only the
 //! attempts that are under way, at other processes, before the report of a failure has arrived, and each of these lengthens
-//! the pause. A rejected attempt is not reported, so nobody writes more than the limits let through. A success is not
+//! the pause. A rejected attempt is not reported: a caller cannot write more reports than the limits admit attempts. A success is not
 //! reported either: the other processes go on counting the failures before it. While the store is away each process
 //! counts for itself.
 //!
-//! A report holds hashes under a key that all processes have: one made of the store's first sealing key, so whoever
-//! reads the store cannot guess what was typed as a name. A store that is not sealed has no such key. It then holds
+//! A report holds hashes under a key that all processes derive from the store's first sealing key. A reader of the store
+//! cannot guess what was typed as a name. A store that is not sealed has no such key. It then holds
 //! secrets in clear anyway, and the hash is as good as unkeyed.
 //!
 //! # What bounds the memory
@@ -96,7 +96,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// What other processes are told if it has failed: this process, and hashes of account with address, and of address.
+    /// What is reported to other processes if the attempt fails: this process, a hash of account and address, and one of the address.
     #[must_use]
     pub fn report(&self) -> &str {
         &self.report
@@ -176,7 +176,7 @@ impl Throttle {
         }
     }
 
-    /// Tells this process from others. Nothing of the keys follows from it.
+    /// Identifies this process in reports. It reveals nothing about the keys.
     fn process(&self) -> u64 {
         self.keys.hash_one("process")
     }
@@ -185,7 +185,7 @@ impl Throttle {
         self.keys.hash_one(digest)
     }
 
-    /// The same at all processes. 128 bits: nobody finds a name that counts as another.
+    /// The same in all processes. At 128 bits nobody finds two names with the same digest.
     fn digest(&self, text: &str) -> u128 {
         let tag = hmac::sign(&self.shared_key, text.as_bytes());
         let first = tag.as_ref().first_chunk().copied();

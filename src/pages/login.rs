@@ -238,7 +238,7 @@ impl Pages {
         }
     }
 
-    /// Tells the other processes on the store of a failed attempt. If they cannot be told, it still counts at this one.
+    /// Reports a failed attempt to the other processes on the store. Without the store it still counts in this process.
     async fn report(&self, attempt: &Attempt) {
         let report = attempt.report().to_owned();
         if let Err(error) = self.services.store.record_failed_login(report).await
