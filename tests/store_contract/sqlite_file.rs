@@ -80,6 +80,16 @@ async fn only_the_owner_can_read_the_files() {
     assert!(files(&directory).iter().all(|(_, mode)| *mode == 0o600));
 }
 
+/// The last connection to close empties the log; two that close at the same time must not leave it to each other.
+#[tokio::test]
+async fn closing_leaves_one_file_every_time() {
+    let (directory, path) = place();
+    for round in 0..200 {
+        drop(open(&path, None).unwrap());
+        assert_eq!(files(&directory).len(), 1, "round {round}");
+    }
+}
+
 #[tokio::test]
 async fn takes_an_empty_file_for_a_new_store() {
     let (_directory, path) = place();

@@ -69,6 +69,10 @@ impl Threads {
             seal,
         } = connections;
         let (alive, ended) = mpsc::channel();
+        let alive = Alive {
+            sender: alive,
+            closing: Arc::default(),
+        };
         let threads = Self {
             writes: Arc::new(Queue::new(QUEUE_LENGTH)),
             reads: Arc::new(Queue::new(QUEUE_LENGTH)),
@@ -76,14 +80,22 @@ impl Threads {
             ended: Mutex::new(ended),
         };
         let watchdog = Arc::clone(&threads.watchdog);
-        spawn("store-watch", &alive, move || watchdog.run())?;
-        let (queue, sealed) = (Arc::clone(&threads.writes), Arc::clone(&seal));
-        spawn("store-write", &alive, move || {
-            write(&queue, &writer, &sealed)
+        spawn("store-watch", move || watchdog.run())?;
+        let (queue, sealed, end) = (
+            Arc::clone(&threads.writes),
+            Arc::clone(&seal),
+            alive.clone(),
+        );
+        spawn("store-write", move || {
+            write(&queue, &writer, &sealed);
+            end.close(writer);
         })?;
         for reader in readers {
-            let (queue, seal) = (Arc::clone(&threads.reads), Arc::clone(&seal));
-            spawn("store-read", &alive, move || read(&queue, &reader, &seal))?;
+            let (queue, seal, end) = (Arc::clone(&threads.reads), Arc::clone(&seal), alive.clone());
+            spawn("store-read", move || {
+                read(&queue, &reader, &seal);
+                end.close(reader);
+            })?;
         }
         Ok(threads)
     }
@@ -145,19 +157,26 @@ impl Drop for Threads {
     }
 }
 
-fn spawn(
-    name: &str,
-    alive: &mpsc::Sender<()>,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
-    let alive = alive.clone();
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            body();
-            drop(alive);
-        })?;
-    Ok(())
+/// Held by each thread with a connection until it has closed it.
+#[derive(Clone)]
+struct Alive {
+    sender: mpsc::Sender<()>,
+    closing: Arc<Mutex<()>>,
+}
+
+impl Alive {
+    /// Closes a connection while no other closes: of two that close at the same time, SQLite takes neither for the last,
+    /// and the write-ahead log stays.
+    fn close(self, connection: Connection) {
+        let _turn = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(connection);
+        drop(self.sender);
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(body).map(drop)
 }
 
 fn read(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
