@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::store::{
-    Store, StoreError,
+    Store,
     port::{Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
     record::{AccessToken, RequestTokenState},
 };
@@ -11,7 +11,7 @@ use countersign::store::{
 use crate::{
     records::{
         NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, populate,
-        request_token, user,
+        request_token, until_answered, user,
     },
     suite::Backend,
 };
@@ -217,24 +217,15 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
     ));
 }
 
-/// What becomes of an exchange in a crowd: whom the store has no room for, nothing has happened to.
-async fn asked_again(store: &Arc<dyn Store>, exchange: Exchange) -> Exchanged {
-    for _ in 0..40 {
-        match store.exchange(exchange.clone()).await {
-            Err(StoreError::Unavailable(_)) => {}
-            outcome => return outcome.unwrap(),
-        }
-    }
-    panic!("the store never has room");
-}
-
 /// Exchanges at once over two handles; returns what became of each.
 async fn race<B: Backend>(backend: &B, exchanges: Vec<Exchange>) -> Vec<Exchanged> {
     let stores = [backend.open().await, backend.open().await];
     let tasks: Vec<_> = exchanges
         .into_iter()
         .zip(stores.iter().cycle().cloned())
-        .map(|(exchange, store)| tokio::spawn(async move { asked_again(&store, exchange).await }))
+        .map(|(exchange, store)| {
+            tokio::spawn(async move { until_answered(|| store.exchange(exchange.clone())).await })
+        })
         .collect();
     let mut outcomes = Vec::new();
     for task in tasks {

@@ -162,6 +162,20 @@ pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
     );
 }
 
+/// The answer to a call in a crowd: what the store has no room for has changed nothing and is asked again.
+pub(crate) async fn until_answered<T, F>(mut call: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    for _ in 0..40 {
+        match call().await {
+            Err(StoreError::Unavailable(_)) => {}
+            answer => return answer.unwrap(),
+        }
+    }
+    panic!("the store never has room");
+}
+
 /// The password hash of a user as it is now, for a login that has just verified it.
 pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPassword {
     let user = store.user(&user.parse().unwrap()).await.unwrap();
