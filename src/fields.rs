@@ -68,17 +68,17 @@ pub fn lists(headers: &HeaderMap, name: &HeaderName, element: &[u8]) -> bool {
 #[must_use]
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     matches!(
-        *name,
-        header::CONNECTION
-            | header::PROXY_AUTHENTICATE
-            | header::PROXY_AUTHORIZATION
-            | header::TE
-            | header::TRAILER
-            | header::TRANSFER_ENCODING
-            | header::UPGRADE
-    ) || matches!(
         name.as_str(),
-        "keep-alive" | "proxy-connection" | "http2-settings"
+        "connection"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
     )
 }
 
