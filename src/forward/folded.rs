@@ -88,7 +88,7 @@ impl FoldedNames {
 const BEGINNING: usize = 3;
 
 /// So many bits stand for all beginnings.
-const BEGINNINGS: usize = 512;
+const BEGINNINGS: usize = 4096;
 
 /// The beginning of a name that stands for many; behind all bits.
 const ANY: usize = BEGINNINGS;
