@@ -3,9 +3,8 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use http::HeaderValue;
-use thiserror::Error;
 
-use super::{descriptors, services::Services};
+use super::{StartError, descriptors, services::Services};
 use crate::{
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
@@ -25,25 +24,15 @@ use crate::{
     verify,
 };
 
-/// Why a configuration that is valid in itself cannot be served.
-#[derive(Debug, Error)]
-pub enum LiveError {
-    /// The files of the connection to the API.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The operations.
-    #[error(transparent)]
-    Operations(#[from] OperationError),
-    /// The files of the pages.
-    #[error(transparent)]
-    Look(#[from] LookError),
-}
-
 /// Makes what requests need; `listener` is where the first public listener is bound.
 ///
 /// # Errors
-/// [`LiveError`] names the key at fault.
-pub fn live(config: &Config, listener: SocketAddr, services: &Services) -> Result<Live, LiveError> {
+/// [`StartError`] names the key at fault.
+pub fn live(
+    config: &Config,
+    listener: SocketAddr,
+    services: &Services,
+) -> Result<Live, StartError> {
     let origins = origins(config, listener);
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);

@@ -37,7 +37,6 @@ use tokio::{
 use self::{
     admin_listener::AdminListener,
     certificates::Stamps,
-    live::LiveError,
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
@@ -47,7 +46,9 @@ use crate::{
     admin::Admin,
     clock::Clock,
     config::{Config, ListenAddress},
+    policy::operations::OperationError,
     proxy::{Live, Shared},
+    respond::look::LookError,
     server::{
         listener::Bounds,
         tls::{self, Tls, TlsError},
@@ -61,12 +62,15 @@ pub enum StartError {
     /// A service.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// What requests need.
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    /// The listener's certificates.
+    /// The files of TLS, on the public listener or to the API.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The operations.
+    #[error(transparent)]
+    Operations(#[from] OperationError),
+    /// The files of the pages.
+    #[error(transparent)]
+    Look(#[from] LookError),
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
@@ -115,8 +119,9 @@ impl StartError {
     pub const fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Live(_)
-                | Self::Tls(_)
+            Self::Tls(_)
+                | Self::Operations(_)
+                | Self::Look(_)
                 | Self::Own(_)
                 | Self::Service(
                     ServiceError::Key { .. }
