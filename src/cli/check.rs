@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::context::{CommandError, ConfigArgs, Output, block_on, with_causes};
+use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     app::{
         self, StartError,
@@ -56,9 +56,9 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     for (what, check) in checks {
         match check(&config, &mut warnings) {
             Ok(text) => found.push((what, text)),
-            Err((code, problem)) => {
-                errors.push(problem.replace('\n', " "));
-                worst = worst.max(code);
+            Err(error) => {
+                errors.push(error.to_string());
+                worst = worst.max(error.code);
             }
         }
     }
@@ -98,18 +98,18 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 /// Checks one thing, and adds what is valid and unwise to the warnings.
 type Check = fn(&Config, &mut Vec<String>) -> CheckResult;
 
-/// What was found, or an exit code and what is wrong.
-type CheckResult = Result<String, (u8, String)>;
+/// What was found, or what is wrong.
+type CheckResult = Result<String, CommandError>;
 
 fn listeners(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    inspect::listeners(config).map_err(|error| (1, error.to_string()))
+    Ok(inspect::listeners(config)?)
 }
 
 fn certificates(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let Some(params) = app::tls_params(config) else {
         return Ok("none: the public listener speaks plain HTTP".to_owned());
     };
-    tls::Tls::read(&params, None).map_err(|error| (2, error.to_string()))?;
+    tls::Tls::read(&params, None).map_err(StartError::from)?;
     Ok(format!(
         "{} read, each with its key",
         params.certificates.len()
@@ -117,7 +117,7 @@ fn certificates(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    live::operations(config).map_err(|error| (2, error.to_string()))?;
+    live::operations(config).map_err(StartError::from)?;
     Ok(match config.operation.len() {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
@@ -125,8 +125,7 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let look = live::look(config, app::first(&config.listen.address))
-        .map_err(|error| (2, error.to_string()))?;
+    let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     Ok(format!(
         "in {}",
         look.languages.tags().collect::<Vec<_>>().join(", ")
@@ -134,35 +133,33 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
-    services::check_paths(config).map_err(service_error)?;
+    services::check_paths(config).map_err(StartError::from)?;
     if config.store.backend != StoreBackend::Sqlite {
         return match services::open_store(config, Opening::Check) {
             Ok(store) => ask(config, &*store, "the server", warnings),
             Err(ServiceError::Store(error)) if error.is_missing() => Ok(error.to_string()),
-            Err(error) => Err(service_error(error)),
+            Err(error) => Err(StartError::from(error).into()),
         };
     }
     let path = config.store.url.sqlite_path();
     // For a link that leads nowhere, opening the store reports why.
     if !path.exists() && !path.is_symlink() {
         // The key is needed once there is a store; a wrong one is found now.
-        services::read_keys(config).map_err(service_error)?;
+        services::read_keys(config).map_err(StartError::from)?;
         return missing("store.url", &path);
     }
-    let store = services::open_store(config, Opening::Check).map_err(service_error)?;
+    let store = services::open_store(config, Opening::Check).map_err(StartError::from)?;
     ask(config, &*store, &path.display().to_string(), warnings)
 }
 
 /// Asks a store that is open.
 fn ask(config: &Config, store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
-    let asked = on_runtime(async {
+    let (findings, consumers) = block_on(async {
         store.ping().await?;
         let mut findings = store.findings().await?;
         findings.extend(store.unended_imports().await?);
         Ok::<_, StoreError>((findings, store.consumers(None, 1).await?))
-    })?;
-    let (findings, consumers) =
-        asked.map_err(|error| (1, format!("store.url: {}", with_causes(&error))))?;
+    })??;
     let findings = findings.iter();
     warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
     let hint = match consumers.is_empty() {
@@ -185,24 +182,20 @@ fn secrets(
     store: &dyn Store,
     has_more_keys: bool,
     warnings: &mut Vec<String>,
-) -> Result<&'static str, (u8, String)> {
-    let (all, is_whole) = on_runtime(async {
+) -> Result<&'static str, CommandError> {
+    let (all, is_whole) = block_on(async {
         let (mut all, begun) = (Resealed::default(), Instant::now());
         let mut next = Some(ResealFrom::default());
         while let Some(from) = next.take_if(|_| begun.elapsed() < LOOK) {
             next = all.add(store.reseal(from, true).await?);
         }
         Ok::<_, StoreError>((all, next.is_none()))
-    })?
-    .map_err(|error| (1, format!("store.url: {}", with_causes(&error))))?;
+    })??;
     if let Some((count, error)) = all.unopened {
         let seen = all.seen;
-        return Err((
-            1,
-            format!(
-                "store.encryption_key_file: {count} of {seen} secrets cannot be decrypted: {error}"
-            ),
-        ));
+        return Err(CommandError::failed(format!(
+            "store.encryption_key_file: {count} of {seen} secrets cannot be decrypted: {error}"
+        )));
     }
     if all.older > 0 {
         let (older, seen) = (all.older, all.seen);
@@ -222,26 +215,16 @@ fn missing(key: &str, path: &Path) -> CheckResult {
     let file = path.display();
     match inspect::can_create(path) {
         Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
-        Err(error) => Err((
-            1,
-            format!(
-                "{key}: {file}: serve cannot make it: {error}; make its directory, writable for this user"
-            ),
-        )),
+        Err(error) => Err(CommandError::failed(format!(
+            "{key}: {file}: serve cannot make it: {error}; make its directory, writable for this user"
+        ))),
     }
 }
 
-fn service_error(error: ServiceError) -> (u8, String) {
-    let text = with_causes(&error);
-    let is_configuration = StartError::from(error).is_configuration();
-    (if is_configuration { 2 } else { 1 }, text)
-}
-
 fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
-    if let Some(target) = services::nonce_target(config).map_err(service_error)? {
+    if let Some(target) = services::nonce_target(config).map_err(StartError::from)? {
         let place = target.to_string();
-        let findings = on_runtime(redis::check_nonces(target))?;
-        let findings = findings.map_err(|error| service_error(error.into()))?;
+        let findings = block_on(redis::check_nonces(target))?.map_err(ServiceError::from)?;
         warnings.extend(
             findings
                 .iter()
@@ -255,46 +238,39 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if !path.exists() {
         return missing("nonce.path", &path);
     }
-    LocalWindow::check_file(&path)
-        .map_err(|error| (1, format!("nonce.path: {}", with_causes(&error))))?;
+    LocalWindow::check_file(&path).map_err(ServiceError::from)?;
     Ok(format!("{} is a nonce window", path.display()))
 }
 
 fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let params = live::upstream_params(config).map_err(|error| (2, error.to_string()))?;
+    let params = live::upstream_params(config).map_err(StartError::from)?;
     let name = &config.upstream.api_url;
-    on_runtime(async {
+    block_on(async {
         let own = own::check(config, &config.listeners()).await;
-        own.map_err(|error| (2, error.to_string()))?;
+        own.map_err(StartError::from)?;
         let problem = match Pool::new(params).connect(false).await {
             Ok(_) => return Ok(format!("{name} takes connections")),
             Err(Fault::Unreachable(error)) => error.to_string(),
             Err(_) => "no connection within upstream.connect_timeout".to_owned(),
         };
-        Err((
-            1,
-            format!("upstream.api_url: {name}: {problem}; start the API or correct the URL"),
-        ))
+        Err(CommandError::failed(format!(
+            "upstream.api_url: {name}: {problem}; start the API or correct the URL"
+        )))
     })?
 }
 
 fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let Some(params) = services::login_params(config).map_err(service_error)? else {
+    let Some(params) = services::login_params(config).map_err(StartError::from)? else {
         return Ok(match config.login.backend {
             LoginBackend::Header => "a proxy in front names the user".to_owned(),
             LoginBackend::Local | LoginBackend::Http => "accounts of the store".to_owned(),
         });
     };
     let url = format!("{}{}", params.origin, params.path);
-    on_runtime(http::reach(&params))?.map_err(|error| {
-        (
-            1,
-            format!("login.url: {url}: {error}; start it, or correct login.url or login.ca"),
-        )
+    block_on(http::reach(&params))?.map_err(|error| {
+        CommandError::failed(format!(
+            "login.url: {url}: {error}; start it, or correct login.url or login.ca"
+        ))
     })?;
     Ok(format!("{url} takes connections"))
-}
-
-fn on_runtime<T>(future: impl Future<Output = T>) -> Result<T, (u8, String)> {
-    block_on(future).map_err(|error| (1, error.to_string()))
 }
