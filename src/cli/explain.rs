@@ -13,7 +13,7 @@ use super::{
     context::{CommandError, Output},
     pasted,
     request::{Request, RequestArgs},
-    secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, option, read_pem},
+    secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
 use crate::oauth::{
     BaseString, BodyHash, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
@@ -128,7 +128,8 @@ impl ExplainArgs {
                 problem = problem.or(protocol.demand(&[]).err());
                 if let Some(method) = protocol.signature_method {
                     let consumer_key = protocol.consumer_key.unwrap_or_default();
-                    let rsa = self.rsa_public_key()?;
+                    let path = self.rsa_public_key.as_deref();
+                    let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
                     let secrets =
                         self.secrets
                             .read(consumer_key, protocol.token, rsa, lookup, stdin)?;
@@ -151,16 +152,6 @@ impl ExplainArgs {
             rejections,
             nonce_used,
         })
-    }
-
-    fn rsa_public_key(&self) -> Result<Option<RsaPublicKey>, CommandError> {
-        let Some(path) = &self.rsa_public_key else {
-            return Ok(None);
-        };
-        match RsaPublicKey::from_pem(&read_pem(path, &option(path))?) {
-            Ok(key) => Ok(Some(key)),
-            Err(error) => Err(CommandError::from(error).about(option(path))),
-        }
     }
 }
 

@@ -43,30 +43,6 @@ impl SecretArg {
         }
         Ok(without_final_newline(contents))
     }
-
-    /// Fetches several secrets, of which one at most can come from standard input; a missing argument is a missing secret.
-    ///
-    /// # Errors
-    ///
-    /// One cannot be read, or two would come from standard input.
-    pub fn read_all<const N: usize>(
-        arguments: [Option<&Self>; N],
-        stdin: &mut dyn Read,
-    ) -> Result<[Option<Secret>; N], CommandError> {
-        let from_stdin = arguments
-            .iter()
-            .filter(|argument| matches!(argument, Some(Self::Stdin)));
-        if from_stdin.count() > 1 {
-            return Err(CommandError::usage(
-                "only one secret can come from standard input; use @FILE for the other",
-            ));
-        }
-        let mut secrets = [const { None }; N];
-        for (secret, argument) in secrets.iter_mut().zip(arguments) {
-            *secret = argument.map(|argument| argument.read(stdin)).transpose()?;
-        }
-        Ok(secrets)
-    }
 }
 
 fn without_final_newline(mut contents: Vec<u8>) -> Secret {
@@ -150,20 +126,6 @@ mod tests {
         let shown = error.to_string();
         let expected = "cannot read the secret from /nowhere/secret: ";
         assert!(shown.starts_with(expected), "{shown}");
-    }
-
-    #[test]
-    fn standard_input_serves_one_secret() {
-        let stdin = Some(SecretArg::Stdin);
-        let literal = Some(SecretArg::Literal(Secret::from("s")));
-        let both = SecretArg::read_all([stdin.as_ref(), stdin.as_ref()], &mut &b"x"[..]);
-        assert_eq!(both.unwrap_err().code, 2);
-        let one =
-            SecretArg::read_all([literal.as_ref(), stdin.as_ref(), None], &mut &b"x"[..]).unwrap();
-        assert_eq!(
-            one,
-            [Some(Secret::from("s")), Some(Secret::from("x")), None]
-        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
     config::NonceScope,
     names::ConsumerKey,
     nonce::{self, NonceUse},
-    oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl},
+    oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
     origin::HttpUrl,
     secret::Secret,
     store::{record::Dialect, redis},
@@ -84,8 +84,17 @@ impl SecretArgs {
         stdin: &mut dyn Read,
     ) -> Result<KnownSecrets, CommandError> {
         let token = token.filter(|token| !token.is_empty());
-        let given = [self.consumer_secret.as_ref(), self.token_secret.as_ref()];
-        let [consumer_secret, token_secret] = SecretArg::read_all(given, stdin)?;
+        let given = (&self.consumer_secret, &self.token_secret);
+        if let (Some(SecretArg::Stdin), Some(SecretArg::Stdin)) = given {
+            return Err(CommandError::usage(
+                "only one secret can come from standard input; use @FILE for the other",
+            ));
+        }
+        let mut read = |given: &Option<SecretArg>| match given {
+            Some(given) => given.read(stdin).map(Some),
+            None => Ok(None),
+        };
+        let (consumer_secret, token_secret) = (read(given.0)?, read(given.1)?);
         if consumer_secret.is_none() && token_secret.is_none() && rsa_public_key.is_none() {
             return look_up(consumer_key, token, "--consumer-secret", lookup);
         }
@@ -144,9 +153,16 @@ pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError>
     Ok(text)
 }
 
-/// How errors call the file of `--rsa-public-key`.
-pub(super) fn option(path: &Path) -> String {
-    format!("--rsa-public-key {}", path.display())
+/// Reads the file of `--rsa-public-key`, if it is given, as `parse` does.
+pub(super) fn read_rsa_public_key<T>(
+    path: Option<&Path>,
+    parse: impl FnOnce(&str) -> Result<T, InvalidRsaKey>,
+) -> Result<Option<T>, CommandError> {
+    let Some(path) = path else { return Ok(None) };
+    let option = format!("--rsa-public-key {}", path.display());
+    let key = parse(&read_pem(path, &option)?);
+    key.map(Some)
+        .map_err(|error| CommandError::from(error).about(option))
 }
 
 /// Finds secrets in the store of the configuration, opened on first use.

@@ -9,10 +9,7 @@ use super::{
     given_or_random,
 };
 use crate::{
-    cli::{
-        secret_arg::SecretArg,
-        secrets::{option, read_pem},
-    },
+    cli::{secret_arg::SecretArg, secrets::read_rsa_public_key},
     clock::UnixTime,
     issue::{
         callback::{self, CallbackError},
@@ -204,13 +201,7 @@ impl Details {
 
     /// Reads and checks the key file.
     fn rsa_public_key(&self) -> Result<Option<String>, CommandError> {
-        let Some(path) = &self.rsa_public_key else {
-            return Ok(None);
-        };
-        match registration::rsa_public_key(&read_pem(path, &option(path))?) {
-            Ok(pem) => Ok(Some(pem)),
-            Err(error) => Err(CommandError::from(error).about(option(path))),
-        }
+        read_rsa_public_key(self.rsa_public_key.as_deref(), registration::rsa_public_key)
     }
 }
 

@@ -290,6 +290,8 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
             .contains("\"from%2520stdin%26\"")
     );
     assert!(with(&["--token-secret", "-x"], "").1.contains("\"%26-x\""));
+    let one = with(&["--consumer-secret", "s", "--token-secret", "-"], "x");
+    assert!(one.1.contains("\"s%26x\""));
     let both = with(&["--consumer-secret", "-", "--token-secret", "-"], "s");
     assert_eq!(both.0, 2);
     assert_eq!(
