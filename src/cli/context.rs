@@ -90,7 +90,7 @@ impl RecordArgs {
     /// # Errors
     /// See [`StoreArgs::run`].
     pub fn run(
-        self,
+        &self,
         file: StoreFile,
         command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
     ) -> Result<Output, CommandError> {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use self::{
-    csv_lines::{CsvError, CsvLines, Mapping},
+    csv_lines::{CsvError, Mapping},
     file::NewFile,
     format::Checked,
 };
@@ -123,8 +123,8 @@ impl ExportArgs {
                     file::check(&self.file, self.force)?;
                 }
                 let mut target = match is_stdout {
-                    true => Target::Stdout(io::stdout()),
-                    false => Target::File(NewFile::create(&self.file, self.force)?),
+                    true => Destination::Stdout(io::stdout()),
+                    false => Destination::File(NewFile::create(&self.file, self.force)?),
                 };
                 let (sender, mut receiver) = transfer::stream();
                 let (exported, written) = tokio::join!(
@@ -145,7 +145,7 @@ impl ExportArgs {
                     Ok(written) => written,
                 };
                 exported?;
-                if let Target::File(file) = target {
+                if let Destination::File(file) = target {
                     file.finish(head.as_deref())?;
                 }
                 let about = CommandRecord::counting("store_exported", []);
@@ -161,27 +161,100 @@ impl ImportArgs {
     /// # Errors
     /// [`CommandError`]
     pub fn run(self) -> Result<Output, CommandError> {
-        let Self {
-            file,
-            csv,
-            map,
-            kind,
-            store,
-        } = self;
-        let is_csv = csv.is_some();
-        let path = csv.or(file).unwrap_or_default();
-        let wrap: Wrap = Box::new(move |input| {
-            let lines = CsvLines::new(input, &map, kind.as_deref())?;
-            Ok(Box::new(lines))
+        let file = StoreFile::MayBeCreated;
+        self.store
+            .run(file, async |context| self.import(context).await)
+    }
+
+    async fn import(&self, context: &Context) -> Result<String, CommandError> {
+        let path = self.path();
+        let name = match path == Path::new("-") {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        let failed =
+            |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
+        let unreadable = |error: io::Error| match error.get_ref().and_then(|e| e.downcast_ref()) {
+            Some(csv @ CsvError { .. }) => failed(csv.to_string()),
+            None => CommandError::from(error).about(format!("{name}: cannot be read")),
+        };
+        let mut warnings = Warnings::default();
+        let mut progress = Progress::new("checked");
+        let mut count = 0;
+        let checked = format::check(self.open().map_err(unreadable)?, context.now, |record| {
+            count += 1;
+            progress.show(count);
+            warnings.note(record);
         });
-        let wrap = is_csv.then_some(wrap);
-        store.run(StoreFile::MayBeCreated, async |context| {
-            import(&path, wrap, context).await
-        })
+        drop(progress);
+        let checked = checked.map_err(unreadable)?;
+        let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
+        warnings.print(context);
+        match context.store()?.import_from(source(&checked)).await? {
+            Import::Imported(Imported {
+                added,
+                unchanged,
+                revoked,
+                kept_out,
+            }) => {
+                let counts = [
+                    ("added", added),
+                    ("unchanged", unchanged),
+                    ("revoked", revoked),
+                    ("kept_out", kept_out),
+                ];
+                let about = CommandRecord::counting("records_imported", counts);
+                context.audit(about).await;
+                // Imports before this one may have been interrupted. This one is complete, so a store that cannot list them fails nothing.
+                let unended = context.store()?.unended_imports().await;
+                for import in unended.unwrap_or_default() {
+                    context.warn(&import);
+                }
+                let with = |members: Members, (name, count)| members.with(name, count);
+                Ok(context.show(counts.into_iter().fold(Members::default(), with)))
+            }
+            Import::Refused { index, refusal } => {
+                let record = checked.name(index).map_err(unreadable)?;
+                Err(failed(format!(
+                    "{index}: {record} {refusal}; {}",
+                    fix(refusal)
+                )))
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        let file = self.csv.as_deref().or(self.file.as_deref());
+        file.unwrap_or(Path::new(""))
+    }
+
+    /// Opens the file so that it can be read several times: what cannot, such as a pipe, and what is no JSON yet, is
+    /// copied to a temporary file without a name.
+    fn open(&self) -> io::Result<File> {
+        let mut input: Box<dyn Read> = match self.path() == Path::new("-") {
+            true => Box::new(io::stdin().lock()),
+            false => {
+                let file = File::open(self.path())?;
+                if self.csv.is_none() && file.metadata()?.is_file() {
+                    return Ok(file);
+                }
+                Box::new(io::BufReader::new(file))
+            }
+        };
+        let copy = tempfile::tempfile()?;
+        let mut lines = io::BufWriter::new(&copy);
+        match &self.csv {
+            Some(_) => csv_lines::convert(input, &self.map, self.kind.as_deref(), &mut lines)?,
+            None => drop(io::copy(&mut input, &mut lines)?),
+        }
+        lines.flush()?;
+        drop(lines);
+        Ok(copy)
     }
 }
 
-enum Target {
+/// Where an export goes.
+enum Destination {
     Stdout(io::Stdout),
     File(NewFile),
 }
@@ -194,7 +267,7 @@ enum Unwritten {
     Cut(Cut),
 }
 
-impl Target {
+impl Destination {
     fn write(&mut self, text: &str) -> Result<(), Unwritten> {
         let stdout = match self {
             Self::File(file) => return file.write(text.as_bytes()).map_err(Unwritten::Failed),
@@ -214,7 +287,7 @@ impl Target {
 
 /// Writes an export; returns the first line if it was not known in the beginning.
 async fn write(
-    target: &mut Target,
+    target: &mut Destination,
     records: &mut Receiver<Record>,
 ) -> Result<Option<String>, Unwritten> {
     let mut progress = Progress::new("exported");
@@ -238,94 +311,6 @@ async fn write(
             Part::End => return Ok((!is_counted).then(|| format::padded_head(Some(count)))),
         }
     }
-}
-
-async fn import(
-    path: &Path,
-    wrap: Option<Wrap>,
-    context: &Context,
-) -> Result<String, CommandError> {
-    let is_stdin = path == Path::new("-");
-    let name = match is_stdin {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    };
-    let failed = |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
-    let unreadable = |error: io::Error| match error.get_ref().and_then(|e| e.downcast_ref()) {
-        Some(csv @ CsvError { .. }) => failed(csv.to_string()),
-        None => CommandError::from(error).about(format!("{name}: cannot be read")),
-    };
-    let mut warnings = Warnings::default();
-    let mut progress = Progress::new("checked");
-    let mut count = 0;
-    let checked = format::check(
-        open(path, wrap).map_err(unreadable)?,
-        context.now,
-        |record| {
-            count += 1;
-            progress.show(count);
-            warnings.note(record);
-        },
-    );
-    drop(progress);
-    let checked = checked.map_err(unreadable)?;
-    let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
-    warnings.print(context);
-    match context.store()?.import_from(source(&checked)).await? {
-        Import::Imported(Imported {
-            added,
-            unchanged,
-            revoked,
-            kept_out,
-        }) => {
-            let counts = [
-                ("added", added),
-                ("unchanged", unchanged),
-                ("revoked", revoked),
-                ("kept_out", kept_out),
-            ];
-            let about = CommandRecord::counting("records_imported", counts);
-            context.audit(about).await;
-            // Imports before this one may have been interrupted. This one is complete, so a store that cannot list them fails nothing.
-            let unended = context.store()?.unended_imports().await;
-            for import in unended.unwrap_or_default() {
-                context.warn(&import);
-            }
-            let with = |members: Members, (name, count)| members.with(name, count);
-            Ok(context.show(counts.into_iter().fold(Members::default(), with)))
-        }
-        Import::Refused { index, refusal } => {
-            let record = checked.name(index).map_err(unreadable)?;
-            Err(failed(format!(
-                "{index}: {record} {refusal}; {}",
-                fix(refusal)
-            )))
-        }
-    }
-}
-
-/// Turns what is read into JSON Lines.
-type Wrap = Box<dyn FnOnce(Box<dyn Read>) -> io::Result<Box<dyn Read>>>;
-
-/// Opens a file that can be read several times: what cannot, such as a pipe, and what is no JSON yet, is copied to a
-/// temporary file without a name.
-fn open(path: &Path, wrap: Option<Wrap>) -> io::Result<File> {
-    let mut input: Box<dyn Read> = match path == Path::new("-") {
-        true => Box::new(io::stdin().lock()),
-        false => {
-            let file = File::open(path)?;
-            if wrap.is_none() && file.metadata()?.is_file() {
-                return Ok(file);
-            }
-            Box::new(io::BufReader::new(file))
-        }
-    };
-    if let Some(wrap) = wrap {
-        input = wrap(input)?;
-    }
-    let mut copy = tempfile::tempfile()?;
-    io::copy(&mut input, &mut copy)?;
-    Ok(copy)
 }
 
 /// Streams of the records of a file, each read by a thread of its own.

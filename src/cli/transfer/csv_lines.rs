@@ -1,7 +1,7 @@
 //! CSV in the place of JSON Lines: each row becomes a line of [`mod@super::format`], at the row's own number, so that
 //! both are read by the same rules and errors name the row.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read, Write};
 
 use csv::{ErrorKind, StringRecord};
 use serde_json::{Map, Value};
@@ -45,110 +45,81 @@ impl From<CsvError> for io::Error {
     }
 }
 
-/// The rows of a CSV file with a header, as JSON Lines.
-pub(super) struct CsvLines<R> {
-    rows: csv::Reader<R>,
-    row: StringRecord,
-    kind: String,
-    /// Each member and the number of its column.
-    members: Vec<(String, usize)>,
-    /// The number of the line that `text` ends in.
-    line: u64,
-    text: Cursor<Vec<u8>>,
-}
-
-impl<R: Read> CsvLines<R> {
-    /// Reads the header. Without a `map` all its columns are members; without a `kind`, `key` among the members makes
-    /// the rows consumers, `token` tokens, and neither users.
-    ///
-    /// # Errors
-    /// The input's, or a [`CsvError`].
-    pub(super) fn new(input: R, map: &[Mapping], kind: Option<&str>) -> io::Result<Self> {
-        let mut rows = csv::Reader::from_reader(input);
-        let header = rows.headers().map_err(explain)?.clone();
-        let failed = |problem: String| Err(CsvError { line: 1, problem }.into());
-        let mut members: Vec<(String, usize)> = Vec::new();
-        let all: Vec<Mapping> = match map {
-            [] => header
-                .iter()
-                .filter_map(|name| Mapping::parse(name).ok())
-                .collect(),
-            map => map.to_vec(),
-        };
-        for Mapping { member, column } in all {
-            let mut found = header
-                .iter()
-                .enumerate()
-                .filter(|(_, name)| *name == column);
-            let (first, second) = (found.next(), found.next());
-            let Some((index, _)) = first else {
-                let columns: Vec<&str> = header.iter().collect();
-                let columns = columns.join(", ");
-                return failed(format!(
-                    "there is no column {column:?}; the columns are {columns}"
-                ));
-            };
-            if second.is_some() {
-                return failed(format!("there are two columns {column:?}; rename one"));
-            }
-            if members.iter().any(|(known, _)| *known == member) {
-                return failed(format!("{member} is mapped twice; take one of the two out"));
-            }
-            members.push((member, index));
-        }
-        let has = |name: &str| members.iter().any(|(member, _)| member == name);
-        let kind = match kind {
-            Some(kind) => kind,
-            None if has("key") => "consumer",
-            None if has("token") => "token",
-            None => "user",
-        };
-        Ok(Self {
-            rows,
-            row: StringRecord::new(),
-            kind: kind.to_owned(),
-            members,
-            line: 1,
-            text: Cursor::new(HEAD.as_bytes().to_vec()),
-        })
-    }
-
-    /// Puts the next row into `text`; `false` if there is none.
-    fn advance(&mut self) -> io::Result<bool> {
-        if !self.rows.read_record(&mut self.row).map_err(explain)? {
-            return Ok(false);
-        }
-        let line = self
-            .row
-            .position()
-            .map_or(0, csv::Position::line)
-            .max(self.line + 1);
+/// Writes the rows of a CSV file with a header as JSON Lines. Without a `map` all its columns are members; without a
+/// `kind`, `key` among the members makes the rows consumers, `token` tokens, and neither users.
+///
+/// # Errors
+/// Those of input and output, or a [`CsvError`].
+pub(super) fn convert(
+    input: impl Read,
+    map: &[Mapping],
+    kind: Option<&str>,
+    output: &mut impl Write,
+) -> io::Result<()> {
+    let mut rows = csv::Reader::from_reader(input);
+    let members = members(rows.headers().map_err(explain)?, map)?;
+    let has = |name: &str| members.iter().any(|(member, _)| member == name);
+    let kind = match kind {
+        Some(kind) => kind,
+        None if has("key") => "consumer",
+        None if has("token") => "token",
+        None => "user",
+    };
+    output.write_all(HEAD.as_bytes())?;
+    let (mut row, mut last) = (StringRecord::new(), 1);
+    while rows.read_record(&mut row).map_err(explain)? {
+        let line = row.position().map_or(0, csv::Position::line).max(last + 1);
         let mut record = Map::new();
-        record.insert("kind".to_owned(), self.kind.clone().into());
-        for (member, column) in &self.members {
-            let cell = self.row.get(*column).unwrap_or_default();
+        record.insert("kind".to_owned(), kind.into());
+        for (member, column) in &members {
+            let cell = row.get(*column).unwrap_or_default();
             if !cell.is_empty() {
                 let value = value(member, cell).map_err(|problem| CsvError { line, problem })?;
                 record.insert(member.clone(), value);
             }
         }
-        let breaks = usize::try_from(line - self.line).unwrap_or(1);
-        let text = "\n".repeat(breaks) + &Value::Object(record).to_string();
-        self.text = Cursor::new(text.into_bytes());
-        self.line = line;
-        Ok(true)
+        for _ in last..line {
+            output.write_all(b"\n")?;
+        }
+        write!(output, "{}", Value::Object(record))?;
+        last = line;
     }
+    Ok(())
 }
 
-impl<R: Read> Read for CsvLines<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let bytes = self.text.read(buffer)?;
-            if bytes > 0 || buffer.is_empty() || !self.advance()? {
-                return Ok(bytes);
-            }
+/// Each member and the number of its column.
+fn members(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, CsvError> {
+    let failed = |problem: String| Err(CsvError { line: 1, problem });
+    let all: Vec<Mapping> = match map {
+        [] => header
+            .iter()
+            .filter_map(|name| Mapping::parse(name).ok())
+            .collect(),
+        map => map.to_vec(),
+    };
+    let mut members: Vec<(String, usize)> = Vec::new();
+    for Mapping { member, column } in all {
+        let mut found = header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| *name == column);
+        let (first, second) = (found.next(), found.next());
+        let Some((index, _)) = first else {
+            let columns: Vec<&str> = header.iter().collect();
+            let columns = columns.join(", ");
+            return failed(format!(
+                "there is no column {column:?}; the columns are {columns}"
+            ));
+        };
+        if second.is_some() {
+            return failed(format!("there are two columns {column:?}; rename one"));
         }
+        if members.iter().any(|(known, _)| *known == member) {
+            return failed(format!("{member} is mapped twice; take one of the two out"));
+        }
+        members.push((member, index));
     }
+    Ok(members)
 }
 
 /// A cell as the JSON value of its member.
