@@ -1,6 +1,10 @@
 //! Reports wrong usage in one line, where clap writes a paragraph, and names the help that says more.
 
+use std::fmt::Write as _;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::telemetry::lines::Visible;
 
 /// Whether clap's "error" is the help or the version that was asked for, or help in place of a command.
 #[must_use]
@@ -54,14 +58,10 @@ pub fn line(error: &clap::Error) -> String {
 
 /// Escapes control characters, so that foreign text stays one line and steers no terminal.
 pub(super) fn escaped(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character.is_control() {
-            true => line.extend(character.escape_default()),
-            false => line.push(character),
-        }
-    }
-    line
+    let mut line = Visible(String::with_capacity(text.len()));
+    // Writing to a string never fails.
+    let _ = line.write_str(text);
+    line.0
 }
 
 #[cfg(test)]

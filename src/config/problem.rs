@@ -7,6 +7,8 @@ use std::{
 
 use thiserror::Error;
 
+use crate::telemetry::lines::Visible;
+
 /// Where a setting was written. Problems are sorted by it, as an operator reads: down the file, then what the file as a
 /// whole lacks, then the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,27 +71,13 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = OneLine(f);
+        // A key in a file may have a line break in it.
+        let mut line = Visible(f);
         write!(line, "{}: ", self.place)?;
         if let Some(key) = &self.key {
             write!(line, "{key}: ")?;
         }
         line.write_str(&self.message)
-    }
-}
-
-/// Writes control characters escaped: a key in a file may have a line break in it, an error line may not.
-struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
-
-impl fmt::Write for OneLine<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.chars().try_for_each(|character| {
-            if character.is_control() {
-                write!(self.0, "{}", character.escape_default())
-            } else {
-                self.0.write_char(character)
-            }
-        })
     }
 }
 
@@ -113,13 +101,8 @@ impl From<Problem> for ConfigErrors {
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_char('\n')?;
-            }
-            write!(f, "{problem}")?;
-        }
-        Ok(())
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 

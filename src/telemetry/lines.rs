@@ -104,7 +104,7 @@ impl Line<'_, '_> {
 impl Visit for Line<'_, '_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.name(field);
-        let mut visible = Visible(self.out);
+        let mut visible = Visible(&mut *self.out);
         self.written = self.written.and_then(|()| write!(visible, "{value:?}"));
     }
 
@@ -154,10 +154,10 @@ impl Visit for Line<'_, '_> {
     }
 }
 
-/// Writes control characters escaped, as Rust does in a string: no name may begin a line or move the cursor.
-struct Visible<'v, 'w>(&'v mut Writer<'w>);
+/// Writes control characters escaped, as Rust does in a string: no text of others may begin a line or move the cursor.
+pub struct Visible<W>(pub W);
 
-impl fmt::Write for Visible<'_, '_> {
+impl<W: fmt::Write> fmt::Write for Visible<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text
             .bytes()
