@@ -244,7 +244,7 @@ impl Context {
     pub fn load(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
         let config = args.config.load()?;
         if args.log {
-            log::start(&config.log_params())?;
+            log::start(config.log.format, &config.log.level)?;
         }
         let context = Self {
             config,

@@ -20,7 +20,7 @@ pub struct Args {
 /// [`CommandError`]
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
-    let log = log::start(&config.log_params())?;
+    let log = log::start(config.log.format, &config.log.level)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

@@ -18,7 +18,6 @@ use crate::{
     login::header::UserHeaders,
     origin::{HttpUrl, Origin},
     respond::colour::Palette,
-    telemetry::log,
 };
 
 impl Config {
@@ -86,15 +85,6 @@ impl Config {
                 user,
                 display_name: login.display_name_header.clone(),
             })
-    }
-
-    /// How to start the log.
-    #[must_use]
-    pub fn log_params(&self) -> log::Params {
-        log::Params {
-            format: self.log.format,
-            level: self.log.level.clone(),
-        }
     }
 
     /// Every listener and its key; those on port 0 have no address yet.

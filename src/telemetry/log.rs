@@ -114,15 +114,6 @@ pub enum Format {
     Json,
 }
 
-/// How to start the log.
-#[derive(Debug, Clone)]
-pub struct Params {
-    /// How records are written.
-    pub format: Format,
-    /// Which records are written.
-    pub level: LogLevel,
-}
-
 /// The log could not be started or changed.
 #[derive(Debug, Error)]
 pub enum LogError {
@@ -154,24 +145,25 @@ impl LogControl {
 /// # Errors
 ///
 /// [`LogError::Running`] if there is one already.
-pub fn start(params: &Params) -> Result<LogControl, LogError> {
-    let (subscriber, control) = subscriber(params, io::stderr);
+pub fn start(format: Format, level: &LogLevel) -> Result<LogControl, LogError> {
+    let (subscriber, control) = subscriber(format, level, io::stderr);
     subscriber.try_init()?;
     Ok(control)
 }
 
-/// Makes the log without starting it, with another place to write to; for tests.
-pub fn subscriber<W>(
-    params: &Params,
+/// Makes the log without starting it; tests give it another place to write to.
+fn subscriber<W>(
+    format: Format,
+    level: &LogLevel,
     writer: W,
 ) -> (impl Subscriber + Send + Sync + 'static, LogControl)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let (filter, handle) = reload::Layer::new(params.level.targets());
+    let (filter, handle) = reload::Layer::new(level.targets());
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
-    let lines = match params.format {
+    let lines = match format {
         Format::Text => lines.event_format(Lines::new()).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
@@ -240,18 +232,12 @@ mod tests {
         assert_eq!(of_tls("info,rustls=warn"), LevelFilter::WARN);
     }
 
-    fn params(format: Format, level: &str) -> Params {
-        Params {
-            format,
-            level: level.parse().unwrap(),
-        }
-    }
-
     #[test]
     fn writes_json_objects_with_their_fields() {
         let kept = CapturedLog::default();
         let writer = kept.clone();
-        let (subscriber, _) = subscriber(&params(Format::Json, "info"), move || writer.clone());
+        let level = "info".parse().unwrap();
+        let (subscriber, _) = subscriber(Format::Json, &level, move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(target: "audit", consumer = "c1", "token issued");
             tracing::debug!("hidden");
@@ -266,8 +252,8 @@ mod tests {
     fn changes_the_level_while_running() {
         let kept = CapturedLog::default();
         let writer = kept.clone();
-        let (subscriber, control) =
-            subscriber(&params(Format::Text, "warn"), move || writer.clone());
+        let level = "warn".parse().unwrap();
+        let (subscriber, control) = subscriber(Format::Text, &level, move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!("before");
             assert_eq!(kept.take(), "");

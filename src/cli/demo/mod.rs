@@ -77,7 +77,7 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let (application, application_address) = local_listener().await?;
     let text = configuration(listen, api_address, directory);
     let config = config::parse(&text, "demo", std::iter::empty())?;
-    let log = log::start(&config.log_params())?;
+    let log = log::start(config.log.format, &config.log.level)?;
     let surroundings = Surroundings {
         reload: None,
         log: Some(log),
