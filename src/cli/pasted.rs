@@ -98,36 +98,15 @@ fn scheme_of(host: &str) -> &'static str {
 }
 
 /// Options that change nothing that is signed.
-const IGNORED: [&str; 21] = [
-    "-s",
-    "--silent",
-    "-S",
-    "--show-error",
-    "-v",
-    "--verbose",
-    "-k",
-    "--insecure",
-    "-L",
-    "--location",
-    "-i",
-    "--include",
-    "-f",
-    "--fail",
-    "-g",
-    "--globoff",
-    "--path-as-is",
-    "--compressed",
-    "--http1.1",
-    "--http2",
-    "-#",
-];
+const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L --location -i --include -f --fail \
+    -g --globoff --path-as-is --compressed --http1.1 --http2 -#";
 
 fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
     let (mut method, mut url, mut get) = (None, None, false);
     let (mut headers, mut data) = (Vec::new(), Vec::new());
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        if IGNORED.contains(&&*word) {
+        if IGNORED.split(' ').any(|ignored| ignored == word) {
             continue;
         }
         let (option, attached) = match word.split_once('=') {

@@ -5,54 +5,23 @@ use http::HeaderName;
 use super::text::{Reason, Text};
 
 /// Fields that carry the message itself or credentials: setting or dropping one of them would break either.
-const RESERVED: &[&str] = &[
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "cookie",
-    "date",
-    "expect",
-    "forwarded",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "range",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "via",
-    "www-authenticate",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-prefix",
-    "x-forwarded-proto",
-];
+const RESERVED: &str = "authorization connection content-length content-type content-encoding cookie date expect \
+    forwarded host keep-alive proxy-authenticate proxy-authorization proxy-connection range set-cookie te trailer \
+    transfer-encoding upgrade via www-authenticate x-forwarded-for x-forwarded-host x-forwarded-prefix x-forwarded-proto";
 
 /// Fields without which a message has no frame, so that they cannot be dropped.
 const FRAMING: &[&str] = &["connection", "content-length", "host", "transfer-encoding"];
 
 /// The name as an API behind CGI or WSGI sees it: without case, every byte but letters and digits a `-`.
 pub(super) fn fold(name: &str) -> String {
-    name.chars()
-        .map(|character| {
-            if character.is_ascii_alphanumeric() {
-                character.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        })
-        .collect()
+    let name = name.to_ascii_lowercase();
+    name.replace(|character: char| !character.is_ascii_alphanumeric(), "-")
 }
 
 /// Whether an identity header must not have this name.
 pub(super) fn is_reserved(name: &HeaderName) -> bool {
-    RESERVED.contains(&fold(name.as_str()).as_str())
+    let folded = fold(name.as_str());
+    RESERVED.split(' ').any(|reserved| reserved == folded)
 }
 
 /// Names of header fields that are to be dropped: one name, all that begin so (`*` at the end), or the default list.
