@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use super::text::{Reason, Text};
+use super::text::{Reason, Text, texts};
 use crate::{
     issue::registration::web_page,
     origin::{HttpUrl, InvalidUrl, Origin, authority, host, without_brackets},
@@ -73,22 +73,13 @@ pub struct EndpointUrl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebUrl(pub String);
 
-impl Text for WebUrl {
-    const EXPECTED: &'static str =
-        "the address of a web page such as \"https://example.com/terms\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        let url = web_page(text).map_err(|error| error.to_string())?;
-        Ok(Self(url))
-    }
-}
-
-impl Text for Colour {
-    const EXPECTED: &'static str = "a colour such as \"#1f4fd8\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        Self::parse(text).ok_or(Reason::Borrowed(""))
-    }
+texts! {
+    Colour: "a colour such as \"#1f4fd8\"" => |text| Self::parse(text).ok_or("");
+    HttpUrl: "a URL such as \"https://example.com\" or \"https://example.com/api\"" => Self::parse;
+    Origin: "an origin such as \"https://auth.example.com\"" => Self::parse;
+    ServerName: "a host name such as \"api.internal\"" =>
+        |text| host(text).map(|host| Self(without_brackets(&host).to_owned()));
+    WebUrl: "the address of a web page such as \"https://example.com/terms\"" => |text| web_page(text).map(Self);
 }
 
 impl Text for EndpointUrl {
@@ -100,23 +91,6 @@ impl Text for EndpointUrl {
             path.push('/');
         }
         Ok(Self { origin, path })
-    }
-}
-
-impl Text for Origin {
-    const EXPECTED: &'static str = "an origin such as \"https://auth.example.com\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        Self::parse(text).map_err(reason)
-    }
-}
-
-impl Text for HttpUrl {
-    const EXPECTED: &'static str =
-        "a URL such as \"https://example.com\" or \"https://example.com/api\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        Self::parse(text).map_err(reason)
     }
 }
 
@@ -159,15 +133,6 @@ impl Text for UpstreamHost {
                 }))
             }
         }
-    }
-}
-
-impl Text for ServerName {
-    const EXPECTED: &'static str = "a host name such as \"api.internal\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        let host = host(text).map_err(reason)?;
-        Ok(Self(without_brackets(&host).to_owned()))
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     Tokens,
-    text::{PARAMETER, Reason, Text, is_parameter},
+    text::{PARAMETER, Reason, Text, is_parameter, texts},
 };
 use crate::{endpoints::UserField, policy::operations::Kind};
 
@@ -89,15 +89,8 @@ pub enum UpgradeProtocol {
     Websocket,
 }
 
-impl Text for UpgradeProtocol {
-    const EXPECTED: &'static str = "\"websocket\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        match text {
-            "websocket" => Ok(Self::Websocket),
-            _ => Err("".into()),
-        }
-    }
+texts! {
+    UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
 }
 
 /// A parameter of the access token response that describes the user.

@@ -40,6 +40,20 @@ pub(super) trait Text: Sized {
     fn parse(text: &str) -> Result<Self, Reason>;
 }
 
+/// Implements [`Text`] for types whose errors print as the reason: `type: expected => parse;`.
+macro_rules! texts {
+    ($($type:ty: $expected:literal => $parse:expr;)+) => {$(
+        impl $crate::config::text::Text for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(text: &str) -> Result<Self, $crate::config::text::Reason> {
+                ($parse)(text).map_err(|error| error.to_string().into())
+            }
+        }
+    )+};
+}
+pub(super) use texts;
+
 /// Reads a string.
 pub(super) fn text<'de, D: Deserializer<'de>, T: Text>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_str(TextVisitor(PhantomData))
@@ -147,25 +161,10 @@ macro_rules! deserialize {
     )+};
 }
 
-deserialize!(
-    ApiUrl,
-    EndpointUrl,
-    HttpUrl,
-    Lifetime,
-    ListenAddress,
-    LogLevel,
-    Origin,
-    PathPattern
-);
-deserialize!(
-    Colour,
-    Rate,
-    ServerName,
-    Sql,
-    StoreUrl,
-    UpstreamHost,
-    WebUrl
-);
+deserialize! {
+    ApiUrl, Colour, EndpointUrl, HttpUrl, Lifetime, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
+    StoreUrl, UpstreamHost, WebUrl
+}
 
 struct TextVisitor<T>(PhantomData<T>);
 
@@ -283,52 +282,15 @@ impl Text for SocketAddr {
     }
 }
 
-impl Text for HeaderName {
-    const EXPECTED: &'static str = "the name of a header field such as \"X-Auth-User\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        text.parse().map_err(|_| Reason::Borrowed(""))
-    }
-}
-
-impl Text for Permission {
-    const EXPECTED: &'static str = "a name such as \"members.read\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        text.parse()
-            .map_err(|error: crate::names::InvalidName| error.to_string().into())
-    }
-}
-
-impl Text for LogLevel {
-    const EXPECTED: &'static str =
-        "a level such as \"info\", or levels by target such as \"info,audit=debug\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        text.parse()
-            .map_err(|error: crate::telemetry::log::InvalidLogLevel| error.to_string().into())
-    }
-}
-
-impl Text for SignatureMethod {
-    const EXPECTED: &'static str = "\"HMAC-SHA1\", \"HMAC-MD5\", \"HMAC-SHA256\", \"HMAC-SHA512\", \"RSA-SHA1\", \
-        \"RSA-SHA256\", \"RSA-SHA512\" or \"PLAINTEXT\"";
-
-    /// Takes every spelling that a request may use.
-    fn parse(text: &str) -> Result<Self, Reason> {
-        Self::from_wire(text.as_bytes()).ok_or(Reason::Borrowed(""))
-    }
-}
-
-impl Text for Kind {
-    const EXPECTED: &'static str = "\"consumer\", \"application\", \"user\" or \"anonymous\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        let mut kinds = Self::ALL.into_iter();
-        kinds
-            .find(|kind| kind.as_str() == text)
-            .ok_or(Reason::Borrowed(""))
-    }
+texts! {
+    HeaderName: "the name of a header field such as \"X-Auth-User\"" => |text: &str| text.parse::<Self>().map_err(|_| "");
+    Permission: "a name such as \"members.read\"" => str::parse::<Self>;
+    LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
+    // Every spelling that a request may use.
+    SignatureMethod: "\"HMAC-SHA1\", \"HMAC-MD5\", \"HMAC-SHA256\", \"HMAC-SHA512\", \"RSA-SHA1\", \"RSA-SHA256\", \
+        \"RSA-SHA512\" or \"PLAINTEXT\"" => |text: &str| Self::from_wire(text.as_bytes()).ok_or("");
+    Kind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
+        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or("");
 }
 
 /// The methods of operations: any token but CONNECT and TRACE, which are never forwarded.

@@ -5,7 +5,7 @@ use std::{fmt, num::NonZeroU32, time::Duration};
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 use thiserror::Error;
 
-use super::text::{Reason, Text, text};
+use super::text::{Reason, Text, text, texts};
 use crate::policy::rate::Rate;
 
 /// One day, in milliseconds.
@@ -16,6 +16,17 @@ pub(super) const LONGEST: u64 = 36_500 * DAY;
 pub(super) const KIB: u64 = 1 << 10;
 /// One MiB, in bytes.
 pub(super) const MIB: u64 = 1 << 20;
+
+/// The units of durations, in milliseconds, the largest first.
+const TIME_UNITS: [(&str, u64); 5] = [
+    ("d", DAY),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+/// The units of sizes, in bytes, the largest first.
+const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1024 * MIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
 
 /// Reads a duration from `LOW` to `HIGH` milliseconds, both allowed.
 pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
@@ -90,18 +101,7 @@ pub enum InvalidUnit {
 ///
 /// [`InvalidUnit`] says what is wrong with the text.
 pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
-    let (number, unit) = split(text)?;
-    let milliseconds = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => DAY,
-        _ => return Err(InvalidUnit::TimeUnit),
-    };
-    let total = number
-        .checked_mul(milliseconds)
-        .ok_or(InvalidUnit::TooLarge)?;
+    let total = quantity(text, &TIME_UNITS, InvalidUnit::TimeUnit)?;
     if total > LONGEST {
         return Err(InvalidUnit::TooLarge);
     }
@@ -111,17 +111,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
 /// Writes a duration in the largest unit that says it exactly, to the millisecond.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
-    let total = duration.as_millis();
-    let (size, unit) = [
-        (u128::from(DAY), "d"),
-        (3_600_000, "h"),
-        (60_000, "m"),
-        (1_000, "s"),
-    ]
-    .into_iter()
-    .find(|(size, _)| total > 0 && total.is_multiple_of(*size))
-    .unwrap_or(if total == 0 { (1, "s") } else { (1, "ms") });
-    format!("{}{unit}", total / size)
+    match duration.as_millis() {
+        0 => "0s".to_owned(),
+        total => written(total, &TIME_UNITS),
+    }
 }
 
 /// A number of bytes.
@@ -143,25 +136,15 @@ impl ByteSize {
 }
 
 fn parse_size(text: &str) -> Result<ByteSize, InvalidUnit> {
-    let (number, unit) = split(text)?;
-    let bytes = match unit {
-        "B" => 1,
-        "KiB" => KIB,
-        "MiB" => MIB,
-        "GiB" => 1024 * MIB,
-        _ => return Err(InvalidUnit::SizeUnit),
-    };
-    let total = number.checked_mul(bytes).ok_or(InvalidUnit::TooLarge)?;
-    Ok(ByteSize(total))
+    quantity(text, &SIZE_UNITS, InvalidUnit::SizeUnit).map(ByteSize)
 }
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (size, unit) = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
-            .into_iter()
-            .find(|(size, _)| self.0 > 0 && self.0.is_multiple_of(*size))
-            .unwrap_or((1, "B"));
-        write!(f, "{}{unit}", self.0 / size)
+        match self.0 {
+            0 => f.write_str("0B"),
+            bytes => f.write_str(&written(bytes.into(), &SIZE_UNITS)),
+        }
     }
 }
 
@@ -212,32 +195,10 @@ impl Lifetime {
     }
 }
 
-fn reason(error: InvalidUnit) -> Reason {
-    error.to_string().into()
-}
-
-impl Text for Duration {
-    const EXPECTED: &'static str = "a duration such as \"300s\", \"10m\" or \"7d\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        parse_duration(text).map_err(reason)
-    }
-}
-
-impl Text for ByteSize {
-    const EXPECTED: &'static str = "a size such as \"32KiB\" or \"1MiB\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        parse_size(text).map_err(reason)
-    }
-}
-
-impl Text for Rate {
-    const EXPECTED: &'static str = "a rate such as \"10 per 15m\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        parse_rate(text).map_err(reason)
-    }
+texts! {
+    Duration: "a duration such as \"300s\", \"10m\" or \"7d\"" => parse_duration;
+    ByteSize: "a size such as \"32KiB\" or \"1MiB\"" => parse_size;
+    Rate: "a rate such as \"10 per 15m\"" => parse_rate;
 }
 
 impl Text for Lifetime {
@@ -247,12 +208,30 @@ impl Text for Lifetime {
         if text == "never" {
             return Ok(Self::Never);
         }
-        let duration = parse_duration(text).map_err(reason)?;
+        let duration = Duration::parse(text)?;
         if duration.is_zero() || duration.subsec_nanos() > 0 {
             return Err("write whole seconds, one at least".into());
         }
         Ok(Self::For(duration))
     }
+}
+
+/// Reads a whole number and one of `units`; `wrong` where the unit is none of them.
+fn quantity(text: &str, units: &[(&str, u64)], wrong: InvalidUnit) -> Result<u64, InvalidUnit> {
+    let (number, name) = split(text)?;
+    let unit = units
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or(wrong)?;
+    number.checked_mul(unit.1).ok_or(InvalidUnit::TooLarge)
+}
+
+/// Writes a quantity above zero in the first of `units`, the last of which is 1, that says it exactly.
+fn written(total: u128, units: &[(&str, u64)]) -> String {
+    let mut units = units.iter().map(|(name, size)| (name, u128::from(*size)));
+    let unit = units.find(|(_, size)| total.is_multiple_of(*size));
+    let (name, size) = unit.unwrap_or((&"", 1));
+    format!("{}{name}", total / size)
 }
 
 /// Splits off the leading digits as a number.
