@@ -142,13 +142,11 @@ impl Config {
     reason = "the default is a constant of this program, and a test reads it"
 )]
 fn default_drop_headers() -> Vec<HeaderPattern> {
-    let keys = Upstream::SCHEMA.keys.iter();
-    let default = keys
-        .filter(|key| key.name == "drop_headers")
-        .find_map(|key| match key.unwritten {
-            Unwritten::Default(text) => ValueDeserializer::parse(text).ok(),
-            Unwritten::Required(_) | Unwritten::Absent(..) => None,
-        });
+    let mut keys = Upstream::SCHEMA.keys.iter();
+    let default = keys.find_map(|key| match (key.name, key.unwritten) {
+        ("drop_headers", Unwritten::Default(text)) => ValueDeserializer::parse(text).ok(),
+        _ => None,
+    });
     let read = default.and_then(|value| text::distinct(value).ok());
     read.expect("the default of upstream.drop_headers is a list of header patterns")
 }

@@ -54,96 +54,57 @@ use self::{
     section::{Schema, Section},
 };
 
-/// A whole configuration, valid in itself: what remains to be seen is the world (files, addresses, the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// The public listener.
-    pub listen: Listen,
-    /// The service as consumers and browsers see it.
-    pub service: Service,
-    /// The API behind.
-    pub upstream: Upstream,
-    /// How requests are signed.
-    pub signature: Signature,
-    /// The memory of used nonces.
-    pub nonce: Nonce,
-    /// Where consumers, users and tokens are kept.
-    pub store: Store,
-    /// The cache in front of the store.
-    pub cache: Cache,
-    /// Lifetimes of tokens.
-    pub tokens: Tokens,
-    /// How users prove who they are.
-    pub login: Login,
-    /// What the pages look like.
-    pub pages: Pages,
-    /// What the API is told about the caller.
-    pub identity: Identity,
-    /// What holds for all operations.
-    pub operations: Operations,
-    /// The protected operations.
-    pub operation: Vec<Operation>,
-    /// What consumers can ask for.
-    pub permission: Vec<PermissionEntry>,
-    /// The path conventions.
-    pub paths: Paths,
-    /// Bounds of every wait and every buffer.
-    pub limits: Limits,
-    /// Health, metrics and administration.
-    pub admin: Admin,
-    /// The log.
-    pub log: Log,
+/// Declares the configuration: each section in the order of the example, with the one inside it, and in brackets what is
+/// written any number of times.
+macro_rules! config {
+    ($($field:ident: $($type:ident $({ $inner:ident })?)? $([$item:ident])?,)+) => {
+        /// A whole configuration, valid in itself: what remains to be seen is the world (files, addresses, the API).
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config {
+            $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
+        }
+
+        /// Every section that can be written, in the order of the example.
+        const SECTIONS: &[Schema] = &[
+            $($($type::SCHEMA, $($inner::SCHEMA,)?)? $($item::SCHEMA,)?)+
+        ];
+
+        impl Config {
+            fn read(reader: &mut Reader<'_>) -> Option<Self> {
+                Some(Self {
+                    $($field: reader.$(section::<$type>)? $(list::<$item>)? ()?,)+
+                })
+            }
+
+            /// Takes from `running` what only a restart can change, and returns the keys that differed.
+            fn keep_keys(&mut self, running: &Self) -> Vec<&'static str> {
+                let mut kept = Vec::new();
+                $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+
+                kept
+            }
+        }
+    };
 }
 
-/// Every section that can be written, in the order of the example.
-const SECTIONS: &[Schema] = &[
-    Listen::SCHEMA,
-    ListenTls::SCHEMA,
-    Service::SCHEMA,
-    Upstream::SCHEMA,
-    UpstreamTls::SCHEMA,
-    Signature::SCHEMA,
-    Nonce::SCHEMA,
-    Store::SCHEMA,
-    StoreLookup::SCHEMA,
-    Cache::SCHEMA,
-    Tokens::SCHEMA,
-    Login::SCHEMA,
-    Pages::SCHEMA,
-    Identity::SCHEMA,
-    IdentityAssertion::SCHEMA,
-    PermissionEntry::SCHEMA,
-    Operation::SCHEMA,
-    Operations::SCHEMA,
-    Paths::SCHEMA,
-    Limits::SCHEMA,
-    Admin::SCHEMA,
-    Log::SCHEMA,
-];
-
-impl Config {
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            listen: reader.section()?,
-            service: reader.section()?,
-            upstream: reader.section()?,
-            signature: reader.section()?,
-            nonce: reader.section()?,
-            store: reader.section()?,
-            cache: reader.section()?,
-            tokens: reader.section()?,
-            login: reader.section()?,
-            pages: reader.section()?,
-            identity: reader.section()?,
-            operations: reader.section()?,
-            operation: reader.list()?,
-            permission: reader.list()?,
-            paths: reader.section()?,
-            limits: reader.section()?,
-            admin: reader.section()?,
-            log: reader.section()?,
-        })
-    }
+config! {
+    listen: Listen { ListenTls },
+    service: Service,
+    upstream: Upstream { UpstreamTls },
+    signature: Signature,
+    nonce: Nonce,
+    store: Store { StoreLookup },
+    cache: Cache,
+    tokens: Tokens,
+    login: Login,
+    pages: Pages,
+    identity: Identity { IdentityAssertion },
+    permission: [PermissionEntry],
+    operation: [Operation],
+    operations: Operations,
+    paths: Paths,
+    limits: Limits,
+    admin: Admin,
+    log: Log,
 }
 
 /// Reads a configuration from a file and the environment, the latter over the former.

@@ -1,21 +1,13 @@
 //! What a reload cannot change.
 
-use super::{Config, section::Section as _};
+use super::Config;
 
 impl Config {
     /// Puts back what only a restart can change, so that this configuration is what the process does, and returns the keys
     /// that differed from `running`. A listener neither begins nor ceases to use TLS.
     #[must_use]
     pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
-        let mut kept = Vec::new();
-        macro_rules! keep {
-            ($($section:ident)*) => {
-                $(self.$section.keep_fixed(&running.$section, &mut kept);)*
-            };
-        }
-        keep! {
-            listen service upstream signature nonce store cache tokens login pages identity operations paths limits admin log
-        }
+        let mut kept = self.keep_keys(running);
         if self.listens_with_tls() != running.listens_with_tls() {
             self.listen.tls = running.listen.tls.clone();
             kept.push("listen.tls.certificate");
