@@ -17,7 +17,6 @@ use crate::{
         Rejection,
         origin::{Authority, OriginError},
     },
-    peer::Peer,
     proxy::Shared,
     respond::{self, Format, OwnResponse, look::Look},
     server::{
@@ -142,14 +141,6 @@ impl Handler for Admin {
         LIMITS
     }
 
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    async fn drained(&self) {
-        std::future::pending().await
-    }
-
     async fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
@@ -160,6 +151,4 @@ impl Handler for Admin {
         });
         Ok(answer.into_response(request.method()))
     }
-
-    fn rejected(&self, _: Peer, _: u16, _: &str) {}
 }

@@ -38,9 +38,13 @@ pub trait Handler: 'static {
     /// The bounds to keep now.
     fn limits(&self) -> Limits;
     /// Whether responses are to say `Connection: close`, and connections without a request are to be closed soon.
-    fn is_draining(&self) -> bool;
+    fn is_draining(&self) -> bool {
+        false
+    }
     /// Ready once [`Handler::is_draining`] may have become true.
-    fn drained(&self) -> impl Future<Output = ()>;
+    fn drained(&self) -> impl Future<Output = ()> {
+        std::future::pending()
+    }
     /// A connection has begun.
     fn opened(&self) {}
     /// A connection has ended.
@@ -54,7 +58,7 @@ pub trait Handler: 'static {
         request: Request<RequestBody>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Gone>>;
     /// What came was no request, or took too long: it was answered with `status` and the connection is closed.
-    fn rejected(&self, peer: Peer, status: u16, reason: &str);
+    fn rejected(&self, _peer: Peer, _status: u16, _reason: &str) {}
 }
 
 /// What a caller still sends behind the last response is read on for so long, however much it is: closed at once, the

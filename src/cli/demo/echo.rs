@@ -6,7 +6,6 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
-    peer::Peer,
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         caller::Limits,
@@ -65,14 +64,6 @@ impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for Page
         LIMITS
     }
 
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    async fn drained(&self) {
-        std::future::pending().await
-    }
-
     async fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
@@ -80,6 +71,4 @@ impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for Page
         let method = request.method().clone();
         Ok((self.0)(request).await.into_response(&method))
     }
-
-    fn rejected(&self, _: Peer, _: u16, _: &str) {}
 }
