@@ -11,7 +11,6 @@ mod verdict;
 mod worker;
 
 use std::{
-    fmt,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -185,14 +184,6 @@ impl Metrics {
         let name = "countersign_build_info";
         text.family(name, "gauge", "Which version this is; always 1.");
         text.sample(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics")
-            .field("workers", &self.workers.len())
-            .finish_non_exhaustive()
     }
 }
 
