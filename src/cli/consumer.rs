@@ -8,7 +8,7 @@ use clap::Subcommand;
 
 use self::details::{AddArgs, UpdateArgs};
 use super::{
-    context::{CommandError, Context, StoreFile},
+    context::{CommandError, Context},
     output::{Members, Shown},
     secret_arg::SecretArg,
 };
@@ -65,16 +65,6 @@ pub(super) struct KeyArg {
     /// Its key
     #[arg(value_name = "KEY", allow_hyphen_values = true)]
     key: ConsumerKey,
-}
-
-impl Command {
-    /// Whether the command may create the store.
-    pub(super) const fn file(&self) -> StoreFile {
-        match self {
-            Self::Add(_) => StoreFile::MayBeCreated,
-            _ => StoreFile::MustExist,
-        }
-    }
 }
 
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {

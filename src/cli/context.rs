@@ -129,6 +129,16 @@ pub enum StoreFile {
     Reseals,
 }
 
+impl StoreFile {
+    /// For a command that adds a record, or does anything else.
+    pub(super) const fn for_adding(adds: bool) -> Self {
+        match adds {
+            true => Self::MayBeCreated,
+            false => Self::MustExist,
+        }
+    }
+}
+
 /// What a command prints, and how it ends.
 #[derive(Debug, Default)]
 pub struct Output {

@@ -130,18 +130,20 @@ impl Command {
             Self::Serve(args) => serve::run(&args),
             Self::Check(args) => check::run(&args),
             Self::Health(args) => health::run(&args),
-            Self::Consumer { command, args } => args.run(command.file(), async |context| {
-                consumer::execute(command, context).await
-            }),
-            Self::User { command, args } => args.run(command.file(), async |context| {
-                user::execute(command, context).await
-            }),
+            Self::Consumer { command, args } => {
+                let file = StoreFile::for_adding(matches!(command, consumer::Command::Add(_)));
+                args.run(file, async |context| {
+                    consumer::execute(command, context).await
+                })
+            }
+            Self::User { command, args } => {
+                let file = StoreFile::for_adding(matches!(command, user::Command::Add(_)));
+                args.run(file, async |context| user::execute(command, context).await)
+            }
             Self::Token { command, args } => args.run(StoreFile::MustExist, async |context| {
                 token::execute(command, context).await
             }),
-            Self::Rekey(args) => args.run(StoreFile::Reseals, async |context| {
-                rekey::execute(context).await
-            }),
+            Self::Rekey(args) => args.run(StoreFile::Reseals, rekey::execute),
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
             Self::Sign { args, config } => {

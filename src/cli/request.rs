@@ -9,7 +9,7 @@ use crate::oauth::{
 };
 
 /// The request that is signed or explained.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RequestArgs {
     /// HTTP method, such as GET
     #[arg(value_name = "METHOD", default_value = "", hide_default_value = true)]

@@ -62,7 +62,7 @@ pub struct ServerView {
 pub type Lookup<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, CommandError> + 'a;
 
 /// The options that give secrets.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SecretArgs {
     /// Consumer secret, @FILE, or - for standard input [default: the store's]
     #[arg(long, value_name = "SECRET", allow_hyphen_values = true)]

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Signs a request and prints its Authorization header
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SignArgs {
     #[command(flatten)]
     pub(super) request: RequestArgs,

@@ -96,12 +96,9 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
         last_used_at: None,
         revoked_at: None,
     };
-    match context.store()?.issue_access_token(token.clone()).await? {
-        Added::Added => {}
-        Added::Taken => {
-            let problem = "the consumer or the user has just been removed or disabled; look again";
-            return Err(CommandError::failed(problem));
-        }
+    if context.store()?.issue_access_token(token.clone()).await? == Added::Taken {
+        let problem = "the consumer or the user has just been removed or disabled; look again";
+        return Err(CommandError::failed(problem));
     }
     if !consumer.enabled {
         context.warn(&format!(

@@ -27,8 +27,7 @@ use crate::{
     issue::callback,
     names::Permission,
     store::transfer::{
-        self, Cut, Import, ImportRefusal, Imported, Numbered, Part, Receiver, Record, Sender,
-        Source,
+        self, Cut, Import, ImportRefusal, Numbered, Part, Receiver, Record, Sender, Source,
     },
     telemetry::audit::CommandRecord,
 };
@@ -191,17 +190,12 @@ impl ImportArgs {
         let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
         warnings.print(context);
         match context.store()?.import_from(source(&checked)).await? {
-            Import::Imported(Imported {
-                added,
-                unchanged,
-                revoked,
-                kept_out,
-            }) => {
+            Import::Imported(all) => {
                 let counts = [
-                    ("added", added),
-                    ("unchanged", unchanged),
-                    ("revoked", revoked),
-                    ("kept_out", kept_out),
+                    ("added", all.added),
+                    ("unchanged", all.unchanged),
+                    ("revoked", all.revoked),
+                    ("kept_out", all.kept_out),
                 ];
                 let about = CommandRecord::counting("records_imported", counts);
                 context.audit(about).await;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::{
-    context::{CommandError, Context, StoreFile},
+    context::{CommandError, Context},
     output::Members,
     password::PasswordArgs,
 };
@@ -58,16 +58,6 @@ pub(super) struct NameArg {
     name: String,
 }
 
-impl Command {
-    /// Whether the command may create the store.
-    pub(super) const fn file(&self) -> StoreFile {
-        match self {
-            Self::Add(_) => StoreFile::MayBeCreated,
-            _ => StoreFile::MustExist,
-        }
-    }
-}
-
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     match command {
         Command::Add(args) => add(args, context).await,
@@ -95,12 +85,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
 }
 
 async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
-    let AddArgs {
-        name,
-        display_name,
-        id,
-        password,
-    } = args;
+    let name = args.name;
     let name_taken = || {
         CommandError::failed(format!(
             "there is a user {name:?}; choose another name (upper and lower case count as the same)"
@@ -110,16 +95,16 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     if context.store_exists() && context.store()?.user_by_name(&name).await?.is_some() {
         return Err(name_taken());
     }
-    let is_id_given = id.is_some();
+    let is_id_given = args.id.is_some();
     let mut user = User {
-        id: id.map_or_else(random::name, Ok)?,
+        id: args.id.map_or_else(random::name, Ok)?,
         name: name.clone(),
-        display_name,
+        display_name: args.display_name,
         password_hash: None,
         enabled: true,
         created_at: context.now,
     };
-    user.password_hash = Some(password.hash(context, &user)?);
+    user.password_hash = Some(args.password.hash(context, &user)?);
     match context.store()?.add_user(user.clone()).await? {
         Added::Added => {
             done(context, true, "user_added", &user).await?;

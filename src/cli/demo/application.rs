@@ -129,20 +129,15 @@ impl Application {
             request: RequestArgs {
                 method: method.to_owned(),
                 url: format!("http://{}{path}", self.authority),
-                data: None,
-                headers: Vec::new(),
+                ..RequestArgs::default()
             },
             consumer_key: self.consumer_key.clone(),
             secrets: SecretArgs {
                 consumer_secret: Some(SecretArg::Literal(self.consumer_secret.clone())),
                 token_secret: None,
             },
-            token: None,
             signature_method: "HMAC-SHA1".to_owned(),
-            rsa_private_key: None,
-            callback: None,
-            verifier: None,
-            curl: false,
+            ..SignArgs::default()
         }
     }
 
