@@ -24,7 +24,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime as CertificateTime}
 use socket2::{Domain, Protocol, Socket, Type};
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::StartError;
+use super::{StartError, own::directory};
 use crate::{
     clock::UnixTime,
     config::{Config, ListenAddress, StoreBackend},
@@ -139,15 +139,8 @@ impl Findings {
         now: UnixTime,
     ) -> Option<CertificateDer<'static>> {
         let certificate = tls::certificates(path, key).ok()?.into_iter().next()?;
-        let message = match validity(&certificate, now) {
-            Validity::Now => None,
-            Validity::Until(end) => Some(format!("expired at {end}; renew it")),
-            Validity::From(start) => Some(format!(
-                "is not valid before {start}; set the clock of this machine, or name the certificate of today"
-            )),
-        };
-        if let Some(message) = message {
-            let message = format!("{} {message}", path.display());
+        if let Some(problem) = wrong_date(&certificate, now) {
+            let message = format!("{} {problem}", path.display());
             self.add(Severity::Unsafe, key, message);
         }
         Some(certificate)
@@ -195,29 +188,23 @@ impl Findings {
     }
 }
 
-/// When a certificate is valid.
-enum Validity {
-    Now,
-    Until(UnixTime),
-    From(UnixTime),
-}
-
-fn validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Validity {
-    let Ok(certificate) = EndEntityCert::try_from(certificate) else {
-        return Validity::Now;
-    };
+/// What is wrong with the dates of a certificate.
+fn wrong_date(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<String> {
+    let certificate = EndEntityCert::try_from(certificate).ok()?;
     // Without any authority the verification fails, but it checks the dates first.
     let at = CertificateTime::since_unix_epoch(Duration::from_secs(now.0));
     let usage = KeyUsage::server_auth();
     let verified = certificate.verify_for_usage(&[], &[], &[], at, usage, None, None);
+    let time = |at: CertificateTime| UnixTime(at.as_secs());
     match verified.map(drop) {
         Err(webpki::Error::CertExpired { not_after, .. }) => {
-            Validity::Until(UnixTime(not_after.as_secs()))
+            Some(format!("expired at {}; renew it", time(not_after)))
         }
-        Err(webpki::Error::CertNotValidYet { not_before, .. }) => {
-            Validity::From(UnixTime(not_before.as_secs()))
-        }
-        _ => Validity::Now,
+        Err(webpki::Error::CertNotValidYet { not_before, .. }) => Some(format!(
+            "is not valid before {}; set the clock of this machine, or name the certificate of today",
+            time(not_before)
+        )),
+        _ => None,
     }
 }
 
@@ -288,10 +275,7 @@ fn unix_socket(path: &Path) -> io::Result<()> {
 /// # Errors
 /// What the system says of the directory.
 pub fn can_create(path: &Path) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
+    let directory = directory(path);
     if !directory.metadata()?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

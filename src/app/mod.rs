@@ -14,7 +14,7 @@ mod watch;
 pub mod workers;
 
 use std::{
-    io,
+    io, iter,
     net::SocketAddr,
     num::NonZeroU32,
     rc::Rc,
@@ -132,21 +132,15 @@ impl StartError {
     }
 }
 
-/// What a program needs to run besides its configuration.
-pub struct Surroundings {
-    /// Reads the configuration anew; `None` where there is no file.
-    pub reload: Option<Box<dyn Fn() -> Result<Config, String>>>,
-    /// Changes the level of the log.
-    pub log: Option<LogControl>,
-    /// Tells the time.
-    pub clock: Clock,
-}
+/// Reads the configuration anew.
+pub type Reload = Box<dyn Fn() -> Result<Config, String>>;
 
 /// A program that is ready to run: everything is open and bound, nothing is served yet.
 pub struct App {
     /// Boxed: the futures that hold it stay small.
     config: Box<Config>,
-    surroundings: Surroundings,
+    log: LogControl,
+    reload: Option<Reload>,
     services: Arc<Services>,
     common: Common,
     phase: channel::Sender<Phase>,
@@ -166,11 +160,15 @@ pub struct App {
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 
 impl App {
-    /// Opens and binds everything. Runs within a tokio runtime.
+    /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read anew.
     ///
     /// # Errors
     /// [`StartError`]; nothing incomplete is left behind.
-    pub async fn prepare(config: Config, surroundings: Surroundings) -> Result<Self, StartError> {
+    pub async fn prepare(
+        config: Config,
+        log: LogControl,
+        reload: Option<Reload>,
+    ) -> Result<Self, StartError> {
         // Before anything that takes time: until then a signal to reload ends the process.
         let signals = Signals::new().map_err(StartError::System)?;
         // Everything that only reads comes first, so that a mistake there changes nothing.
@@ -191,23 +189,17 @@ impl App {
             None => None,
         };
         // Once more if the system chose a port.
-        let mut own: Vec<OwnListener> = addresses
-            .iter()
-            .map(|&address| ("listen.address", ListenAddress::Tcp(address)))
-            .collect();
-        own.push(("admin.listen", admin.bound()));
-        own.extend(
-            probe
-                .iter()
-                .map(|probe| ("admin.probe_listen", probe.bound())),
-        );
+        let public = addresses.iter().copied().map(ListenAddress::Tcp);
+        let others = iter::once(&admin).chain(&probe).map(AdminListener::bound);
+        let keys = config.listeners().into_iter().map(|(key, _)| key);
+        let own: Vec<OwnListener> = keys.zip(public.chain(others)).collect();
         if own != config.listeners() {
             own::check(&config, &own).await?;
         }
-        let services = Arc::new(services::open(&config, surroundings.clock.clone()).await?);
+        let services = Arc::new(services::open(&config, Clock::system()).await?);
         let live = live::live(&config, first, &services)?;
         services.metrics.show_operations(&live.operation_metrics);
-        inspect::log(&config, first, surroundings.clock.now());
+        inspect::log(&config, first, services.clock.now());
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -232,7 +224,8 @@ impl App {
         };
         Ok(Self {
             config: Box::new(config),
-            surroundings,
+            log,
+            reload,
             services,
             common,
             phase,
@@ -307,7 +300,7 @@ impl App {
 
     /// Reads the configuration anew; a broken one changes nothing.
     async fn reload(&mut self) {
-        let Some(read) = &self.surroundings.reload else {
+        let Some(read) = &self.reload else {
             return;
         };
         let mut config = match read() {
@@ -338,9 +331,7 @@ impl App {
         if !kept.is_empty() {
             tracing::warn!(keys = kept.join(" "), "these need a restart to change");
         }
-        if let Some(log) = &self.surroundings.log
-            && let Err(error) = log.set_level(&config.log.level)
-        {
+        if let Err(error) = self.log.set_level(&config.log.level) {
             tracing::warn!(%error, "the level of the log stays as it was");
             config.log.level = self.config.log.level.clone();
             kept.push("log.level");
@@ -467,16 +458,11 @@ impl App {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "the last uses of tokens are not written");
         }
-        let Services {
-            nonces,
-            store,
-            clock,
-            ..
-        } = &*self.services;
-        if let Err(error) = services::mark(nonces, &**store, clock).await {
+        let Services { nonces, store, .. } = &*self.services;
+        if let Err(error) = services::mark(nonces, &**store, &self.services.clock).await {
             tracing::error!(%error, "the mark of accepted nonces is not written");
         }
-        if let Err(error) = self.services.nonces.window().close() {
+        if let Err(error) = nonces.window().close() {
             tracing::error!(%error, "the nonce window is not closed cleanly");
         }
         tracing::info!("ended");

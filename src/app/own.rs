@@ -28,9 +28,6 @@ pub struct ApiIsOurs {
 }
 
 /// Checks that the API is none of `listeners`. A name that does not resolve now passes: the API may start later.
-///
-/// # Errors
-/// [`ApiIsOurs`]
 pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), ApiIsOurs> {
     let found = match &config.upstream.api_url {
         ApiUrl::Unix(path) => {
@@ -111,17 +108,20 @@ fn is_local(ip: IpAddr) -> bool {
 /// The path with links and dots resolved, as far as it is there.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     let whole = path.canonicalize();
-    let in_directory = || {
-        let directory = match path.parent() {
-            Some(directory) if !directory.as_os_str().is_empty() => directory,
-            _ => Path::new("."),
-        };
-        Some(directory.canonicalize().ok()?.join(path.file_name()?))
-    };
+    let in_directory = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));
     whole
         .ok()
         .or_else(in_directory)
         .unwrap_or_else(|| path.to_owned())
+}
+
+/// The directory of a file.
+#[must_use]
+pub fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
-    app::{App, Surroundings},
-    clock::Clock,
+    app::{App, Reload},
     telemetry::log,
 };
 
@@ -15,9 +14,6 @@ pub struct Args {
 }
 
 /// Serves until a signal ends it.
-///
-/// # Errors
-/// [`CommandError`]
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let log = log::start(config.log.format, &config.log.level)?;
@@ -25,14 +21,8 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         tracing::warn!("{warning}");
     }
     let file = args.config.clone();
-    let surroundings = Surroundings {
-        reload: Some(Box::new(move || {
-            file.load().map_err(|problems| problems.to_string())
-        })),
-        log: Some(log),
-        clock: Clock::system(),
-    };
-    let served = block_on(async { App::prepare(config, surroundings).await?.run().await })?;
+    let reload: Reload = Box::new(move || file.load().map_err(|problems| problems.to_string()));
+    let served = block_on(async { App::prepare(config, log, Some(reload)).await?.run().await })?;
     served.map_err(|error| CommandError::from(error).about(args.config.path().display()))?;
     Ok(Output::default())
 }

@@ -27,9 +27,7 @@ use crate::{
 /// The application.
 pub(super) struct Application {
     authority: String,
-    consumer_key: String,
-    consumer_secret: Secret,
-    callback: String,
+    accounts: Accounts,
     /// The secrets of the request tokens under way.
     pending: RefCell<HashMap<String, Secret>>,
 }
@@ -39,12 +37,10 @@ const MAX_PENDING: usize = 1000;
 
 impl Application {
     /// An application for the proxy at `base`, `http://host:port`.
-    pub(super) fn new(base: &str, accounts: &Accounts) -> Self {
+    pub(super) fn new(base: &str, accounts: Accounts) -> Self {
         Self {
             authority: base.trim_start_matches("http://").to_owned(),
-            consumer_key: accounts.consumer_key.to_string(),
-            consumer_secret: accounts.consumer_secret.clone(),
-            callback: accounts.callback.clone(),
+            accounts,
             pending: RefCell::default(),
         }
     }
@@ -64,7 +60,7 @@ impl Application {
     /// The request token call; then the visitor goes to the authorization page.
     async fn begin(&self) -> Result<OwnResponse, BoxedError> {
         let mut call = self.call("POST", "/oauth/request_token");
-        call.callback = Some(self.callback.clone());
+        call.callback = Some(self.accounts.callback.clone());
         let issued = self.send(call).await?;
         let (token, secret) = credentials(&issued)?;
         let mut pending = self.pending.borrow_mut();
@@ -131,9 +127,9 @@ impl Application {
                 url: format!("http://{}{path}", self.authority),
                 ..RequestArgs::default()
             },
-            consumer_key: self.consumer_key.clone(),
+            consumer_key: self.accounts.consumer_key.to_string(),
             secrets: SecretArgs {
-                consumer_secret: Some(SecretArg::Literal(self.consumer_secret.clone())),
+                consumer_secret: Some(SecretArg::Literal(self.accounts.consumer_secret.clone())),
                 token_secret: None,
             },
             signature_method: "HMAC-SHA1".to_owned(),

@@ -23,8 +23,7 @@ use super::{
     sign::quoted,
 };
 use crate::{
-    app::{App, StartError, Surroundings, services::Services},
-    clock::Clock,
+    app::{App, StartError, services::Services},
     config,
     issue::random,
     login::password,
@@ -47,9 +46,6 @@ pub struct Args {
 }
 
 /// Runs the demo until a signal ends it.
-///
-/// # Errors
-/// [`CommandError`]
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     if !args.listen.ip().is_loopback() {
         say(
@@ -78,12 +74,7 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let text = configuration(listen, api_address, directory);
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
-    let surroundings = Surroundings {
-        reload: None,
-        log: Some(log),
-        clock: Clock::system(),
-    };
-    let app = App::prepare(config, surroundings).await;
+    let app = App::prepare(config, log, None).await;
     let app = app.map_err(|error| match error {
         StartError::Listen { .. } => {
             format!("{error}: demo --listen 127.0.0.1:0 takes a free port")
@@ -95,12 +86,10 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let accounts = Accounts::create(app.services(), application_address).await?;
 
     serve(api, Pages(echo));
-    let handler = Rc::new(Application::new(&base, &accounts));
-    serve(
-        application,
-        Pages(async move |request| handler.answer(&request).await),
-    );
     introduce(&base, application_address, &accounts, &app.admin_address());
+    let handler = Application::new(&base, accounts);
+    let answer = async move |request| handler.answer(&request).await;
+    serve(application, Pages(answer));
     Ok(app.run().await?)
 }
 

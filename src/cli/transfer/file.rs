@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use crate::cli::context::CommandError;
+use crate::{app::own::directory, cli::context::CommandError};
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
@@ -69,13 +69,6 @@ impl NewFile {
             File::open(directory(&path))?.sync_all()
         };
         finished().map_err(|error| failed(&path, force, error))
-    }
-}
-
-fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 
