@@ -110,7 +110,6 @@ config! {
 /// Reads a configuration from a file and the environment, the latter over the former.
 ///
 /// # Errors
-///
 /// Every problem of either, each on one line with file, line, key and fix. The file's absence is one.
 pub fn load(
     path: &Path,
@@ -133,7 +132,6 @@ pub fn load(
 /// Reads a configuration from a file's text; `name` is what problems call it.
 ///
 /// # Errors
-///
 /// As [`load`].
 pub fn parse(
     text: &str,

@@ -98,7 +98,6 @@ pub enum InvalidUnit {
 /// Reads a duration: a whole number and one of `ms`, `s`, `m`, `h`, `d`; at most 36500 days.
 ///
 /// # Errors
-///
 /// [`InvalidUnit`] says what is wrong with the text.
 pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
     let total = quantity(text, &TIME_UNITS, InvalidUnit::TimeUnit)?;
@@ -118,7 +117,7 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 /// A number of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(u64);
 
 impl ByteSize {
@@ -145,12 +144,6 @@ impl fmt::Display for ByteSize {
             0 => f.write_str("0B"),
             bytes => f.write_str(&written(bytes.into(), &SIZE_UNITS)),
         }
-    }
-}
-
-impl fmt::Debug for ByteSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log: records with fields on standard error, for people or for machines.
 
-use std::{fmt, io, str::FromStr};
+use std::{io, str::FromStr};
 
 use thiserror::Error;
 use tracing::{Subscriber, level_filters::LevelFilter};
@@ -82,16 +82,6 @@ impl FromStr for LogLevel {
     }
 }
 
-impl fmt::Display for LogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.default)?;
-        for (target, level) in &self.targets {
-            write!(f, ",{target}={level}")?;
-        }
-        Ok(())
-    }
-}
-
 fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
     match word {
         "off" => Ok(LevelFilter::OFF),
@@ -133,7 +123,6 @@ impl LogControl {
     /// Writes from now on what `level` lets through.
     ///
     /// # Errors
-    ///
     /// [`LogError::Reload`] if the log that this controls is gone.
     pub fn set_level(&self, level: &LogLevel) -> Result<(), LogError> {
         Ok(self.0.reload(level.targets())?)
@@ -143,7 +132,6 @@ impl LogControl {
 /// Starts the log on standard error, once in a process.
 ///
 /// # Errors
-///
 /// [`LogError::Running`] if there is one already.
 pub fn start(format: Format, level: &LogLevel) -> Result<LogControl, LogError> {
     let (subscriber, control) = subscriber(format, level, io::stderr);
@@ -200,7 +188,7 @@ mod tests {
         );
         let level: LogLevel = "audit=debug".parse().unwrap();
         assert_eq!(of_target(&level, "hyper"), LevelFilter::INFO);
-        assert_eq!(level.to_string(), "info,audit=debug");
+        assert_eq!(Ok(level), "info,audit=debug".parse());
     }
 
     #[test]
