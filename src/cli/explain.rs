@@ -85,9 +85,6 @@ impl ExplainArgs {
     ///
     /// The exit code is 1 if the server would reject the request. Time, nonce, accepted methods and the states of consumer
     /// and token count only where the secrets come from the store.
-    ///
-    /// # Errors
-    /// [`CommandError`]
     pub fn run(
         &self,
         lookup: &mut Lookup<'_>,

@@ -45,15 +45,13 @@ fn http(text: &str) -> Result<RequestArgs, String> {
         None => (text.trim_end(), ""),
     };
     let mut lines = head.lines();
-    let mut line = lines.next().unwrap_or_default().split(' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (line.next(), line.next(), line.next(), line.next())
-    else {
-        return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
+    let line: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let (method, target) = match line[..] {
+        [method, target, version] if version.starts_with("HTTP/") => (method, target),
+        _ => {
+            return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
+        }
     };
-    if !version.starts_with("HTTP/") {
-        return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
-    }
     let mut headers: Vec<String> = lines.map(str::to_owned).collect();
     let named = |name: &str| {
         headers.iter().find_map(|line| {

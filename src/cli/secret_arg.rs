@@ -24,7 +24,6 @@ impl SecretArg {
     /// one there.
     ///
     /// # Errors
-    ///
     /// It cannot be read.
     pub fn read(&self, stdin: &mut dyn Read) -> Result<Secret, CommandError> {
         let unreadable = |source: &dyn fmt::Display, error| {

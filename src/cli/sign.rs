@@ -59,9 +59,6 @@ pub struct SignArgs {
 
 impl SignArgs {
     /// Signs with a fresh nonce and the time of `clock`. `lookup` is asked for the secrets if the command line has none.
-    ///
-    /// # Errors
-    /// [`CommandError`]
     pub fn run(
         &self,
         clock: &Clock,

@@ -111,9 +111,6 @@ pub struct ImportArgs {
 
 impl ExportArgs {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// [`CommandError`]
     pub fn run(self) -> Result<Output, CommandError> {
         self.store
             .run(false, StoreFile::MustExist, async |context| {
@@ -156,9 +153,6 @@ impl ExportArgs {
 
 impl ImportArgs {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// [`CommandError`]
     pub fn run(self) -> Result<Output, CommandError> {
         let file = StoreFile::MayBeCreated;
         self.store

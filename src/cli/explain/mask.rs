@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use zeroize::Zeroizing;
 
 use super::{KnownSecrets, readable};
@@ -48,7 +49,7 @@ impl Mask {
         }
         let mut text = Cow::Borrowed(bytes);
         for (spelling, name) in &self.spellings {
-            if spelling.len() >= MIN_SEARCHED_BYTES && find(&text, spelling).is_some() {
+            if spelling.len() >= MIN_SEARCHED_BYTES && memmem::find(&text, spelling).is_some() {
                 text = Cow::Owned(replace(&text, spelling, name.as_bytes()));
             }
         }
@@ -60,7 +61,7 @@ impl Mask {
     pub(super) fn sent(&self, method: Option<SignatureMethod>, signature: &[u8]) -> String {
         let plain = matches!(method, None | Some(SignatureMethod::Plaintext))
             || signature.contains(&b'&')
-            || find(signature, b"%26").is_some()
+            || memmem::find(signature, b"%26").is_some()
             || self
                 .spellings
                 .iter()
@@ -80,13 +81,9 @@ impl Mask {
     }
 }
 
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, part)
-}
-
 fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
     let (mut replaced, mut end) = (Vec::with_capacity(text.len()), 0);
-    for at in memchr::memmem::find_iter(text, part) {
+    for at in memmem::find_iter(text, part) {
         replaced.extend([&text[end..at], by].concat());
         end = at + part.len();
     }
