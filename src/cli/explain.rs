@@ -6,11 +6,11 @@ mod text;
 use std::{io::Read, path::PathBuf};
 
 use clap::Args;
-use serde::Serialize;
 
 use self::mask::Mask;
 use super::{
     context::{CommandError, Output},
+    output::Members,
     pasted,
     request::{Request, RequestArgs},
     secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
@@ -95,8 +95,7 @@ impl ExplainArgs {
         let request = pasted.as_ref().unwrap_or(&self.request).request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
         let mut output = Output::from(match self.json {
-            // Strings under fixed names: all of them can be written.
-            true => serde_json::to_string(&explanation.to_json()).unwrap_or_default() + "\n",
+            true => explanation.members().json_line(),
             false => text::written(&explanation),
         });
         output.code = u8::from(!explanation.is_accepted());
@@ -301,21 +300,6 @@ fn examine(
     }
 }
 
-/// The members that `--json` promises.
-#[derive(Serialize)]
-struct Json {
-    /// Every signed pair, decoded, as it came.
-    parameters: Vec<[String; 2]>,
-    normalized_parameters: String,
-    base_string: String,
-    /// None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets, and
-    /// hidden without `--show-secrets`.
-    expected_signature: Option<String>,
-    matches: bool,
-    /// None where nothing is wrong, or nothing is known.
-    diagnosis: Option<String>,
-}
-
 impl Explanation {
     /// Whether the server accepts the request, as far as that is known here.
     fn is_accepted(&self) -> bool {
@@ -325,24 +309,31 @@ impl Explanation {
             && signature.is_some_and(|examined| examined.accepted)
     }
 
-    fn to_json(&self) -> Json {
+    /// The members that `--json` promises.
+    fn members(&self) -> Members {
         let signed = self.parameters.iter().filter(|parameter| {
             *parameter.name != *ProtocolParameter::Signature.as_str().as_bytes()
         });
         let (examined, mask) = (self.signature.as_ref(), &self.mask);
-        Json {
-            parameters: signed
-                .map(|parameter| [mask.text(&parameter.name), mask.text(&parameter.value)])
-                .collect(),
-            normalized_parameters: mask.text(&self.parameters.normalized(Selection::Rfc5849)),
-            base_string: mask.text(&self.base_string),
-            expected_signature: examined.and_then(|examined| {
-                let expected = examined.expected.as_deref()?;
-                Some(mask.expected(examined.method, expected))
-            }),
-            matches: examined.is_some_and(|examined| examined.matches),
-            diagnosis: self.diagnosis(),
-        }
+        // Every signed pair, decoded, as it came.
+        let pairs: Vec<[String; 2]> = signed
+            .map(|parameter| [mask.text(&parameter.name), mask.text(&parameter.value)])
+            .collect();
+        // None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,
+        // and hidden without `--show-secrets`.
+        let expected = examined.and_then(|examined| {
+            let expected = examined.expected.as_deref()?;
+            Some(mask.expected(examined.method, expected))
+        });
+        let normalized = self.parameters.normalized(Selection::Rfc5849);
+        Members::default()
+            .with("parameters", pairs)
+            .with("normalized_parameters", mask.text(&normalized))
+            .with("base_string", mask.text(&self.base_string))
+            .with("expected_signature", expected)
+            .with("matches", examined.is_some_and(|examined| examined.matches))
+            // None where nothing is wrong, or nothing is known.
+            .with("diagnosis", self.diagnosis())
     }
 
     /// What to fix, in one line.
