@@ -234,7 +234,7 @@ pub struct Texts<'a> {
 
 /// A part of a message: its own words, or a value in it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// The words; not escaped.
     pub text: String,
     /// Whether it is a value.
@@ -285,14 +285,14 @@ impl<'a> Texts<'a> {
 
     /// A message with values, in parts, for a template that puts an element around each value.
     #[must_use]
-    pub fn parts(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> Vec<Part> {
+    pub fn parts(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> Vec<MessagePart> {
         let text = self.filled(id, values);
         let parts = text.split(ISOLATE).flat_map(|piece| {
             let (value, words) = piece.split_once(ISOLATE_END).unwrap_or(("", piece));
             [(value, true), (words, false)]
         });
         let parts = parts.filter(|(text, _)| !text.is_empty());
-        let parts = parts.map(|(text, is_value)| Part {
+        let parts = parts.map(|(text, is_value)| MessagePart {
             text: text.to_owned(),
             is_value,
         });

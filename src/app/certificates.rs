@@ -8,15 +8,15 @@ use crate::config::Config;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamps {
     /// Those of `listen.tls`.
-    pub(super) listener: Vec<Option<Stamp>>,
+    pub(super) listener: Vec<Option<FileStamp>>,
     /// Those of `upstream.tls`.
-    pub(super) upstream: Vec<Option<Stamp>>,
+    pub(super) upstream: Vec<Option<FileStamp>>,
 }
 
 /// Which file it is, when anything about it changed last, and how long it is. The time of the last change, unlike that
 /// of the last modification, also tells of a file that was moved here with its old date, and of rights given later.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     file: (u64, u64),
     changed: (i64, i64),
     length: u64,
@@ -36,9 +36,9 @@ impl Stamps {
 }
 
 /// Links are followed: what they lead to may be swapped as a whole.
-fn stamp(path: impl AsRef<Path>) -> Option<Stamp> {
+fn stamp(path: impl AsRef<Path>) -> Option<FileStamp> {
     let found = fs::metadata(path).ok()?;
-    Some(Stamp {
+    Some(FileStamp {
         file: (found.dev(), found.ino()),
         changed: (found.ctime(), found.ctime_nsec()),
         length: found.len(),

@@ -215,7 +215,13 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     }
     let window = start_window(config, opened, &*store).await?;
     let throttle = Arc::new(throttle(config)?);
-    let cached = Cached::new(Arc::clone(&store), &cache_params(config), clock.clone());
+    let cache = cached::Params {
+        max_entries: config.cache.max_entries,
+        ttl: config.cache.ttl,
+        negative_ttl: config.cache.negative_ttl,
+        stale_if_error: config.cache.stale_if_error,
+    };
+    let cached = Cached::new(Arc::clone(&store), &cache, clock.clone());
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
     let learns = move |report: &str| counts.learn(report, reads.now());
     let credentials = Arc::new(cached.on_failed_login(learns));
@@ -322,15 +328,6 @@ pub fn throttle_limits(config: &Config) -> Limits {
     Limits {
         failures: rate.count.get(),
         period: rate.period,
-    }
-}
-
-fn cache_params(config: &Config) -> cached::Params {
-    cached::Params {
-        max_entries: config.cache.max_entries,
-        ttl: config.cache.ttl,
-        negative_ttl: config.cache.negative_ttl,
-        stale_if_error: config.cache.stale_if_error,
     }
 }
 

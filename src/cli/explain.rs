@@ -12,7 +12,7 @@ use super::{
     context::{CommandError, Output},
     output::Members,
     pasted,
-    request::{Request, RequestArgs},
+    request::{ParsedRequest, RequestArgs},
     secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
 use crate::oauth::{
@@ -104,7 +104,7 @@ impl ExplainArgs {
 
     fn explain(
         &self,
-        request: &Request<'_>,
+        request: &ParsedRequest<'_>,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<Explanation, CommandError> {
@@ -163,7 +163,7 @@ fn was_used(protocol: &Protocol<'_>, server: &ServerView) -> Option<Option<bool>
 
 /// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
 fn rejected(
-    request: &Request<'_>,
+    request: &ParsedRequest<'_>,
     protocol: &Protocol<'_>,
     method: SignatureMethod,
     server: Option<&ServerView>,
@@ -210,7 +210,7 @@ fn rejected(
 /// Whether the server takes the signature in another way than the expected one: under the secret before, while its grace
 /// lasts, and where it takes what the service's description says.
 fn is_taken_otherwise(
-    request: &Request<'_>,
+    request: &ParsedRequest<'_>,
     parameters: &Parameters,
     method: SignatureMethod,
     sent: &[u8],
@@ -248,7 +248,7 @@ fn is_taken_otherwise(
 }
 
 fn examine(
-    request: &Request<'_>,
+    request: &ParsedRequest<'_>,
     parameters: &Parameters,
     method: SignatureMethod,
     sent: Option<&[u8]>,

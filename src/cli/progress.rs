@@ -6,7 +6,7 @@ use std::{
 };
 
 /// One line on standard error that is written over and over; nothing where that is no terminal.
-pub(super) struct Progress {
+pub(super) struct ProgressLine {
     what: &'static str,
     last: Instant,
     is_shown: bool,
@@ -15,7 +15,7 @@ pub(super) struct Progress {
 /// How often the line is written.
 const EVERY: Duration = Duration::from_millis(200);
 
-impl Progress {
+impl ProgressLine {
     /// The line begins with `what`, and ends when this is dropped.
     pub(super) fn new(what: &'static str) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_shown {
             let _ = write!(stderr(), "\r\x1b[K");

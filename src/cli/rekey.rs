@@ -3,7 +3,7 @@
 use super::{
     context::{CommandError, Context},
     output::Members,
-    progress::Progress,
+    progress::ProgressLine,
 };
 use crate::{
     store::port::{ResealFrom, Resealed},
@@ -27,7 +27,7 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     }
     let store = context.store()?;
     let mut all = Resealed::default();
-    let mut progress = Progress::new("secrets");
+    let mut progress = ProgressLine::new("secrets");
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next.take() {
         next = all.add(store.reseal(from, false).await?);

@@ -34,7 +34,7 @@ pub struct RequestArgs {
 }
 
 /// The parsed request.
-pub(super) struct Request<'a> {
+pub(super) struct ParsedRequest<'a> {
     pub(super) method: &'a str,
     pub(super) uri: RequestUri<'a>,
     pub(super) origin: EncodedOrigin,
@@ -43,7 +43,7 @@ pub(super) struct Request<'a> {
 }
 
 impl RequestArgs {
-    pub(super) fn request(&self) -> Result<Request<'_>, CommandError> {
+    pub(super) fn request(&self) -> Result<ParsedRequest<'_>, CommandError> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if self.method.is_empty() || self.url.is_empty() {
             return Err(CommandError::usage("METHOD and URL are missing"));
@@ -82,7 +82,7 @@ impl RequestArgs {
                 }
             }
         });
-        Ok(Request {
+        Ok(ParsedRequest {
             method: &self.method,
             uri,
             origin,
@@ -107,7 +107,7 @@ fn without_secrets(url: &str) -> String {
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> ParsedRequest<'a> {
     /// The values of the header fields with that name.
     pub(super) fn header(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.headers

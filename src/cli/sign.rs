@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::{
     context::{CommandError, Output},
-    request::{Request, RequestArgs},
+    request::{ParsedRequest, RequestArgs},
     secrets::{Lookup, SecretArgs, read_pem},
 };
 use crate::{
@@ -163,7 +163,7 @@ impl SignArgs {
 }
 
 /// All parameters, but for a request that the server would reject: `oauth_` parameters in the URL too, an empty callback.
-fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeError> {
+fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, ShapeError> {
     let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes())?;
     request.read_into(&mut parameters)?;
@@ -172,7 +172,7 @@ fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeErr
 }
 
 /// The command that sends the request exactly as it was signed.
-fn curl(request: &Request<'_>, authorization: &str) -> String {
+fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
     let uri = &request.uri;
     let query = uri.query.map(|query| format!("?{query}"));
     let target = [

@@ -21,7 +21,7 @@ use self::{
 use super::{
     context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
     output::Members,
-    progress::Progress,
+    progress::ProgressLine,
 };
 use crate::{
     issue::callback,
@@ -119,8 +119,8 @@ impl ExportArgs {
                     file::check(&self.file, self.force)?;
                 }
                 let mut target = match is_stdout {
-                    true => Destination::Stdout(io::stdout()),
-                    false => Destination::File(NewFile::create(&self.file, self.force)?),
+                    true => ExportTo::Stdout(io::stdout()),
+                    false => ExportTo::File(NewFile::create(&self.file, self.force)?),
                 };
                 let (sender, mut receiver) = transfer::stream();
                 let (exported, written) = tokio::join!(
@@ -133,15 +133,15 @@ impl ExportArgs {
                     }
                 );
                 let (target, head) = match written {
-                    Err(Unwritten::Closed) => return Ok(String::new()),
-                    Err(Unwritten::Failed(error)) => return Err(error),
-                    Err(Unwritten::Cut(cut)) => {
+                    Err(ExportFailure::Closed) => return Ok(String::new()),
+                    Err(ExportFailure::Failed(error)) => return Err(error),
+                    Err(ExportFailure::Cut(cut)) => {
                         return Err(exported.err().map_or_else(|| cut.into(), Into::into));
                     }
                     Ok(written) => written,
                 };
                 exported?;
-                if let Destination::File(file) = target {
+                if let ExportTo::File(file) = target {
                     file.finish(head.as_deref())?;
                 }
                 let about = CommandRecord::counting("store_exported", []);
@@ -171,8 +171,8 @@ impl ImportArgs {
             Some(csv @ CsvError { .. }) => failed(csv.to_string()),
             None => CommandError::from(error).about(format!("{name}: cannot be read")),
         };
-        let mut warnings = Warnings::default();
-        let mut progress = Progress::new("checked");
+        let mut warnings = ImportWarnings::default();
+        let mut progress = ProgressLine::new("checked");
         let mut count = 0;
         let checked = format::check(self.open().map_err(unreadable)?, context.now, |record| {
             count += 1;
@@ -242,31 +242,31 @@ impl ImportArgs {
 }
 
 /// Where an export goes.
-enum Destination {
+enum ExportTo {
     Stdout(io::Stdout),
     File(NewFile),
 }
 
 /// Why an export was not written to its end.
-enum Unwritten {
+enum ExportFailure {
     /// The reader of standard output has read enough.
     Closed,
     Failed(CommandError),
     Cut(Cut),
 }
 
-impl Destination {
-    fn write(&mut self, text: &str) -> Result<(), Unwritten> {
+impl ExportTo {
+    fn write(&mut self, text: &str) -> Result<(), ExportFailure> {
         let stdout = match self {
-            Self::File(file) => return file.write(text.as_bytes()).map_err(Unwritten::Failed),
+            Self::File(file) => return file.write(text.as_bytes()).map_err(ExportFailure::Failed),
             Self::Stdout(stdout) => stdout,
         };
         let written = stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush());
         written.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Unwritten::Closed,
-            _ => Unwritten::Failed(
+            io::ErrorKind::BrokenPipe => ExportFailure::Closed,
+            _ => ExportFailure::Failed(
                 CommandError::from(error).about("cannot write to standard output"),
             ),
         })
@@ -275,13 +275,13 @@ impl Destination {
 
 /// Writes an export; returns the first line if it was not known in the beginning.
 async fn write(
-    target: &mut Destination,
+    target: &mut ExportTo,
     records: &mut Receiver<Record>,
-) -> Result<Option<String>, Unwritten> {
-    let mut progress = Progress::new("exported");
+) -> Result<Option<String>, ExportFailure> {
+    let mut progress = ProgressLine::new("exported");
     let (mut count, mut is_counted, mut is_begun) = (0, false, false);
     loop {
-        match records.receive().await.map_err(Unwritten::Cut)? {
+        match records.receive().await.map_err(ExportFailure::Cut)? {
             Part::Count(records) => {
                 target.write(&format::head(Some(records)))?;
                 (is_counted, is_begun) = (true, true);
@@ -315,7 +315,7 @@ fn source(checked: &Arc<Checked>) -> Source {
 
 fn send(checked: &Checked, to: &Sender<Numbered>) -> io::Result<()> {
     let send = |part| to.blocking_send(part).map_err(io::Error::other);
-    let mut progress = Progress::new("imported");
+    let mut progress = ProgressLine::new("imported");
     let (mut count, mut batch) = (0, Vec::with_capacity(transfer::BATCH));
     checked.each(|record| {
         batch.push(record);
@@ -343,12 +343,12 @@ const fn fix(refusal: ImportRefusal) -> &'static str {
 
 /// Settings that are valid but unwise, printed once for each kind: an import may be long.
 #[derive(Default)]
-struct Warnings {
+struct ImportWarnings {
     permissions: BTreeSet<Permission>,
     unprotected: usize,
 }
 
-impl Warnings {
+impl ImportWarnings {
     fn note(&mut self, record: &Record) {
         let permissions = match record {
             Record::Consumer(consumer) => {

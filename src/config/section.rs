@@ -12,7 +12,7 @@ use super::reader::Reader;
 pub(super) struct Schema {
     /// `listen.tls`, or `operation` for `[[operation]]`.
     pub(super) name: &'static str,
-    pub(super) keys: &'static [Key],
+    pub(super) keys: &'static [KeySchema],
     /// `true`: written any number of times, as `[[name]]`.
     pub(super) list: bool,
     #[cfg(test)]
@@ -21,7 +21,7 @@ pub(super) struct Schema {
 
 /// A key of a section.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
+pub(super) struct KeySchema {
     pub(super) name: &'static str,
     pub(super) unwritten: Unwritten,
     /// `true`: a reload leaves it as it was.
@@ -95,7 +95,7 @@ macro_rules! section {
             const SCHEMA: $crate::config::section::Schema = $crate::config::section::Schema {
                 name: $name,
                 keys: &[$(
-                    $crate::config::section::Key {
+                    $crate::config::section::KeySchema {
                         name: stringify!($key),
                         unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
                         #[cfg(test)]

@@ -199,7 +199,7 @@ fn values_are_set_apart_and_cannot_leave_their_place() {
         texts.filled("consent-user", &[("user", evil)]),
         "You are logged in as \u{2068}ab\u{2069}"
     );
-    let part = |text: &str, is_value| Part {
+    let part = |text: &str, is_value| MessagePart {
         text: text.to_owned(),
         is_value,
     };

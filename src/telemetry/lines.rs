@@ -25,12 +25,12 @@ use crate::clock::UnixTime;
 pub const ACCESS: &str = "access";
 
 /// How a record becomes a line.
-pub(super) struct Lines {
+pub(super) struct LogLines {
     /// What writes all records but those of [`ACCESS`].
     others: Format,
 }
 
-impl Lines {
+impl LogLines {
     pub(super) fn new() -> Self {
         Self {
             others: Format::default().with_ansi(false),
@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LogLines
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
     N: for<'w> FormatFields<'w> + 'static,
@@ -53,7 +53,7 @@ where
         if metadata.target() != ACCESS || *metadata.level() != Level::INFO {
             return self.others.format_event(context, writer, event);
         }
-        let mut line = Line {
+        let mut line = AccessLine {
             out: &mut writer,
             written: Ok(()),
         };
@@ -66,12 +66,12 @@ where
 }
 
 /// A line that is being written.
-struct Line<'l, 'w> {
+struct AccessLine<'l, 'w> {
     out: &'l mut Writer<'w>,
     written: fmt::Result,
 }
 
-impl Line<'_, '_> {
+impl AccessLine<'_, '_> {
     fn put(&mut self, text: &str) {
         self.written = self.written.and_then(|()| self.out.write_str(text));
     }
@@ -101,7 +101,7 @@ impl Line<'_, '_> {
     }
 }
 
-impl Visit for Line<'_, '_> {
+impl Visit for AccessLine<'_, '_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.name(field);
         let mut visible = Visible(&mut *self.out);
@@ -208,7 +208,7 @@ mod tests {
             let writer = move || writer.clone();
             let lines = if ours {
                 layer()
-                    .event_format(Lines::new())
+                    .event_format(LogLines::new())
                     .with_writer(writer)
                     .boxed()
             } else {

@@ -13,7 +13,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use super::lines::Lines;
+use super::lines::LogLines;
 
 /// What the log writes from: one level for all, and other levels for some targets.
 ///
@@ -152,7 +152,7 @@ where
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
     let lines = match format {
-        Format::Text => lines.event_format(Lines::new()).boxed(),
+        Format::Text => lines.event_format(LogLines::new()).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(filter).with(lines);

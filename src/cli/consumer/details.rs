@@ -38,7 +38,7 @@ pub(in crate::cli) struct AddArgs {
     #[arg(long)]
     enforce: bool,
     #[command(flatten)]
-    pub(super) details: Details,
+    pub(super) details: ConsumerDetails,
 }
 
 /// The options of `consumer update`; what is not given does not change.
@@ -78,12 +78,12 @@ pub(in crate::cli) struct UpdateArgs {
     #[arg(long, conflicts_with = "enforce")]
     no_enforce: bool,
     #[command(flatten)]
-    pub(super) details: Details,
+    pub(super) details: ConsumerDetails,
 }
 
 /// What both have in common.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Details {
+pub(in crate::cli) struct ConsumerDetails {
     /// Where users may be sent after deciding, or oob; may be repeated
     #[arg(long = "callback", value_name = "URL|oob", value_parser = callback)]
     callbacks: Vec<String>,
@@ -188,7 +188,7 @@ fn callback(text: &str) -> Result<String, CallbackError> {
     callback::check_registration(text).map(|_| text.to_owned())
 }
 
-impl Details {
+impl ConsumerDetails {
     /// Warns of what is valid and unwise.
     pub(super) fn warn(&self, context: &Context) {
         for callback in &self.callbacks {

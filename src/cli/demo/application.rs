@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The application.
-pub(super) struct Application {
+pub(super) struct DemoApplication {
     authority: String,
     accounts: Accounts,
     /// The secrets of the request tokens under way.
@@ -35,7 +35,7 @@ pub(super) struct Application {
 /// So many visitors may be under way; then the application forgets them all.
 const MAX_PENDING: usize = 1000;
 
-impl Application {
+impl DemoApplication {
     /// An application for the proxy at `base`, `http://host:port`.
     pub(super) fn new(base: &str, accounts: Accounts) -> Self {
         Self {

@@ -33,7 +33,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// Responds with what a function returns.
-pub(super) struct Pages<F>(pub(super) F);
+pub(super) struct DemoPages<F>(pub(super) F);
 
 /// Returns as JSON what has reached the API.
 pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
@@ -59,7 +59,7 @@ pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
     OwnResponse::new(200, "application/json", text, Verdict::Page)
 }
 
-impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for Pages<F> {
+impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for DemoPages<F> {
     fn limits(&self) -> Limits {
         LIMITS
     }

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use self::{
-    application::Application,
-    echo::{Pages, echo},
+    application::DemoApplication,
+    echo::{DemoPages, echo},
 };
 use super::{
     context::{CommandError, Output, block_on, say},
@@ -85,11 +85,11 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let base = format!("http://{first}");
     let accounts = Accounts::create(app.services(), application_address).await?;
 
-    serve(api, Pages(echo));
+    serve(api, DemoPages(echo));
     introduce(&base, application_address, &accounts, &app.admin_address());
-    let handler = Application::new(&base, accounts);
+    let handler = DemoApplication::new(&base, accounts);
     let answer = async move |request| handler.answer(&request).await;
-    serve(application, Pages(answer));
+    serve(application, DemoPages(answer));
     Ok(app.run().await?)
 }
 

@@ -31,7 +31,7 @@ use tempfile::SpooledTempFile;
 use thiserror::Error;
 
 pub use self::line::written as line;
-use self::line::{Head, Line, identity};
+use self::line::{ExportHead, RecordLine, identity};
 use crate::{
     cli::output::Members,
     clock::UnixTime,
@@ -156,7 +156,7 @@ pub fn check(
         now,
         ranges: [const { None }; 4],
     };
-    let mut lines = Lines::new(&checked.file, 0, u64::MAX, 0);
+    let mut lines = FileLines::new(&checked.file, 0, u64::MAX, 0);
     let (mut head, mut found, mut prints, mut last) = (None, 0, Prints::new(), 1);
     while let Some((number, text)) = lines.next()? {
         last = number;
@@ -185,12 +185,9 @@ pub fn check(
             range.get_or_insert(first).end = end;
         }
     }
-    let problem = match head {
+    let problem = match head.map(|head| head.records) {
         None => Some(LineError::NotAnExport),
-        Some(Head {
-            records: Some(announced),
-            ..
-        }) if announced != found => Some(LineError::CutOff { found, announced }),
+        Some(Some(announced)) if announced != found => Some(LineError::CutOff { found, announced }),
         Some(_) => None,
     };
     if let Some(problem) = problem {
@@ -212,11 +209,12 @@ pub fn check(
 /// Reads a line; `None`: it is the first.
 fn read_line(
     text: &[u8],
-    head: &mut Option<Head>,
+    head: &mut Option<ExportHead>,
     now: UnixTime,
 ) -> Result<Option<Record>, LineError> {
     if head.is_none() {
-        let first = serde_json::from_slice::<Head>(text).map_err(|_| LineError::NotAnExport)?;
+        let first =
+            serde_json::from_slice::<ExportHead>(text).map_err(|_| LineError::NotAnExport)?;
         if first.kind == "export" && first.version != VERSION {
             return Err(LineError::Version(first.version));
         }
@@ -230,7 +228,7 @@ fn read_line(
     if !text.starts_with(b"{") {
         return Err(LineError::NotAnObject);
     }
-    let line = serde_json::from_slice::<Line>(text)
+    let line = serde_json::from_slice::<RecordLine>(text)
         .map_err(|error| LineError::Json(line::explain(&error)))?;
     line.into_record(now).map(Some)
 }
@@ -243,9 +241,9 @@ impl Checked {
     pub fn each(&self, mut take: impl FnMut(Numbered) -> io::Result<()>) -> io::Result<()> {
         for (order, range) in self.ranges.iter().enumerate() {
             let Some(range) = range else { continue };
-            let mut lines = Lines::new(&self.file, range.start, range.end, range.lines);
+            let mut lines = FileLines::new(&self.file, range.start, range.end, range.lines);
             while let Some((number, text)) = lines.next()? {
-                let record = serde_json::from_slice::<Line>(text)
+                let record = serde_json::from_slice::<RecordLine>(text)
                     .ok()
                     .and_then(|line| line.into_record(self.now).ok());
                 let record = record.ok_or_else(|| io::Error::other("the file was changed"))?;
@@ -262,7 +260,7 @@ impl Checked {
     /// # Errors
     /// The file cannot be read.
     pub fn name(&self, line: usize) -> io::Result<String> {
-        let mut lines = Lines::new(&self.file, 0, u64::MAX, 0);
+        let mut lines = FileLines::new(&self.file, 0, u64::MAX, 0);
         while let Some((number, text)) = lines.next()? {
             if number == line {
                 return Ok(line::name_of(text).unwrap_or_default());
@@ -305,7 +303,7 @@ pub(super) fn name(record: &Record) -> String {
 }
 
 /// The lines of a part of a file, without those that are empty.
-struct Lines<'f> {
+struct FileLines<'f> {
     input: BufReader<At<'f>>,
     end: u64,
     number: usize,
@@ -329,7 +327,7 @@ impl Read for At<'_> {
     }
 }
 
-impl<'f> Lines<'f> {
+impl<'f> FileLines<'f> {
     fn new(file: &'f File, place: u64, end: u64, number: usize) -> Self {
         Self {
             input: BufReader::with_capacity(1 << 16, At { file, place }),

@@ -31,14 +31,14 @@ use crate::oauth::diagnosis::Mistake;
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Renders at each scrape what others count.
-pub type Source = Box<dyn Fn(&mut Text) + Send + Sync>;
+pub type ServiceMetrics = Box<dyn Fn(&mut Text) + Send + Sync>;
 
 /// All metrics of the process.
 pub struct Metrics {
     workers: Box<[WorkerMetrics]>,
     started: Instant,
     operations: ArcSwap<AllOperations>,
-    source: OnceLock<Source>,
+    source: OnceLock<ServiceMetrics>,
 }
 
 impl Metrics {
@@ -71,7 +71,7 @@ impl Metrics {
     }
 
     /// Sets what renders the metrics of the services. Only the first call counts.
-    pub fn watch(&self, source: Source) {
+    pub fn watch(&self, source: ServiceMetrics) {
         let _ = self.source.set(source);
     }
 

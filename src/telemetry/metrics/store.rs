@@ -10,11 +10,11 @@ use super::{
 /// Times and faults of the store's operations; filled from any thread.
 #[derive(Debug)]
 pub struct StoreMetrics {
-    operations: Box<[Operation]>,
+    operations: Box<[StoreOperation]>,
 }
 
 #[derive(Debug)]
-struct Operation {
+struct StoreOperation {
     name: &'static str,
     seconds: Histogram,
     errors: AtomicU64,
@@ -24,7 +24,7 @@ impl StoreMetrics {
     /// Counts these operations; their names are the values of the label `operation`.
     #[must_use]
     pub fn new(operations: &[&'static str]) -> Self {
-        let operation = |name: &&'static str| Operation {
+        let operation = |name: &&'static str| StoreOperation {
             name,
             seconds: Histogram::new(REQUEST_BOUNDS),
             errors: AtomicU64::new(0),

@@ -76,7 +76,7 @@ pub(super) fn identity(record: &Record) -> (&'static str, &str) {
 
 /// The first line.
 #[derive(Deserialize)]
-pub(super) struct Head {
+pub(super) struct ExportHead {
     pub(super) kind: String,
     pub(super) version: u32,
     pub(super) records: Option<usize>,
@@ -88,7 +88,7 @@ pub(super) struct Head {
 /// Any other line.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Line {
+pub(super) enum RecordLine {
     Export,
     Consumer(Box<ConsumerLine>),
     User(UserLine),
@@ -101,10 +101,10 @@ pub(super) enum Line {
 #[serde(deny_unknown_fields)]
 pub(super) struct ConsumerLine {
     key: ConsumerKey,
-    secret: Option<Text>,
-    secret_base64: Option<Text>,
-    previous_secret: Option<Text>,
-    previous_secret_base64: Option<Text>,
+    secret: Option<SecretText>,
+    secret_base64: Option<SecretText>,
+    previous_secret: Option<SecretText>,
+    previous_secret_base64: Option<SecretText>,
     previous_secret_until: Option<UnixTime>,
     rsa_public_key: Option<String>,
     name: String,
@@ -125,7 +125,7 @@ pub(super) struct UserLine {
     id: UserId,
     name: String,
     display_name: Option<String>,
-    password_hash: Option<Text>,
+    password_hash: Option<SecretText>,
     enabled: Option<bool>,
     created_at: Option<UnixTime>,
 }
@@ -134,8 +134,8 @@ pub(super) struct UserLine {
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenLine {
     token: String,
-    token_secret: Option<Text>,
-    token_secret_base64: Option<Text>,
+    token_secret: Option<SecretText>,
+    token_secret_base64: Option<SecretText>,
     consumer: ConsumerKey,
     user: UserId,
     permissions: Option<Vec<Permission>>,
@@ -146,9 +146,9 @@ pub(super) struct TokenLine {
 }
 
 /// A secret, or the base64 of one.
-struct Text(Secret);
+struct SecretText(Secret);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for SecretText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Serde's message for a number repeats the number, which may be meant as the secret.
         let text = String::deserialize(deserializer);
@@ -160,14 +160,14 @@ impl<'de> Deserialize<'de> for Text {
 /// The secret under the first name or, as base64, under the second; it has at least one byte.
 fn secret(
     [name, _]: [&'static str; 2],
-    text: Option<Text>,
-    base64: Option<Text>,
+    text: Option<SecretText>,
+    base64: Option<SecretText>,
 ) -> Result<Option<Secret>, LineError> {
     let secret = match (text, base64) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => return Err(LineError::SecretTwice(name)),
-        (Some(Text(secret)), None) => secret,
-        (None, Some(Text(base64))) => STANDARD
+        (Some(SecretText(secret)), None) => secret,
+        (None, Some(SecretText(base64))) => STANDARD
             .decode(base64.expose())
             .map_err(|error| LineError::Base64(name, error))?
             .into(),
@@ -178,7 +178,7 @@ fn secret(
     Ok(Some(secret))
 }
 
-impl Line {
+impl RecordLine {
     /// The record on the line; a time of creation that is left out is `now`.
     pub(super) fn into_record(self, now: UnixTime) -> Result<Record, LineError> {
         match self {
@@ -242,7 +242,7 @@ impl UserLine {
             registration::shown_name(name)
                 .map_err(|error| LineError::Text("display_name", error))?;
         }
-        let password_hash = self.password_hash.map(|Text(hash)| hash);
+        let password_hash = self.password_hash.map(|SecretText(hash)| hash);
         if let Some(hash) = &password_hash {
             password::check_usable(hash)?;
         }
