@@ -123,6 +123,13 @@ impl HttpUrl {
     }
 }
 
+impl From<Origin> for HttpUrl {
+    fn from(origin: Origin) -> Self {
+        let path = String::new();
+        Self { origin, path }
+    }
+}
+
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin, self.path)

@@ -100,17 +100,10 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
         let secure = url.origin.scheme == Scheme::Https;
         PublicUrl::new(secure, &url.origin.host, Some(url.origin.port), &url.path)
     };
-    let base = config.base_url(listener);
+    let urls = config.public_api_urls(listener);
     Origins {
-        base: public(&HttpUrl {
-            origin: base,
-            path: String::new(),
-        }),
-        public: config
-            .public_api_urls(listener)
-            .iter()
-            .map(public)
-            .collect(),
+        base: public(&config.base_url(listener).into()),
+        public: urls.iter().map(public).collect(),
         prefix_mode: config.service.prefix,
         trusted_proxies: config.listen.trusted_proxies.clone(),
         family: config.listen.forwarded,
@@ -126,19 +119,13 @@ pub fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Ve
         prefix: path,
         internal,
     };
-    let api = match api {
-        ApiUrl::Http(url) => Some(url.clone()),
-        ApiUrl::Unix(_) => None,
-    };
+    let api = api.tcp().cloned();
     let public = public.into_iter().map(|url| other(url, false));
     public.chain(api.map(|url| other(url, true))).collect()
 }
 
 fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
-    let base = HttpUrl {
-        origin: config.base_url(listener),
-        path: String::new(),
-    };
+    let base = config.base_url(listener).into();
     let public = config.public_api_urls(listener).into_iter().chain([base]);
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
     verify::Params {
@@ -246,7 +233,7 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         )
         .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
-        ApiUrl::Http(url) => (
+        ApiUrl::Tcp(url) => (
             url.path.clone(),
             url::Url::parse(&url.to_string())
                 .ok()
@@ -294,23 +281,16 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
     let upstream = &config.upstream;
     let (address, tls) = match &upstream.api_url {
         ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
-        ApiUrl::Http(url) => {
+        ApiUrl::Tcp(url) => {
             let origin = &url.origin;
             let host = origin.bare_host().to_owned();
             let tls = if origin.scheme == Scheme::Https {
-                let name = upstream
-                    .tls
-                    .server_name
-                    .as_ref()
-                    .map_or(&host, |name| &name.0);
+                let files = &upstream.tls;
+                let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
                 let params = tls::Params {
-                    ca: upstream.tls.ca.clone(),
+                    ca: files.ca.clone(),
                     ca_key: "upstream.tls.ca",
-                    identity: upstream
-                        .tls
-                        .certificate
-                        .clone()
-                        .zip(upstream.tls.key.clone()),
+                    identity: files.certificate.clone().zip(files.key.clone()),
                     server_name: name.clone(),
                     http2: upstream.http2,
                 };

@@ -36,7 +36,7 @@ pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), Api
                 |(_, listener)| matches!(listener, ListenAddress::Unix(at) if resolved(at) == path),
             )
         }
-        ApiUrl::Http(url) => {
+        ApiUrl::Tcp(url) => {
             let lookup = lookup_host((url.origin.bare_host(), url.origin.port));
             let addresses: Vec<SocketAddr> = timeout(config.upstream.connect_timeout, lookup)
                 .await
@@ -109,10 +109,8 @@ fn is_local(ip: IpAddr) -> bool {
 pub(super) fn resolved(path: &Path) -> PathBuf {
     let whole = path.canonicalize();
     let in_directory = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));
-    whole
-        .ok()
-        .or_else(in_directory)
-        .unwrap_or_else(|| path.to_owned())
+    let found = whole.ok().or_else(in_directory);
+    found.unwrap_or_else(|| path.to_owned())
 }
 
 /// The directory of a file.

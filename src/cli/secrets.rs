@@ -237,10 +237,7 @@ async fn find(
         }
     }
     let public = config.service.public_api_urls.iter().cloned();
-    let base = config.service.base_url.clone().map(|origin| HttpUrl {
-        origin,
-        path: String::new(),
-    });
+    let base = config.service.base_url.clone().map(HttpUrl::from);
     let pem = consumer.rsa_public_key.as_deref();
     Ok(KnownSecrets {
         rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,

@@ -9,37 +9,46 @@ use crate::{
     respond::colour::Colour,
 };
 
-/// Where the API is.
+/// Something on the network, or a Unix socket of this machine, without TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApiUrl {
-    /// Over TCP, with or without TLS. The path goes in front of what is forwarded.
-    Http(HttpUrl),
-    /// Over a Unix socket, without TLS.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for ApiUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(url) => url.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-/// Where a listener listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListenAddress {
-    /// An IP address and a port; port 0 takes a free one.
-    Tcp(SocketAddr),
+pub enum TcpOrUnix<N> {
+    /// Over TCP.
+    Tcp(N),
     /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
-impl fmt::Display for ListenAddress {
+/// Where the API is: over TCP with or without TLS, where the path goes in front of what is forwarded.
+pub type ApiUrl = TcpOrUnix<HttpUrl>;
+
+/// Where a listener listens; port 0 takes a free one.
+pub type ListenAddress = TcpOrUnix<SocketAddr>;
+
+impl<N> TcpOrUnix<N> {
+    /// The place on the network, if it is one.
+    #[must_use]
+    pub const fn tcp(&self) -> Option<&N> {
+        match self {
+            Self::Tcp(place) => Some(place),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+fn tcp_or_unix<N: Text>(text: &str) -> Result<TcpOrUnix<N>, Reason> {
+    let Some(path) = text.strip_prefix("unix:") else {
+        return N::parse(text).map(TcpOrUnix::Tcp);
+    };
+    if !path.starts_with('/') {
+        return Err("the path of a Unix socket is absolute".into());
+    }
+    PathBuf::parse(path).map(TcpOrUnix::Unix)
+}
+
+impl<N: fmt::Display> fmt::Display for TcpOrUnix<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(address) => address.fmt(f),
+            Self::Tcp(place) => place.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -74,8 +83,10 @@ pub struct EndpointUrl {
 pub struct WebUrl(pub String);
 
 texts! {
+    ApiUrl: "a URL such as \"http://127.0.0.1:9000\" or \"unix:/run/api.sock\"" => tcp_or_unix;
     Colour: "a colour such as \"#1f4fd8\"" => |text| Self::parse(text).ok_or("");
     HttpUrl: "a URL such as \"https://example.com\" or \"https://example.com/api\"" => Self::parse;
+    ListenAddress: "an IP address and a port such as \"127.0.0.1:8081\", or \"unix:/run/countersign.sock\"" => tcp_or_unix;
     Origin: "an origin such as \"https://auth.example.com\"" => Self::parse;
     ServerName: "a host name such as \"api.internal\"" =>
         |text| host(text).map(|host| Self(without_brackets(&host).to_owned()));
@@ -91,30 +102,6 @@ impl Text for EndpointUrl {
             path.push('/');
         }
         Ok(Self { origin, path })
-    }
-}
-
-impl Text for ApiUrl {
-    const EXPECTED: &'static str =
-        "a URL such as \"http://127.0.0.1:9000\" or \"unix:/run/api.sock\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        match text.strip_prefix("unix:") {
-            Some(path) => Ok(Self::Unix(socket_path(path)?)),
-            None => HttpUrl::parse(text).map(Self::Http).map_err(reason),
-        }
-    }
-}
-
-impl Text for ListenAddress {
-    const EXPECTED: &'static str =
-        "an IP address and a port such as \"127.0.0.1:8081\", or \"unix:/run/countersign.sock\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        match text.strip_prefix("unix:") {
-            Some(path) => Ok(Self::Unix(socket_path(path)?)),
-            None => SocketAddr::parse(text).map(Self::Tcp),
-        }
     }
 }
 
@@ -140,13 +127,6 @@ fn reason(error: InvalidUrl) -> Reason {
     error.to_string().into()
 }
 
-fn socket_path(path: &str) -> Result<PathBuf, Reason> {
-    if !path.starts_with('/') {
-        return Err("the path of a Unix socket is absolute".into());
-    }
-    PathBuf::parse(path)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -160,7 +140,7 @@ mod tests {
             Ok(ApiUrl::Unix("/run/a.sock".into()))
         );
         assert!(ApiUrl::parse("unix:a.sock").is_err());
-        let Ok(ApiUrl::Http(url)) = ApiUrl::parse("https://api:8443/v1/") else {
+        let Ok(ApiUrl::Tcp(url)) = ApiUrl::parse("https://api:8443/v1/") else {
             panic!("no URL");
         };
         assert_eq!((url.origin.port, url.path.as_str()), (8443, "/v1"));

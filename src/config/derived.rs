@@ -43,10 +43,7 @@ impl Config {
         if !self.service.public_api_urls.is_empty() {
             return self.service.public_api_urls.clone();
         }
-        vec![HttpUrl {
-            origin: self.base_url(listener),
-            path: String::new(),
-        }]
+        vec![self.base_url(listener).into()]
     }
 
     /// The colours of `pages`.

@@ -31,7 +31,7 @@ mod warnings;
 use std::{ffi::OsString, fs, io, path::Path, sync::Arc};
 
 pub use self::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
+    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, TcpOrUnix, UpstreamHost, WebUrl},
     choices::{
         Enforcement, ForbiddenStatus, LoginBackend, NonceScope, ProfileParameter, StoreBackend,
         Unlisted, UpgradeProtocol,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use super::{
-    ApiUrl, Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
+    Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
     header::{fold, is_reserved},
     names::nearest,
     problem::report,
@@ -111,10 +111,8 @@ impl<'r> Rules<'r, '_> {
         let (service, listen) = (&self.config.service, &self.config.listen);
         let base = service.base_url.as_ref();
         let in_clear = base.filter(|origin| origin.scheme == Scheme::Http && !origin.is_loopback());
-        let listener = listen
-            .address
-            .first()
-            .filter(|first| !is_loopback(first.ip()));
+        let first = listen.address.first();
+        let listener = first.filter(|first| !is_loopback(first.ip()));
         report! { self;
             ["service.base_url", "service.allow_http"] if let Some(origin) = in_clear.filter(|_| !service.allow_http) =>
                 "{origin} would carry passwords in clear; write https://, or set service.allow_http = true";
@@ -175,10 +173,7 @@ impl<'r> Rules<'r, '_> {
     fn upstream(&mut self) {
         let upstream = &self.config.upstream;
         let tls = &upstream.tls;
-        let origin = match &upstream.api_url {
-            ApiUrl::Http(url) => Some(&url.origin),
-            ApiUrl::Unix(_) => None,
-        };
+        let origin = upstream.api_url.tcp().map(|url| &url.origin);
         let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
         let written = [
             ("upstream.tls.ca", !tls.ca.is_empty()),

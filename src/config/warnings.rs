@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use http::Method;
 
 use super::{
-    ApiUrl, Config, Enforcement, ListenAddress, NonceScope, Operation, StoreBackend, Unlisted,
-    UpgradeProtocol, format_duration, problem::report, rules::is_available,
+    Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted, UpgradeProtocol,
+    format_duration, problem::report, rules::is_available,
 };
 use crate::{
     nonce::OnLost,
@@ -98,11 +98,8 @@ impl Warnings {
         let base = service.base_url.as_ref();
         let base_in_clear = base.filter(|origin| in_clear(origin));
         // Where others reach the listener, there is a warning already.
-        let all_loopback = config
-            .listen
-            .address
-            .iter()
-            .all(|address| is_loopback(address.ip()));
+        let mut addresses = config.listen.address.iter();
+        let all_loopback = addresses.all(|address| is_loopback(address.ip()));
         let unbelieved = base.filter(|origin| {
             origin.scheme == Scheme::Https && all_loopback && config.listens_in_clear()
         });
@@ -116,8 +113,8 @@ impl Warnings {
                  unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
         }
         for url in &service.public_api_urls {
-            let of_api =
-                matches!(&config.upstream.api_url, ApiUrl::Http(api) if api.origin == url.origin);
+            let api = config.upstream.api_url.tcp();
+            let of_api = api.is_some_and(|api| api.origin == url.origin);
             report! { self;
                 ["service.public_api_urls"] if of_api =>
                     "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
@@ -175,10 +172,8 @@ impl Warnings {
     }
 
     fn upstream(&mut self, config: &Config) {
-        let origin = match &config.upstream.api_url {
-            ApiUrl::Http(url) if in_clear(&url.origin) => Some(&url.origin),
-            _ => None,
-        };
+        let origin = config.upstream.api_url.tcp().map(|url| &url.origin);
+        let origin = origin.filter(|origin| in_clear(origin));
         report! { self;
             ["upstream.api_url"] if let Some(origin) = origin =>
                 "{origin} is not encrypted, and whoever reaches it can claim to be any user; use https:// with mutual \
@@ -299,10 +294,8 @@ impl Warnings {
     }
 
     fn admin(&mut self, config: &Config) {
-        let open = match config.admin.listen {
-            ListenAddress::Tcp(address) if !is_loopback(address.ip()) => Some(address),
-            _ => None,
-        };
+        let address = config.admin.listen.tcp();
+        let open = address.filter(|address| !is_loopback(address.ip()));
         report! { self;
             ["admin.listen"] if let Some(address) = open =>
                 "{address} shows metrics and /verify to other machines; use loopback or a Unix socket, and \
