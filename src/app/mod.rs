@@ -242,10 +242,8 @@ impl App {
     /// Where the admin listener is bound.
     #[must_use]
     pub fn admin_address(&self) -> String {
-        self.admin
-            .as_ref()
-            .map(|admin| admin.bound().to_string())
-            .unwrap_or_default()
+        let bound = self.admin.as_ref().map(AdminListener::bound);
+        bound.map(|at| at.to_string()).unwrap_or_default()
     }
 
     /// The services, for a caller that has something to put into them first.
@@ -336,10 +334,8 @@ impl App {
             config.log.level = self.config.log.level.clone();
             kept.push("log.level");
         }
-        self.services
-            .pages
-            .throttle
-            .set_limits(services::throttle_limits(&config));
+        let limits = services::throttle_limits(&config);
+        self.services.pages.throttle.set_limits(limits);
         self.common.bounds.set(
             connections(&config),
             config.limits.connections_per_address.map(NonZeroU32::get),

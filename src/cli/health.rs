@@ -68,11 +68,8 @@ fn exchange(
     )?;
     let mut response = String::new();
     stream.take(64 * 1024).read_to_string(&mut response)?;
-    let status = response
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .unwrap_or(0);
+    let status = response.split(' ').nth(1);
+    let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
     let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     Ok((status, body.trim().to_owned()))
 }

@@ -1,10 +1,7 @@
 //! Names that are no key or section, and the known ones that were most likely meant.
 
 use strsim::damerau_levenshtein;
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use toml::de::{DeTable, DeValue};
 
 use super::{SECTIONS, reader::Reader, section::Schema};
 
@@ -96,10 +93,7 @@ fn is_key(key: &str) -> bool {
 fn unknown(key: &str, value: &DeValue<'_>) -> String {
     let is_table = match value {
         DeValue::Table(_) => true,
-        DeValue::Array(items) => items
-            .first()
-            .map(Spanned::get_ref)
-            .is_some_and(DeValue::is_table),
+        DeValue::Array(items) => items.first().is_some_and(|item| item.get_ref().is_table()),
         _ => false,
     };
     if is_table {

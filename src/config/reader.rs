@@ -141,10 +141,7 @@ impl<'t> Reader<'t> {
     /// Reads a section that is written any number of times.
     pub(super) fn list<S: Section>(&mut self) -> Option<Vec<S>> {
         let name = S::SCHEMA.name;
-        let items = self
-            .table
-            .get(name)
-            .and_then(|node| node.get_ref().as_array());
+        let items = self.get(name).and_then(|node| node.get_ref().as_array());
         let items = items.map(|items| items.to_vec()).unwrap_or_default();
         let mut sections = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {

@@ -145,11 +145,8 @@ impl Visit for AccessLine<'_, '_> {
         digits(&mut text[7..], thousandths % 1_000);
         // At least one digit is kept on either side of the point.
         let begin = text[..5].iter().take_while(|&&digit| digit == b'0').count();
-        let zeros = text[8..]
-            .iter()
-            .rev()
-            .take_while(|&&digit| digit == b'0')
-            .count();
+        let zeros = text[8..].iter().rev();
+        let zeros = zeros.take_while(|&&digit| digit == b'0').count();
         self.put(std::str::from_utf8(&text[begin..10 - zeros]).unwrap_or_default());
     }
 }

@@ -78,11 +78,8 @@ impl Metrics {
     /// The connections that are open now, on all workers.
     #[must_use]
     pub fn connections(&self) -> u64 {
-        let open = self
-            .workers
-            .iter()
-            .map(|worker| worker.connections.load(Relaxed));
-        open.sum()
+        let workers = self.workers.iter();
+        workers.map(|worker| worker.connections.load(Relaxed)).sum()
     }
 
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
@@ -100,12 +97,9 @@ impl Metrics {
     }
 
     fn render_requests(&self, text: &mut Text) {
-        let total = |counter: &dyn Fn(&WorkerMetrics) -> &AtomicU64| {
-            let counts = self
-                .workers
-                .iter()
-                .map(|worker| counter(worker).load(Relaxed));
-            counts.sum::<u64>()
+        let total = |counter: &dyn Fn(&WorkerMetrics) -> &AtomicU64| -> u64 {
+            let workers = self.workers.iter();
+            workers.map(|worker| counter(worker).load(Relaxed)).sum()
         };
         let name = "countersign_requests_total";
         text.family(name, "counter", "Requests by what became of them.");

@@ -33,10 +33,8 @@ impl Text {
 
     pub(super) fn histogram(&mut self, name: &str, labels: &[Label<'_>], snapshot: &Snapshot) {
         let mut cumulative = 0;
-        let bounds = snapshot
-            .bounds
-            .iter()
-            .map(|bound| seconds(*bound as f64).to_string());
+        let bounds = snapshot.bounds.iter();
+        let bounds = bounds.map(|bound| seconds(*bound as f64).to_string());
         let bounds = bounds.chain(["+Inf".to_owned()]);
         for (bound, count) in bounds.zip(&snapshot.buckets) {
             cumulative += count;
@@ -53,10 +51,8 @@ impl Text {
     }
 
     fn labels(&mut self, labels: &[Label<'_>], bound: Option<&str>) {
-        let all = labels
-            .iter()
-            .copied()
-            .chain(bound.map(|bound| ("le", bound)));
+        let bound = bound.map(|bound| ("le", bound));
+        let all = labels.iter().copied().chain(bound);
         let mut separator = '{';
         for (name, value) in all {
             let _ = write!(self.0, "{separator}{name}=\"");
