@@ -94,6 +94,20 @@ mod tests {
     }
 
     #[test]
+    fn queries_of_an_existing_system_need_a_restart() {
+        let read = |sql: &str| {
+            let text = format!(
+                "[upstream]\napi_url = 'http://127.0.0.1:9000'\n[store]\nbackend = 'postgres'\n\
+                 url = 'postgres://u@127.0.0.1/d'\n[store.lookup]\ntoken_sql = '{sql}'"
+            );
+            parse(&text, "test", []).unwrap()
+        };
+        let (running, mut new) = (read("SELECT 1"), read("SELECT 2"));
+        assert_eq!(new.keep_fixed(&running), ["store.lookup.token_sql"]);
+        assert_eq!(new, running);
+    }
+
+    #[test]
     fn a_listener_keeps_to_plain_http_or_to_tls() {
         let read = |written: &str| {
             let text = format!("[upstream]\napi_url = 'http://127.0.0.1:9000'\n{written}");

@@ -119,6 +119,7 @@ macro_rules! section {
                     self.$key.clone_from(&running.$key);
                     kept.push(concat!($name, ".", stringify!($key)));
                 })*
+                $($(self.$inner.keep_fixed(&running.$inner, kept);)+)?
             }
         }
     };
