@@ -65,12 +65,10 @@ impl Admin {
         Ok(match path {
             "/healthz" => text(200, "ok"),
             "/readyz" => self.readiness().await,
-            _ => OwnResponse::new(
-                200,
-                CONTENT_TYPE,
-                self.shared.metrics.render(),
-                Verdict::Page,
-            ),
+            _ => {
+                let metrics = self.shared.metrics.render();
+                OwnResponse::new(200, CONTENT_TYPE, metrics, Verdict::Page)
+            }
         })
     }
 
@@ -93,12 +91,8 @@ impl Admin {
 }
 
 fn text(status: u16, line: &str) -> OwnResponse {
-    let mut answer = OwnResponse::new(
-        status,
-        "text/plain; charset=utf-8",
-        format!("{line}\n"),
-        Verdict::Page,
-    );
+    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}\n"));
+    let mut answer = OwnResponse::new(status, kind, line, Verdict::Page);
     answer.fields.push(("Cache-Control", "no-store".to_owned()));
     answer
 }

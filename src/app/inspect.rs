@@ -122,13 +122,10 @@ impl Findings {
             return;
         };
         let path = path.display();
-        self.add(
-            severity,
-            key,
-            format!(
-                "{path} holds secrets and is open to {who} (mode {mode:04o}); chmod 600 {path}"
-            ),
+        let message = format!(
+            "{path} holds secrets and is open to {who} (mode {mode:04o}); chmod 600 {path}"
         );
+        self.add(severity, key, message);
     }
 
     /// Checks the dates of the first certificate of a file, and returns it.
@@ -150,11 +147,10 @@ impl Findings {
     fn names(&mut self, config: &Config, listener: SocketAddr, served: &[CertificateDer<'static>]) {
         let base = config.base_url(listener);
         let public = config.public_api_urls(listener);
-        let origins = [("service.base_url", &base)].into_iter().chain(
-            public
-                .iter()
-                .map(|url| ("service.public_api_urls", &url.origin)),
-        );
+        let public = public
+            .iter()
+            .map(|url| ("service.public_api_urls", &url.origin));
+        let origins = std::iter::once(("service.base_url", &base)).chain(public);
         let mut seen: Vec<&str> = Vec::new();
         for (of, origin) in origins {
             if origin.scheme != Scheme::Https || seen.contains(&origin.host.as_str()) {
@@ -179,11 +175,8 @@ impl Findings {
                     "callers will refuse to connect; use a certificate that has this name",
                 )
             };
-            self.add(
-                severity,
-                "listen.tls.certificate",
-                format!("no certificate is for {host}, the host of {of}; {fix}"),
-            );
+            let message = format!("no certificate is for {host}, the host of {of}; {fix}");
+            self.add(severity, "listen.tls.certificate", message);
         }
     }
 }

@@ -188,11 +188,7 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
 pub fn operations(config: &Config) -> Result<Operations, OperationError> {
     let operation = |entry: &config::Operation| Operation {
         path: entry.path.to_string(),
-        methods: entry
-            .methods
-            .iter()
-            .map(|method| method.as_str().to_owned())
-            .collect(),
+        methods: entry.methods.iter().map(ToString::to_string).collect(),
         permission: entry.permission.clone(),
         access: Access::of(&entry.access),
         enforce: entry
@@ -201,10 +197,7 @@ pub fn operations(config: &Config) -> Result<Operations, OperationError> {
         websocket: !entry.upgrade.is_empty(),
         index: 0,
     };
-    let unlisted = config
-        .unlisted()
-        .kind()
-        .map_or(Access::NOBODY, |kind| Access::of(&[kind]));
+    let unlisted = Access::of(config.unlisted().kind().as_slice());
     let hide = config.operations.forbidden_status == ForbiddenStatus::NotFound;
     Operations::new(
         config.operation.iter().map(operation).collect(),
@@ -222,15 +215,10 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         &identity.permissions_header,
         &identity.kind_header,
     ];
+    let user = config.user_headers().map(|headers| headers.user);
+    let names = names.into_iter().chain(&user).map(ToString::to_string);
     let dropped = names
-        .into_iter()
-        .map(|name| name.as_str().to_owned())
         .chain(config.dropped_headers())
-        .chain(
-            config
-                .user_headers()
-                .map(|headers| headers.user.as_str().to_owned()),
-        )
         .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Tcp(url) => (
