@@ -132,62 +132,66 @@ struct ProblemDocument {
     field: Option<(&'static str, String)>,
 }
 
+/// A problem without a code.
+const fn plain(status: u16, verdict: Verdict) -> ProblemDocument {
+    ProblemDocument {
+        status,
+        verdict,
+        code: None,
+        advice: None,
+        detail: None,
+        field: None,
+    }
+}
+
+/// A problem whose code is the word of its verdict.
+const fn coded(status: u16, verdict: Verdict) -> ProblemDocument {
+    let mut problem = plain(status, verdict);
+    problem.code = Some(verdict.as_str());
+    problem
+}
+
+/// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
+/// is closed.
+fn malformed(what: impl ToString) -> ProblemDocument {
+    ProblemDocument {
+        code: Some(Verdict::ParameterRejected.as_str()),
+        ..plain(400, Verdict::BadRequest)
+    }
+    .advise(what.to_string())
+    .field("Connection", "close")
+}
+
+/// Parameters that are not acceptable, joined by `&`.
+fn rejected(names: impl Into<String>, why: impl Into<Cow<'static, str>>) -> ProblemDocument {
+    coded(400, Verdict::ParameterRejected)
+        .advise(why)
+        .detail("oauth_parameters_rejected", names)
+}
+
+fn method_not_allowed(allow: &str) -> ProblemDocument {
+    plain(405, Verdict::MethodNotAllowed).field("Allow", allow)
+}
+
 impl ProblemDocument {
-    /// A problem without a code.
-    const fn plain(status: u16, verdict: Verdict) -> Self {
-        Self {
-            status,
-            verdict,
-            code: None,
-            advice: None,
-            detail: None,
-            field: None,
-        }
-    }
-
-    /// A problem whose code is the word of its verdict.
-    const fn coded(status: u16, verdict: Verdict) -> Self {
-        let mut problem = Self::plain(status, verdict);
-        problem.code = Some(verdict.as_str());
-        problem
-    }
-
-    /// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
-    /// is closed.
-    fn malformed(what: impl ToString) -> Self {
-        let mut problem = Self::plain(400, Verdict::BadRequest).advise(what.to_string());
-        problem.code = Some(Verdict::ParameterRejected.as_str());
-        problem.field = Some(("Connection", "close".to_owned()));
-        problem
-    }
-
-    /// Parameters that are not acceptable, joined by `&`.
-    fn rejected(names: String, why: impl Into<Cow<'static, str>>) -> Self {
-        Self::coded(400, Verdict::ParameterRejected)
-            .advise(why)
-            .detail("oauth_parameters_rejected", names)
-    }
-
-    fn method_not_allowed(allow: &str) -> Self {
-        let mut problem = Self::plain(405, Verdict::MethodNotAllowed);
-        problem.field = Some(("Allow", allow.to_owned()));
-        problem
-    }
-
     fn advise(mut self, advice: impl Into<Cow<'static, str>>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    fn detail(mut self, name: &'static str, value: String) -> Self {
-        self.detail = Some((name, value));
+    fn detail(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.detail = Some((name, value.into()));
         self
     }
 
-    fn retry_after(mut self, after: Duration) -> Self {
-        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-        self.field = Some(("Retry-After", seconds.max(1).to_string()));
+    fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.field = Some((name, value.into()));
         self
+    }
+
+    fn retry_after(self, after: Duration) -> Self {
+        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        self.field("Retry-After", seconds.max(1).to_string())
     }
 }
 
@@ -229,165 +233,121 @@ fn problem(failure: &Failure) -> ProblemDocument {
     use route::Rejection as Route;
     use verify::{Fault as Unverifiable, Rejection as Verify};
     match failure {
-        Failure::Parse(Parse::Malformed(what)) => ProblemDocument::malformed(what),
-        Failure::Parse(Parse::Target(error)) => ProblemDocument::malformed(error),
-        Failure::Parse(Parse::Connection(error)) => ProblemDocument::malformed(error),
+        Failure::Parse(Parse::Malformed(what)) => malformed(what),
+        Failure::Parse(Parse::Target(error)) => malformed(error),
+        Failure::Parse(Parse::Connection(error)) => malformed(error),
         Failure::Parse(Parse::Origin(error)) | Failure::Route(Route::Origin(error)) => {
             match error {
-                OriginError::Misdirected => ProblemDocument::plain(421, Verdict::Misdirected)
-                    .advise("Host names no public URL of this service"),
+                OriginError::Misdirected => plain(421, Verdict::Misdirected),
                 OriginError::Host | OriginError::Disagree | OriginError::Forwarded => {
-                    ProblemDocument::malformed(error)
+                    malformed(error)
                 }
             }
         }
         Failure::Parse(Parse::MethodNotAllowed { allow })
-        | Failure::Route(Route::MethodNotAllowed { allow }) => {
-            ProblemDocument::method_not_allowed(allow)
-        }
+        | Failure::Route(Route::MethodNotAllowed { allow }) => method_not_allowed(allow),
         Failure::Parse(Parse::TargetTooLong) => {
-            let mut problem = ProblemDocument::plain(414, Verdict::UriTooLong);
-            problem.field = Some(("Connection", "close".to_owned()));
-            problem
+            plain(414, Verdict::UriTooLong).field("Connection", "close")
         }
-        Failure::Parse(Parse::HeadTooLarge) => {
-            ProblemDocument::plain(431, Verdict::HeadersTooLarge)
-        }
+        Failure::Parse(Parse::HeadTooLarge) => plain(431, Verdict::HeadersTooLarge),
         Failure::Parse(Parse::Body(body)) | Failure::Body(body) => match body {
-            BodyRejection::TooLarge => ProblemDocument::plain(413, Verdict::PayloadTooLarge),
-            BodyRejection::Busy => {
-                ProblemDocument::plain(503, Verdict::Unavailable).retry_after(SOON)
-            }
-            BodyRejection::TooSlow => ProblemDocument::plain(408, Verdict::RequestTimeout),
-            BodyRejection::Upload(error @ UploadError::Malformed) => {
-                ProblemDocument::malformed(error)
-            }
-            BodyRejection::Upload(UploadError::Truncated) => {
-                ProblemDocument::plain(400, Verdict::Aborted)
-            }
+            BodyRejection::TooLarge => plain(413, Verdict::PayloadTooLarge),
+            BodyRejection::Busy => plain(503, Verdict::Unavailable).retry_after(SOON),
+            BodyRejection::TooSlow => plain(408, Verdict::RequestTimeout),
+            BodyRejection::Upload(error @ UploadError::Malformed) => malformed(error),
+            BodyRejection::Upload(UploadError::Truncated) => plain(400, Verdict::Aborted),
         },
-        Failure::Busy => ProblemDocument::plain(503, Verdict::Unavailable).retry_after(SOON),
+        Failure::Busy => plain(503, Verdict::Unavailable).retry_after(SOON),
 
-        Failure::Route(Route::NotFound) => ProblemDocument::plain(404, Verdict::NotFound),
-        Failure::Route(error @ Route::PathAbovePrefix) => ProblemDocument::malformed(error),
+        Failure::Route(Route::NotFound) => plain(404, Verdict::NotFound),
+        Failure::Route(error @ Route::PathAbovePrefix) => malformed(error),
         Failure::Route(error @ (Route::ModeNotOnce | Route::ModeUnknown)) => {
-            ProblemDocument::rejected("mode".to_owned(), error.to_string())
+            rejected("mode", error.to_string())
         }
 
         Failure::Shape(ShapeError::Malformed { place, fault }) => {
-            ProblemDocument::coded(400, Verdict::ParameterRejected)
-                .advise(format!("malformed {place}: {fault}"))
+            coded(400, Verdict::ParameterRejected).advise(format!("malformed {place}: {fault}"))
         }
         Failure::Shape(ShapeError::Absent(names)) => {
-            ProblemDocument::coded(400, Verdict::ParameterAbsent)
-                .detail("oauth_parameters_absent", joined(names))
+            coded(400, Verdict::ParameterAbsent).detail("oauth_parameters_absent", joined(names))
         }
         Failure::Shape(ShapeError::Rejected { names, reason }) => {
-            ProblemDocument::rejected(joined(names), reason.to_string())
+            rejected(joined(names), reason.to_string())
         }
         Failure::Shape(ShapeError::MethodRejected { accepted }) => {
             let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
             let advice = format!("this service accepts {}", accepted.join(", "));
-            ProblemDocument::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+            coded(400, Verdict::SignatureMethodRejected).advise(advice)
         }
         Failure::Verify(Verify::SignatureMethodRejected) => {
-            ProblemDocument::coded(400, Verdict::SignatureMethodRejected)
+            coded(400, Verdict::SignatureMethodRejected)
         }
         Failure::Shape(ShapeError::VersionRejected) => {
-            ProblemDocument::coded(400, Verdict::VersionRejected)
-                .detail("oauth_acceptable_versions", "1.0-1.0".to_owned())
+            coded(400, Verdict::VersionRejected).detail("oauth_acceptable_versions", "1.0-1.0")
         }
 
         Failure::Verify(Verify::TimestampOutsideWindow {
             earliest,
             latest,
             advice,
-        }) => ProblemDocument::coded(401, Verdict::TimestampRefused)
+        }) => coded(401, Verdict::TimestampRefused)
             .advise(advice.clone())
             .detail(
                 "oauth_acceptable_timestamps",
                 format!("{earliest}-{latest}"),
             ),
-        Failure::Verify(Verify::ConsumerUnknown) => {
-            ProblemDocument::coded(401, Verdict::ConsumerKeyUnknown)
-        }
-        Failure::Verify(Verify::ConsumerDisabled) => {
-            ProblemDocument::coded(401, Verdict::ConsumerKeyRefused)
-        }
+        Failure::Verify(Verify::ConsumerUnknown) => coded(401, Verdict::ConsumerKeyUnknown),
+        Failure::Verify(Verify::ConsumerDisabled) => coded(401, Verdict::ConsumerKeyRefused),
         Failure::Verify(Verify::TokenUnknown)
         | Failure::Policy(Policy::TokenMissing)
-        | Failure::Issue(Issue::TokenUnknown) => {
-            ProblemDocument::coded(401, Verdict::TokenRejected)
-        }
+        | Failure::Issue(Issue::TokenUnknown) => coded(401, Verdict::TokenRejected),
         Failure::Verify(Verify::TokenExpired) | Failure::Issue(Issue::TokenExpired) => {
-            ProblemDocument::coded(401, Verdict::TokenExpired)
+            coded(401, Verdict::TokenExpired)
         }
-        Failure::Verify(Verify::TokenRevoked) => ProblemDocument::coded(401, Verdict::TokenRevoked),
-        Failure::Verify(Verify::SignatureWrong { advice, .. }) => {
-            let mut problem = ProblemDocument::coded(401, Verdict::SignatureInvalid);
-            problem.advice = advice.clone().map(Cow::Owned);
-            problem
-        }
-        Failure::Verify(Verify::BodyHashWrong) => {
-            ProblemDocument::coded(401, Verdict::SignatureInvalid)
-                .advise("oauth_body_hash is not the hash of the body that arrived")
-        }
-        Failure::Verify(Verify::NonceUsed) => ProblemDocument::coded(401, Verdict::NonceUsed),
+        Failure::Verify(Verify::TokenRevoked) => coded(401, Verdict::TokenRevoked),
+        Failure::Verify(Verify::SignatureWrong { advice, .. }) => ProblemDocument {
+            advice: advice.clone().map(Cow::Owned),
+            ..coded(401, Verdict::SignatureInvalid)
+        },
+        Failure::Verify(Verify::BodyHashWrong) => coded(401, Verdict::SignatureInvalid)
+            .advise("oauth_body_hash is not the hash of the body that arrived"),
+        Failure::Verify(Verify::NonceUsed) => coded(401, Verdict::NonceUsed),
 
-        Failure::Policy(Policy::Path(what)) => ProblemDocument::malformed(what),
-        Failure::Policy(Policy::Convention(rule)) => {
-            ProblemDocument::rejected(String::new(), *rule)
-        }
-        Failure::Policy(Policy::NoCredentials) => {
-            ProblemDocument::coded(401, Verdict::ParameterAbsent)
-                .advise("this needs a request signed with OAuth 1.0a")
-        }
+        Failure::Policy(Policy::Path(what)) => malformed(what),
+        Failure::Policy(Policy::Convention(rule)) => rejected("", *rule),
+        Failure::Policy(Policy::NoCredentials) => coded(401, Verdict::ParameterAbsent)
+            .advise("this needs a request signed with OAuth 1.0a"),
         Failure::Policy(Policy::LoginNeeded { location }) => {
-            let mut problem = ProblemDocument::plain(303, Verdict::LoginNeeded);
-            problem.field = Some(("Location", location.clone()));
-            problem
+            plain(303, Verdict::LoginNeeded).field("Location", location)
         }
         Failure::Policy(Policy::NotPermitted { hide: true, .. }) => {
-            ProblemDocument::coded(404, Verdict::PermissionDenied)
+            coded(404, Verdict::PermissionDenied)
         }
         Failure::Policy(Policy::NotPermitted { hide: false, .. } | Policy::CrossSite) => {
-            ProblemDocument::coded(403, Verdict::PermissionDenied)
+            coded(403, Verdict::PermissionDenied)
         }
-        Failure::Policy(Policy::MethodNotAllowed { allow }) => {
-            ProblemDocument::method_not_allowed(allow)
-        }
+        Failure::Policy(Policy::MethodNotAllowed { allow }) => method_not_allowed(allow),
         Failure::Policy(Policy::TooManyRequests { retry_after }) => {
-            ProblemDocument::plain(429, Verdict::RateLimited).retry_after(*retry_after)
+            plain(429, Verdict::RateLimited).retry_after(*retry_after)
         }
 
-        Failure::Issue(Issue::Callback(_)) => ProblemDocument::rejected(
-            "oauth_callback".to_owned(),
+        Failure::Issue(Issue::Callback(_)) => rejected(
+            "oauth_callback",
             "oauth_callback is not one that is registered for this consumer",
         ),
-        Failure::Issue(Issue::Scope(_)) => ProblemDocument::rejected(
-            "scope".to_owned(),
+        Failure::Issue(Issue::Scope(_)) => rejected(
+            "scope",
             "scope has a permission that is not registered for this consumer",
         ),
-        Failure::Issue(Issue::TokenUsed) => ProblemDocument::coded(401, Verdict::TokenUsed),
-        Failure::Issue(Issue::TokenUndecided) => {
-            ProblemDocument::coded(401, Verdict::PermissionUnknown)
-                .advise("the user has not decided yet")
-        }
+        Failure::Issue(Issue::TokenUsed) => coded(401, Verdict::TokenUsed),
+        Failure::Issue(Issue::TokenUndecided) => coded(401, Verdict::PermissionUnknown),
         Failure::Issue(Issue::TokenDenied) => {
-            ProblemDocument::coded(401, Verdict::PermissionDenied)
-                .advise("the user has denied the request")
+            coded(401, Verdict::PermissionDenied).advise("the user has denied the request")
         }
-        Failure::Issue(Issue::VerifierWrong) => {
-            ProblemDocument::coded(401, Verdict::VerifierInvalid)
-        }
+        Failure::Issue(Issue::VerifierWrong) => coded(401, Verdict::VerifierInvalid),
 
-        Failure::Forward(error @ forward::Rejection::Handshake(_)) => {
-            ProblemDocument::malformed(error)
-        }
-        Failure::Forward(forward::Rejection::LoopDetected) => {
-            ProblemDocument::plain(508, Verdict::LoopDetected)
-                .advise("this request has passed through this service before")
-        }
+        Failure::Forward(error @ forward::Rejection::Handshake(_)) => malformed(error),
+        Failure::Forward(forward::Rejection::LoopDetected) => plain(508, Verdict::LoopDetected),
 
         Failure::Store(_)
         | Failure::Unverifiable(
@@ -395,18 +355,16 @@ fn problem(failure: &Failure) -> ProblemDocument {
             | Unverifiable::NonceWindowFull
             | Unverifiable::NonceMarkStale
             | Unverifiable::SharedNonces(_),
-        ) => ProblemDocument::plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
+        ) => plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
         Failure::Unverifiable(Unverifiable::NoncesLost { retry_after }) => {
-            ProblemDocument::plain(503, Verdict::Unavailable).retry_after(*retry_after)
+            plain(503, Verdict::Unavailable).retry_after(*retry_after)
         }
         Failure::Upstream(Upstream::Unreachable(_) | Upstream::BrokenResponse(_)) => {
-            ProblemDocument::plain(502, Verdict::BadGateway)
+            plain(502, Verdict::BadGateway)
         }
-        Failure::Upstream(Upstream::ApiTooSlow) => {
-            ProblemDocument::plain(504, Verdict::GatewayTimeout)
-        }
+        Failure::Upstream(Upstream::ApiTooSlow) => plain(504, Verdict::GatewayTimeout),
         Failure::Upstream(Upstream::Internal(_)) | Failure::NoRandomness(_) => {
-            ProblemDocument::plain(500, Verdict::InternalError)
+            plain(500, Verdict::InternalError)
         }
     }
 }

@@ -91,10 +91,9 @@ impl Admin {
 }
 
 fn text(status: u16, line: &str) -> OwnResponse {
-    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}\n"));
-    let mut answer = OwnResponse::new(status, kind, line, Verdict::Page);
-    answer.fields.push(("Cache-Control", "no-store".to_owned()));
-    answer
+    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}
+"));
+    OwnResponse::new(status, kind, line, Verdict::Page).never_stored()
 }
 
 /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an

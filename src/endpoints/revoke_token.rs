@@ -34,14 +34,11 @@ pub(super) async fn respond(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,
         user = %access.user(), token = %RedactedToken(token),
     );
-    let mut response = OwnResponse::new(
+    Ok(OwnResponse::new(
         200,
         "text/plain; charset=utf-8",
         "the token is revoked\n",
         Verdict::AccessTokenRevoked,
-    );
-    response
-        .fields
-        .push(("Cache-Control", "no-store".to_owned()));
-    Ok(response)
+    )
+    .never_stored())
 }

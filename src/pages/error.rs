@@ -113,11 +113,7 @@ impl PageError {
         };
         let mut page = Page::html(frame, status, &template).unwrap_or_else(|_| Page::empty(500));
         if let Some(problem) = self.problem() {
-            let realm = quoted(&frame.look.realm);
-            page.set(
-                "WWW-Authenticate",
-                format!("OAuth realm={realm}, oauth_problem=\"{problem}\""),
-            );
+            page.set("WWW-Authenticate", frame.look.challenge(problem));
         }
         match self {
             Self::Method(allowed) => page.set("Allow", allowed.to_owned()),
@@ -161,32 +157,5 @@ impl PageError {
             tracing::error!(%request_id, error, "a page failed");
         }
         Some(request_id)
-    }
-}
-
-/// A quoted-string (RFC 9110 §5.6.4); what cannot stand in a field is left out.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text
-        .chars()
-        .filter(|character| matches!(character, ' '..='~'))
-    {
-        if matches!(character, '"' | '\\') {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted.push('"');
-    quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_a_realm_so_that_it_cannot_leave_its_quotes() {
-        assert_eq!(quoted("a \"b\" \\ c\r\nd\u{e9}"), "\"a \\\"b\\\" \\\\ cd\"");
     }
 }

@@ -151,22 +151,14 @@ pub(super) fn render(
     if content_type == html::CONTENT_TYPE {
         response.fields.extend(frame.look.fields(""));
     } else {
-        response
-            .fields
-            .push(("Cache-Control", "no-store".to_owned()));
+        response = response.never_stored();
     }
-    if let (401, Some(code)) = (status, code) {
-        let realm = frame.look.realm.replace('\\', "\\\\").replace('"', "\\\"");
-        response.fields.push((
-            "WWW-Authenticate",
-            format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\""),
-        ));
-    }
-    response.fields.extend(field);
-    if !request_id.is_empty() {
-        let id = ("X-Request-Id", request_id.to_owned());
-        response.fields.push(id);
-    }
+    let code = code.filter(|_| status == 401);
+    let challenge = code.map(|code| ("WWW-Authenticate", frame.look.challenge(code)));
+    let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
+    response
+        .fields
+        .extend([challenge, field, id].into_iter().flatten());
     response
 }
 

@@ -193,6 +193,16 @@ impl Look {
         fields.map(|(name, value)| (name, value.to_owned())).into()
     }
 
+    /// The value of `WWW-Authenticate` with a code of ProblemDocument Reporting. The realm is a quoted-string (RFC 9110
+    /// §5.6.4), without what cannot be in a field.
+    #[must_use]
+    pub fn challenge(&self, code: &str) -> String {
+        let visible = self.realm.chars().filter(|it| matches!(it, ' '..='~'));
+        let realm = String::from_iter(visible).replace('\\', "\\\\");
+        let realm = realm.replace('"', "\\\"");
+        format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\"")
+    }
+
     /// The frame of a page in English.
     #[must_use]
     pub fn in_english(&self) -> Frame<'_> {
@@ -216,10 +226,15 @@ pub struct Frame<'a> {
 }
 
 /// The ending and the Content-Type of a file with this content, or what it should be.
-type Kind = fn(&[u8]) -> Result<(&'static str, &'static str), &'static str>;
+type FileType = fn(&[u8]) -> Result<(&'static str, &'static str), &'static str>;
 
 impl Params {
-    fn asset(&self, key: &'static str, path: &Path, kind: Kind) -> Result<Asset, LookError> {
+    fn asset(
+        &self,
+        key: &'static str,
+        path: &Path,
+        file_type: FileType,
+    ) -> Result<Asset, LookError> {
         let error = |problem: String| LookError::File {
             key,
             path: path.to_owned(),
@@ -236,7 +251,8 @@ impl Params {
                 MAX_BYTES / 1024
             )));
         }
-        let (ending, content_type) = kind(&body).map_err(|problem| error(problem.to_owned()))?;
+        let (ending, content_type) =
+            file_type(&body).map_err(|problem| error(problem.to_owned()))?;
         let digest = digest::digest(&digest::SHA256, &body);
         let name = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
         let path = format!("{}/{name}.{ending}", self.path.trim_end_matches('/'));
@@ -253,21 +269,9 @@ fn image_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static s
     match content {
         [0x89, b'P', b'N', b'G', ..] => Ok(("png", "image/png")),
         [0xff, 0xd8, 0xff, ..] => Ok(("jpg", "image/jpeg")),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Ok(("webp", "image/webp")),
+        riff if riff.starts_with(b"RIFF") && riff.get(8..12) == Some(b"WEBP") => {
+            Ok(("webp", "image/webp"))
+        }
         text if std::str::from_utf8(text).is_ok_and(|text| text.contains("<svg")) => {
             Ok(("svg", "image/svg+xml"))
         }
@@ -279,5 +283,22 @@ fn css_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static str
     match std::str::from_utf8(content) {
         Ok(_) => Ok(("css", "text/css; charset=utf-8")),
         Err(_) => Err("not valid UTF-8; save the file as UTF-8"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_a_realm_so_that_it_cannot_leave_its_quotes() {
+        let look = Look::read(Params {
+            realm: "a \"b\" \\ c\r\nd\u{e9}".to_owned(),
+            ..Params::default()
+        });
+        assert_eq!(
+            look.unwrap().challenge("token_used"),
+            "OAuth realm=\"a \\\"b\\\" \\\\ cd\", oauth_problem=\"token_used\""
+        );
     }
 }

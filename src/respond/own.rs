@@ -39,11 +39,14 @@ impl OwnResponse {
     /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
     #[must_use]
     pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
-        let mut response = Self::new(200, FORM, form(pairs.iter().copied()), verdict);
-        response
-            .fields
-            .push(("Cache-Control", "no-store".to_owned()));
-        response
+        Self::new(200, FORM, form(pairs.iter().copied()), verdict).never_stored()
+    }
+
+    /// The response with the field that keeps it out of caches.
+    #[must_use]
+    pub fn never_stored(mut self) -> Self {
+        self.fields.push(("Cache-Control", "no-store".to_owned()));
+        self
     }
 
     /// The response as HTTP; to HEAD without the body.
