@@ -23,12 +23,9 @@ impl Colour {
     /// Reads `#1f4fd8`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6)?;
-        let digits = digits
-            .bytes()
-            .all(|byte| byte.is_ascii_hexdigit())
-            .then_some(digits)?;
-        let number = u32::from_str_radix(digits, 16).ok()?;
+        let digits = text.strip_prefix('#')?;
+        let is_six = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u32::from_str_radix(digits, 16).ok().filter(|_| is_six)?;
         let [_, red, green, blue] = number.to_be_bytes();
         Some(Self([red, green, blue]))
     }
@@ -193,27 +190,20 @@ impl Palette {
         let mut found = Vec::new();
         for (scheme, accent_key, accent, page_key, page) in schemes {
             let beside_accent = accent.map(|accent| {
-                let surfaces = [
-                    scheme.card,
-                    scheme.tint(accent),
-                    page.unwrap_or(scheme.page),
-                ];
-                (accent_key, accent, surfaces.to_vec())
+                let page = page.unwrap_or(scheme.page);
+                let surfaces = vec![scheme.card, scheme.tint(accent), page];
+                (accent_key, accent, surfaces)
             });
             let beside_page = page.map(|page| (page_key, page, vec![scheme.soft]));
-            for (key, colour, others) in [beside_accent, beside_page].into_iter().flatten() {
-                let others = others
-                    .into_iter()
-                    .map(|other| (colour.contrast(other), other));
-                let worst = others.min_by(|one, other| one.0.total_cmp(&other.0));
-                if let Some((contrast, beside)) = worst.filter(|worst| worst.0 < TEXT_CONTRAST) {
-                    found.push(TooFaint {
-                        key,
-                        colour,
-                        beside,
-                        contrast,
-                    });
-                }
+            for (key, colour, others) in beside_accent.into_iter().chain(beside_page) {
+                let neighbours = others.into_iter().map(|beside| TooFaint {
+                    key,
+                    colour,
+                    beside,
+                    contrast: colour.contrast(beside),
+                });
+                let worst = neighbours.min_by(|one, other| one.contrast.total_cmp(&other.contrast));
+                found.extend(worst.filter(|worst| worst.contrast < TEXT_CONTRAST));
             }
         }
         found
