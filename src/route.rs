@@ -64,16 +64,10 @@ impl Endpoint {
     /// Whether it is for a user's browser, rather than for a consumer.
     #[must_use]
     pub const fn is_page(self) -> bool {
-        match self {
-            Self::RequestToken | Self::AccessToken | Self::RevokeToken => false,
-            Self::Authorize
-            | Self::Applications
-            | Self::Home
-            | Self::Login
-            | Self::Logout
-            | Self::Password
-            | Self::Asset => true,
-        }
+        !matches!(
+            self,
+            Self::RequestToken | Self::AccessToken | Self::RevokeToken
+        )
     }
 
     fn check_method(self, method: &Method) -> Result<(), Rejection> {

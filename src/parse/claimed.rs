@@ -1,7 +1,5 @@
 //! Whom a call names, for the log: nothing of it is proved.
 
-use std::fmt;
-
 use crate::{
     oauth::{Parameters, ProtocolParameter},
     telemetry::redact::RedactedToken,
@@ -28,25 +26,19 @@ impl Claimed {
             (!sent.value.is_empty()).then(|| String::from_utf8_lossy(&sent.value).into_owned())
         };
         Self {
-            consumer: first(ProtocolParameter::ConsumerKey).map(|key| ShownKey(&key).to_string()),
+            consumer: first(ProtocolParameter::ConsumerKey).map(|key| shown_key(&key)),
             token: first(ProtocolParameter::Token).map(|token| RedactedToken(&token).to_string()),
         }
     }
 }
 
 /// A consumer key of a caller: it can neither end a field of a log line nor begin another.
-struct ShownKey<'k>(&'k str);
-
-impl fmt::Display for ShownKey<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write as _;
-
-        for character in self.0.chars().take(MAX_KEY_CHARS) {
-            let is_of_a_name = character.is_ascii_alphanumeric() || "._~@+:-".contains(character);
-            f.write_char(if is_of_a_name { character } else { '?' })?;
-        }
-        Ok(())
-    }
+fn shown_key(key: &str) -> String {
+    let is_of_a_name = |it: &char| it.is_ascii_alphanumeric() || "._~@+:-".contains(*it);
+    let characters = key.chars().take(MAX_KEY_CHARS);
+    characters
+        .map(|it| Some(it).filter(is_of_a_name).unwrap_or('?'))
+        .collect()
 }
 
 #[cfg(test)]
