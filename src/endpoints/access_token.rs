@@ -25,8 +25,8 @@ pub(super) async fn respond(
     collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
     let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
-    let request = endpoints.signed(head, collected, &needed)?;
-    let verified = endpoints.verify(Purpose::AccessToken, &request).await?;
+    let verified = endpoints.verified(Purpose::AccessToken, head, collected, &needed);
+    let (request, verified) = verified.await?;
     let Credential::RequestToken(signer) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };

@@ -145,15 +145,16 @@ impl Endpoints {
         Ok(())
     }
 
-    /// The token call as a request to verify, with the protocol parameters that it needs besides the usual ones.
-    fn signed<'r>(
+    /// Verifies a token call, which needs these protocol parameters besides the usual ones.
+    async fn verified<'r>(
         &'r self,
+        purpose: Purpose,
         head: &Head<'r>,
         collected: &'r Collected,
         needed: &[ProtocolParameter],
-    ) -> Result<SignedRequest<'r>, Failure> {
+    ) -> Result<(SignedRequest<'r>, Verified), Failure> {
         let credentials = collected.protocol(self.verify.methods)?.demand(needed)?;
-        Ok(SignedRequest {
+        let request = SignedRequest {
             method: head.parts.method.as_str().as_bytes(),
             url: &self.base,
             path: head.target.path,
@@ -162,17 +163,9 @@ impl Endpoints {
             credentials,
             body: collected.held.as_deref(),
             secure: head.received.secure,
-        })
-    }
-
-    async fn verify(
-        &self,
-        purpose: Purpose,
-        request: &SignedRequest<'_>,
-    ) -> Result<Verified, Failure> {
-        Ok(self
-            .verifier
-            .verify(&self.verify, purpose, request, None)
-            .await?)
+        };
+        let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
+        let verified = verifying.await?;
+        Ok((request, verified))
     }
 }

@@ -24,8 +24,9 @@ pub(super) async fn respond(
     head: &Head<'_>,
     collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
-    let request = endpoints.signed(head, collected, &[ProtocolParameter::Callback])?;
-    let verified = endpoints.verify(Purpose::RequestToken, &request).await?;
+    let needed = [ProtocolParameter::Callback];
+    let verified = endpoints.verified(Purpose::RequestToken, head, collected, &needed);
+    let (request, verified) = verified.await?;
     let consumer = &verified.credential().consumer();
 
     let requested = request.credentials.callback.unwrap_or_default();

@@ -18,8 +18,9 @@ pub(super) async fn respond(
     head: &Head<'_>,
     collected: &Collected,
 ) -> Result<OwnResponse, Failure> {
-    let request = endpoints.signed(head, collected, &[ProtocolParameter::Token])?;
-    let verified = endpoints.verify(Purpose::Revocation, &request).await?;
+    let needed = [ProtocolParameter::Token];
+    let verified = endpoints.verified(Purpose::Revocation, head, collected, &needed);
+    let (_, verified) = verified.await?;
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };
