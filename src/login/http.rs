@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::form_urlencoded;
 
-use super::{LoginBackend, LoginFault, LoginFuture, LoginOutcome};
+use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture};
 use crate::{
     clock::Clock,
     issue::registration,
@@ -105,9 +105,9 @@ impl HttpLogin {
         }
     }
 
-    async fn check(&self, name: &str, password: &Secret) -> Result<LoginOutcome, LoginFault> {
+    async fn check(&self, name: &str, password: &Secret) -> Result<Login, LoginError> {
         let Ok(_place) = self.places.try_acquire() else {
-            return Ok(LoginOutcome::Busy);
+            return Err(LoginError::Busy);
         };
         let deadline = Instant::now() + self.params.timeout;
         let request = self.request(name, password)?;
@@ -116,21 +116,24 @@ impl HttpLogin {
         let response = timeout_at(deadline, exchange(stream, request)).await;
         let (status, body) = response.map_err(|_| LoginFault::TooSlow)??;
         let Some(user) = read(status, &body, &self.params.fields)? else {
-            return Ok(LoginOutcome::Refused { account: None });
+            return Err(LoginError::Rejected { account: None });
         };
         let id = user.id.clone();
-        match self.store.admit_user(user, self.clock.now()).await? {
-            Admitted::User(user) if user.enabled => Ok(LoginOutcome::User {
-                user,
-                rehashed: None,
-            }),
-            Admitted::User(_) => Ok(LoginOutcome::Refused { account: Some(id) }),
+        let admitted = self.store.admit_user(user, self.clock.now()).await;
+        match admitted.map_err(LoginFault::Store)? {
+            Admitted::User(user) if user.enabled => {
+                let rehashed = None;
+                return Ok(Login { user, rehashed });
+            }
+            Admitted::User(_) => {}
             Admitted::Removed => {
                 tracing::warn!(user = %id, "login.url names a user who was removed here");
-                Ok(LoginOutcome::Refused { account: Some(id) })
             }
-            Admitted::NameTaken => Err(LoginFault::Response("has the name of another user")),
+            Admitted::NameTaken => {
+                return Err(LoginFault::Response("has the name of another user").into());
+            }
         }
+        Err(LoginError::Rejected { account: Some(id) })
     }
 
     fn request(&self, name: &str, password: &Secret) -> Result<Request<String>, LoginFault> {
@@ -186,10 +189,7 @@ async fn connect(params: &Params, deadline: Instant) -> io::Result<Box<dyn Strea
 
 impl LoginBackend for HttpLogin {
     fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
-        Box::pin(async move {
-            let outcome = self.check(name, &password).await;
-            outcome.unwrap_or_else(LoginOutcome::Fault)
-        })
+        Box::pin(async move { self.check(name, &password).await })
     }
 }
 

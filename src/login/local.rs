@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    LoginBackend, LoginFault, LoginFuture, LoginOutcome, MAX_NAME_BYTES, Pool, password,
-    pool::PoolError,
+    Login, LoginBackend, LoginError, LoginFault, LoginFuture, MAX_NAME_BYTES, Pool, password,
 };
 use crate::{
     secret::Secret,
@@ -24,15 +23,13 @@ impl LocalLogin {
         Self { store, pool }
     }
 
-    async fn check(&self, name: &str, password: Secret) -> LoginOutcome {
+    async fn check(&self, name: &str, password: Secret) -> Result<Login, LoginError> {
         // A password that cannot be right is rejected before it costs anything; the caller knows its own lengths.
         if !password::is_length_allowed(&password) || !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            return LoginOutcome::Refused { account: None };
+            return Err(LoginError::Rejected { account: None });
         }
-        let Account { user, costs } = match self.store.account(name).await {
-            Ok(account) => account,
-            Err(error) => return LoginOutcome::Fault(error.into()),
-        };
+        let account = self.store.account(name).await;
+        let Account { user, costs } = account.map_err(LoginFault::Store)?;
         // Unknown, without a password, disabled, imported: all do the same work and get the same response.
         let hash = user.as_ref().and_then(|user| user.password_hash.clone());
         let is_enabled = user.as_ref().is_some_and(|user| user.enabled);
@@ -44,18 +41,12 @@ impl LocalLogin {
                 .and_then(|_| password::hash(&password).ok());
             (is_right, rehashed)
         };
-        let (is_right, rehashed) = match self.pool.run(check).await {
-            Ok(checked) => checked,
-            Err(PoolError::Busy) => return LoginOutcome::Busy,
-            Err(error @ PoolError::Failed) => {
-                return LoginOutcome::Fault(LoginFault::Check(error));
-            }
-        };
+        let (is_right, rehashed) = self.pool.run(check).await?;
         match user {
-            Some(user) if is_right && user.enabled => LoginOutcome::User { user, rehashed },
-            user => LoginOutcome::Refused {
+            Some(user) if is_right && user.enabled => Ok(Login { user, rehashed }),
+            user => Err(LoginError::Rejected {
                 account: user.map(|user| user.id),
-            },
+            }),
         }
     }
 }
@@ -91,15 +82,16 @@ mod tests {
         let backend = backend(&store);
         for name in ["Ada", "ada", "ADA"] {
             let outcome = backend.login(name, Secret::from("enchantress")).await;
-            assert!(
-                matches!(outcome, LoginOutcome::User { user, rehashed: None } if user.name == "Ada")
-            );
+            assert!(matches!(outcome, Ok(Login { user, rehashed: None }) if user.name == "Ada"));
         }
         let ada = store.user_named("Ada").id;
         let outcome = backend.login("Ada", Secret::from("Enchantress")).await;
-        assert!(matches!(outcome, LoginOutcome::Refused { account: Some(id) } if id == ada));
+        assert!(matches!(outcome, Err(LoginError::Rejected { account: Some(id) }) if id == ada));
         let outcome = backend.login("Eve", Secret::from("enchantress")).await;
-        assert!(matches!(outcome, LoginOutcome::Refused { account: None }));
+        assert!(matches!(
+            outcome,
+            Err(LoginError::Rejected { account: None })
+        ));
     }
 
     /// A hash of `enchantress` at the cost of an imported one.
@@ -124,7 +116,7 @@ mod tests {
         }
         let backend = backend(&store);
         let login = async |name, password| backend.login(name, Secret::from(password)).await;
-        let LoginOutcome::User { user, rehashed } = login("imported", "enchantress").await else {
+        let Ok(Login { user, rehashed }) = login("imported", "enchantress").await else {
             panic!("the right password")
         };
         assert_eq!(user.password_hash, Some(imported_hash()));
@@ -132,12 +124,12 @@ mod tests {
         assert!(password::has_our_cost(&rehashed));
         assert!(password::verify(&rehashed, &Secret::from("enchantress")));
         let ours = login("ours", "enchantress").await;
-        assert!(matches!(ours, LoginOutcome::User { rehashed: None, .. }));
+        assert!(matches!(ours, Ok(Login { rehashed: None, .. })));
         for (name, password) in [("imported", "wrong"), ("disabled", "enchantress")] {
             let outcome = login(name, password).await;
             assert!(matches!(
                 outcome,
-                LoginOutcome::Refused { account: Some(_) }
+                Err(LoginError::Rejected { account: Some(_) })
             ));
         }
     }
@@ -153,7 +145,7 @@ mod tests {
         for name in ["disabled", "outside"] {
             let outcome = backend.login(name, Secret::from("enchantress")).await;
             assert!(
-                matches!(outcome, LoginOutcome::Refused { account: Some(_) }),
+                matches!(outcome, Err(LoginError::Rejected { account: Some(_) })),
                 "{name}"
             );
         }
@@ -186,7 +178,10 @@ mod tests {
         for name in ["ada", "unknown", "disabled", "outside"] {
             for password in ["enchantress", "wrong"] {
                 let outcome = backend.login(name, Secret::from(password)).await;
-                assert!(matches!(outcome, LoginOutcome::Busy), "{name} {password}");
+                assert!(
+                    matches!(outcome, Err(LoginError::Busy)),
+                    "{name} {password}"
+                );
             }
         }
         release.send(()).unwrap();
@@ -195,7 +190,10 @@ mod tests {
             (Ok(()), Ok(()))
         );
         let outcome = backend.login("unknown", Secret::from("enchantress")).await;
-        assert!(matches!(outcome, LoginOutcome::Refused { account: None }));
+        assert!(matches!(
+            outcome,
+            Err(LoginError::Rejected { account: None })
+        ));
     }
 
     #[tokio::test]
@@ -210,7 +208,10 @@ mod tests {
             (&"x".repeat(256), "x".to_owned()),
         ] {
             let outcome = backend.login(name, Secret::from(password)).await;
-            assert!(matches!(outcome, LoginOutcome::Refused { account: None }));
+            assert!(matches!(
+                outcome,
+                Err(LoginError::Rejected { account: None })
+            ));
         }
     }
 
@@ -222,6 +223,9 @@ mod tests {
         let outcome = backend(&store)
             .login("ada", Secret::from("enchantress"))
             .await;
-        assert!(matches!(outcome, LoginOutcome::Fault(LoginFault::Store(_))));
+        assert!(matches!(
+            outcome,
+            Err(LoginError::Fault(LoginFault::Store(_)))
+        ));
     }
 }

@@ -46,28 +46,42 @@ pub trait LoginBackend: Send + Sync + 'static {
 }
 
 /// What [`LoginBackend::login`] returns: a future that may move between threads.
-pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = LoginOutcome> + Send + 'a>>;
+pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
-/// The outcome of one attempt.
+/// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
+/// [`Store::open_session`](crate::store::Store::open_session).
 #[derive(Debug)]
-pub enum LoginOutcome {
-    /// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
-    /// [`Store::open_session`](crate::store::Store::open_session).
-    User {
-        /// Who logs in, with the password hash that was verified.
-        user: User,
-        /// The password hashed anew, if `user` has a hash of another cost than ours.
-        rehashed: Option<Secret>,
-    },
-    /// They are not. The account, if the name belongs to one, is for the audit record alone.
-    Refused {
-        /// The account that was tried.
+pub struct Login {
+    /// Who logs in, with the password hash that was verified.
+    pub user: User,
+    /// The password hashed anew, if `user` has a hash of another cost than ours.
+    pub rehashed: Option<Secret>,
+}
+
+/// Why an attempt is no login.
+#[derive(Debug, Error)]
+pub enum LoginError {
+    /// Name or password is wrong, or the user is disabled.
+    #[error("the name or the password is wrong")]
+    Rejected {
+        /// The account that was tried, if the name belongs to one; for the audit record alone.
         account: Option<UserId>,
     },
     /// Too many attempts are waiting already; nothing was checked.
+    #[error("too many attempts are waiting")]
     Busy,
     /// The attempt could not be checked.
-    Fault(LoginFault),
+    #[error(transparent)]
+    Fault(#[from] LoginFault),
+}
+
+impl From<pool::PoolError> for LoginError {
+    fn from(error: pool::PoolError) -> Self {
+        match error {
+            pool::PoolError::Busy => Self::Busy,
+            pool::PoolError::Failed => Self::Fault(LoginFault::Check(error)),
+        }
+    }
 }
 
 /// Why an attempt could not be checked.

@@ -47,11 +47,7 @@ impl Pages {
 
     async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let here = self.applications_path(request);
-        let place = LoginPlace {
-            here: &here,
-            next: &here,
-            consumer: None,
-        };
+        let place = LoginPlace::of(&here);
         match act(request, &self.params.origin)? {
             Act::Show => match self.logged_in(request).await? {
                 Some(caller) => {
@@ -61,7 +57,7 @@ impl Pages {
                 None => self.show_login(request, &place),
             },
             Act::Submit(form) => match form.field("revoke") {
-                Some(token) => self.revoke(request, &form, token, here).await,
+                Some(token) => self.revoke(request, &form, token, &here).await,
                 None => self.log_in(request, &form, &place).await,
             },
         }
@@ -72,12 +68,10 @@ impl Pages {
         request: &PageRequest<'_>,
         form: &Form,
         token: &str,
-        here: String,
+        here: &str,
     ) -> Result<Page, PageError> {
-        let caller = self.logged_in(request).await?;
-        let caller = caller
-            .filter(|caller| csrf::is_value(form.field("csrf"), &caller.id, Purpose::Revoke, token))
-            .ok_or_else(|| PageError::StaleForm(here.clone()))?;
+        let sender = self.sender(request, form, Purpose::Revoke, token, here);
+        let caller = sender.await?;
         let store = &self.services.store;
         // No form of ours names a token of another user; this holds even if one did.
         let token = store.access_token(token).await?;

@@ -15,7 +15,7 @@ use super::{
     fields::{self, Form},
     guard::{Act, act},
     login::LoginPlace,
-    view::{self, Destination},
+    view,
 };
 use crate::{
     issue::{
@@ -97,11 +97,8 @@ impl Pages {
                 if form.field("decision").is_some() || form.field("switch").is_some() =>
             {
                 // The form's own value comes first: a browser that does not have it learns nothing of the token.
-                let caller = self.logged_in(request).await?;
-                let csrf = form.field("csrf");
-                let caller = caller
-                    .filter(|caller| csrf::is_value(csrf, &caller.id, Purpose::Decide, &token))
-                    .ok_or_else(|| PageError::StaleForm(here.clone()))?;
+                let sender = self.sender(request, &form, Purpose::Decide, &token, &here);
+                let caller = sender.await?;
                 if form.field("switch").is_some() {
                     return self.log_out(&caller, here, request).await;
                 }
@@ -138,9 +135,8 @@ impl Pages {
 
     fn place<'a>(here: &'a str, asked: &'a Asked) -> LoginPlace<'a> {
         LoginPlace {
-            here,
-            next: here,
             consumer: Some(&asked.consumer.name),
+            ..LoginPlace::of(here)
         }
     }
 
@@ -198,13 +194,11 @@ impl Pages {
         // Browsers hold `form-action` against every redirect that follows the form, the callback's own to other hosts
         // included: naming the callback's host would break consumers that send the user on. Its scheme is named.
         let (destination, further) = match &asked.token.callback {
-            Callback::Oob => (Destination::Code, String::new()),
+            Callback::Oob => (None, String::new()),
             Callback::Uri(uri) => {
-                let place = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
-                let destination = place
-                    .site
-                    .map_or(Destination::Application, Destination::Site);
-                (destination, format!(" {}:", place.scheme))
+                let destination = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
+                let further = format!(" {}:", destination.scheme);
+                (Some(destination), further)
             }
         };
         let frame = self.frame(request);

@@ -16,8 +16,9 @@ use super::{
 };
 use crate::{
     issue::{callback::ESCAPED, random},
-    login::{LoginFault, LoginOutcome, MAX_NAME_BYTES, password, throttle::Attempt},
+    login::{Login, LoginError, MAX_NAME_BYTES, password, throttle::Attempt},
     names::UserId,
+    respond::look::Frame,
     secret::Secret,
     store::{
         port::{Admitted, VerifiedPassword, is_of_logged_outage},
@@ -38,6 +39,17 @@ pub(super) struct LoginPlace<'a> {
     pub(super) consumer: Option<&'a str>,
 }
 
+impl<'a> LoginPlace<'a> {
+    /// A page that a login leads back to.
+    pub(super) fn of(here: &'a str) -> Self {
+        Self {
+            here,
+            next: here,
+            consumer: None,
+        }
+    }
+}
+
 /// What a form with a password says about the attempt before.
 pub(super) struct Notice<'a> {
     pub(super) status: u16,
@@ -46,16 +58,22 @@ pub(super) struct Notice<'a> {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// What becomes of an attempt.
-pub(super) enum AttemptResult {
-    /// The password is right, and what it opens has been opened.
-    Open(Page),
-    /// Name or password is wrong, or no longer right.
-    Refused { account: Option<UserId> },
-    /// Nothing was checked.
-    Busy,
-    /// The check failed.
-    Fault(LoginFault),
+/// What becomes of an attempt: the page that it opens, or why it opens none. A password that is no longer right is wrong.
+pub(super) type Attempted = Result<Page, LoginError>;
+
+impl Notice<'_> {
+    /// The page of such a form.
+    pub(super) fn page(
+        notice: Option<&Self>,
+        frame: Frame<'_>,
+        template: &impl askama::Template,
+    ) -> Result<Page, PageError> {
+        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), template)?;
+        if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
+            page.retry_after(wait);
+        }
+        Ok(page)
+    }
 }
 
 impl Pages {
@@ -83,9 +101,8 @@ impl Pages {
         }
         let next = wanted.unwrap_or_else(|| self.applications_path(request));
         let place = LoginPlace {
-            here: &here,
             next: &next,
-            consumer: None,
+            ..LoginPlace::of(&here)
         };
         match act {
             Act::Show => match self.logged_in(request).await? {
@@ -169,13 +186,8 @@ impl Pages {
             return show("", notice(403, "login-wrong"));
         }
         let entry = self.let_in(request, place, username, password);
-        match self
-            .attempt(request, username, "login-wrong", entry)
-            .await?
-        {
-            Ok(page) => Ok(page),
-            Err(notice) => show(username, notice),
-        }
+        let attempt = self.attempt(request, username, "login-wrong", entry);
+        attempt.await?.or_else(|notice| show(username, notice))
     }
 
     /// Makes an attempt to prove a password under the throttle. The page that it opens, or what the form then says; the
@@ -185,7 +197,7 @@ impl Pages {
         request: &PageRequest<'_>,
         username: &str,
         wrong: &'static str,
-        entry: impl Future<Output = Result<AttemptResult, PageError>>,
+        entry: impl Future<Output = Result<Attempted, PageError>>,
     ) -> Result<Result<Page, Notice<'_>>, PageError> {
         let texts = self.frame(request).texts;
         let notice = |status, text, retry_after| {
@@ -208,22 +220,22 @@ impl Pages {
         };
         let outcome = entry.await;
         match outcome.inspect_err(|_| throttle.withdrawn(&attempt, request.now))? {
-            AttemptResult::Open(page) => {
+            Ok(page) => {
                 throttle.succeeded(&attempt, request.now);
                 Ok(Ok(page))
             }
-            AttemptResult::Refused { account } => {
+            Err(LoginError::Rejected { account }) => {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(|id| id.as_str());
                 tracing::info!(target: "audit", event = "login_failed", user, address = %request.peer);
                 self.report(&attempt).await;
                 notice(403, texts.text(wrong), None)
             }
-            AttemptResult::Busy => {
+            Err(LoginError::Busy) => {
                 throttle.withdrawn(&attempt, request.now);
                 notice(503, texts.text("login-busy"), Some(BUSY_RETRY))
             }
-            AttemptResult::Fault(fault) => {
+            Err(LoginError::Fault(fault)) => {
                 if fault.is_unchecked() {
                     throttle.withdrawn(&attempt, request.now);
                 } else {
@@ -258,28 +270,24 @@ impl Pages {
         place: &LoginPlace<'_>,
         username: &str,
         password: Secret,
-    ) -> Result<AttemptResult, PageError> {
+    ) -> Result<Attempted, PageError> {
         let mut account = None;
         // A second time if the user or the hash is another since it was read. The password may still be right: a login
         // of the same user at the same time may have hashed it anew.
         for _ in 0..2 {
-            match self.services.login.login(username, password.clone()).await {
-                LoginOutcome::User { user, rehashed } => {
-                    account = Some(user.id.clone());
-                    if let Some(id) = self.open_session(request, user, rehashed).await? {
-                        let mut page = Page::see_other(place.next.to_owned());
-                        let cookie = self.cookies.set_session(&id, self.params.session_ttl);
-                        page.set("Set-Cookie", cookie);
-                        page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
-                        return Ok(AttemptResult::Open(page));
-                    }
-                }
-                LoginOutcome::Refused { account } => return Ok(AttemptResult::Refused { account }),
-                LoginOutcome::Busy => return Ok(AttemptResult::Busy),
-                LoginOutcome::Fault(fault) => return Ok(AttemptResult::Fault(fault)),
+            let login = self.services.login.login(username, password.clone());
+            let Login { user, rehashed } = match login.await {
+                Ok(login) => login,
+                Err(error) => return Ok(Err(error)),
+            };
+            account = Some(user.id.clone());
+            if let Some(id) = self.open_session(request, user, rehashed).await? {
+                let mut page = self.with_cookie(Page::see_other(place.next.to_owned()), &id);
+                page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
+                return Ok(Ok(page));
             }
         }
-        Ok(AttemptResult::Refused { account })
+        Ok(Err(LoginError::Rejected { account }))
     }
 
     /// Opens a session for the user that the proxy in front names.
@@ -306,14 +314,35 @@ impl Pages {
     }
 
     /// A page for the caller, with the cookie of a session that was just opened.
-    pub(super) fn with_session(&self, mut page: Page, caller: &LoggedIn) -> Page {
+    pub(super) fn with_session(&self, page: Page, caller: &LoggedIn) -> Page {
         if caller.is_new {
-            let cookie = self
-                .cookies
-                .set_session(&caller.id, self.params.session_ttl);
-            page.set("Set-Cookie", cookie);
+            self.with_cookie(page, &caller.id)
+        } else {
+            page
         }
+    }
+
+    /// A page with the cookie of this session.
+    pub(super) fn with_cookie(&self, mut page: Page, id: &Secret) -> Page {
+        let cookie = self.cookies.set_session(id, self.params.session_ttl);
+        page.set("Set-Cookie", cookie);
         page
+    }
+
+    /// The caller in whose session the form was shown, for this purpose and subject.
+    pub(super) async fn sender(
+        &self,
+        request: &PageRequest<'_>,
+        form: &Form,
+        purpose: Purpose,
+        subject: &str,
+        here: &str,
+    ) -> Result<LoggedIn, PageError> {
+        let is_ours =
+            |caller: &LoggedIn| csrf::is_value(form.field("csrf"), &caller.id, purpose, subject);
+        let caller = self.logged_in(request).await?;
+        let caller = caller.filter(is_ours);
+        caller.ok_or_else(|| PageError::StaleForm(here.to_owned()))
     }
 
     /// Opens a session under an id that nobody has seen before, and ends the one the browser had. `None` if the user may
@@ -403,10 +432,7 @@ impl Pages {
             problem: notice.map(|notice| &*notice.text),
             invalid: notice.is_some_and(|notice| notice.retry_after.is_none()),
         };
-        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), &template)?;
-        if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
-            page.retry_after(wait);
-        }
+        let mut page = Notice::page(notice, frame, &template)?;
         if is_new {
             page.set("Set-Cookie", self.cookies.set_login(&cookie));
         }

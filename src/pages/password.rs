@@ -7,18 +7,17 @@ use super::{
     error::PageError,
     fields::Form,
     guard::{Act, act},
-    login::{AttemptResult, LoginPlace, Notice},
+    login::{Attempted, LoginPlace, Notice},
     view,
 };
 use crate::{
     login::{
-        LoginFault, LoginOutcome,
+        Login, LoginError,
         new_password::{self, Weakness},
         password,
         pool::PoolError,
     },
     secret::Secret,
-    store::record::User,
 };
 
 const CURRENT: &str = "current_password";
@@ -39,11 +38,7 @@ impl Pages {
 
     async fn try_password(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
         let here = self.password_path(request).ok_or(PageError::NoPasswords)?;
-        let place = LoginPlace {
-            here: &here,
-            next: &here,
-            consumer: None,
-        };
+        let place = LoginPlace::of(&here);
         match act(request, &self.params.origin)? {
             Act::Show => match self.logged_in(request).await? {
                 Some(caller) => self.password_form(request, &here, &caller, "", None),
@@ -62,12 +57,8 @@ impl Pages {
         form: &Form,
         here: &str,
     ) -> Result<Page, PageError> {
-        let caller = self.logged_in(request).await?;
-        let caller = caller
-            .filter(|caller| {
-                csrf::is_value(form.field("csrf"), &caller.id, Purpose::ChangePassword, "")
-            })
-            .ok_or_else(|| PageError::StaleForm(here.to_owned()))?;
+        let sender = self.sender(request, form, Purpose::ChangePassword, "", here);
+        let caller = sender.await?;
         let [current, new, again] =
             [CURRENT, NEW, AGAIN].map(|name| Secret::from(form.field(name).unwrap_or_default()));
         let user = &caller.user;
@@ -95,17 +86,13 @@ impl Pages {
         }
         let entry = self.replace_password(request, here, &caller, current, new);
         let attempt = self.attempt(request, &user.name, "password-wrong", entry);
-        match attempt.await? {
-            Ok(page) => Ok(page),
-            Err(notice) => {
-                let wrong = if notice.retry_after.is_none() {
-                    CURRENT
-                } else {
-                    ""
-                };
-                self.password_form(request, here, &caller, wrong, Some(notice))
-            }
-        }
+        attempt.await?.or_else(|notice| {
+            let wrong = match notice.retry_after {
+                None => CURRENT,
+                Some(_) => "",
+            };
+            self.password_form(request, here, &caller, wrong, Some(notice))
+        })
     }
 
     /// Checks the current password and puts the new one in its place, with a new session in place of all others.
@@ -116,7 +103,7 @@ impl Pages {
         caller: &LoggedIn,
         current: Secret,
         new: Secret,
-    ) -> Result<AttemptResult, PageError> {
+    ) -> Result<Attempted, PageError> {
         let pool = self.services.passwords.as_ref();
         let pool = pool.ok_or(PageError::NoPasswords)?;
         let mut was_right = false;
@@ -128,40 +115,25 @@ impl Pages {
                 .login
                 .login(&caller.user.name, current.clone());
             let verified = match login.await {
-                LoginOutcome::User {
-                    user:
-                        User {
-                            id,
-                            password_hash: Some(hash),
-                            ..
-                        },
-                    ..
-                } if id == caller.user.id => hash,
-                LoginOutcome::Refused { account } if !was_right => {
-                    return Ok(AttemptResult::Refused { account });
-                }
-                LoginOutcome::User { .. } | LoginOutcome::Refused { .. } => break,
-                LoginOutcome::Busy => return Ok(AttemptResult::Busy),
-                LoginOutcome::Fault(fault) => return Ok(AttemptResult::Fault(fault)),
+                Ok(Login { user, .. }) if user.id == caller.user.id => user.password_hash,
+                Ok(_) => None,
+                Err(LoginError::Rejected { .. }) if was_right => None,
+                Err(error) => return Ok(Err(error)),
             };
+            let Some(verified) = verified else { break };
             was_right = true;
             let password = new.clone();
-            let hash = match pool.run(move || password::hash(&password)).await {
-                Ok(Ok(hash)) => hash,
-                Err(PoolError::Busy) => return Ok(AttemptResult::Busy),
-                Ok(Err(_)) | Err(PoolError::Failed) => {
-                    return Ok(AttemptResult::Fault(LoginFault::Check(PoolError::Failed)));
-                }
+            let hashed = pool.run(move || password::hash(&password)).await;
+            let hash = match hashed.and_then(|hash| hash.map_err(|_| PoolError::Failed)) {
+                Ok(hash) => hash,
+                Err(error) => return Ok(Err(error.into())),
             };
             let (id, session) = self.new_session(request, &caller.user.id)?;
             let store = &self.services.store;
             if store.change_password(session, verified, hash).await? {
                 tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %request.peer);
                 let next = format!("{}&changed=1", self.applications_path(request));
-                let mut page = Page::see_other(next);
-                let cookie = self.cookies.set_session(&id, self.params.session_ttl);
-                page.set("Set-Cookie", cookie);
-                return Ok(AttemptResult::Open(page));
+                return Ok(Ok(self.with_cookie(Page::see_other(next), &id)));
             }
         }
         Err(PageError::PasswordReplaced(here.to_owned()))
@@ -193,11 +165,7 @@ impl Pages {
             problem: notice.map(|notice| &*notice.text),
             wrong,
         };
-        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), &template)?;
-        if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
-            page.retry_after(wait);
-        }
-        Ok(page)
+        Notice::page(notice, frame, &template)
     }
 }
 

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     clock::Clock,
     login::{
-        Limits, LoginFault, LoginFuture, LoginOutcome,
+        Limits, Login, LoginError, LoginFault, LoginFuture,
         double::{MemoryStore, user},
     },
     respond::look,
@@ -221,11 +221,9 @@ impl LoginBackend for FakeLogin {
     fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
         Box::pin(async move {
             match self.mood.load(Ordering::SeqCst) {
-                Self::BUSY => return LoginOutcome::Busy,
+                Self::BUSY => return Err(LoginError::Busy),
                 Self::BROKEN => {
-                    return LoginOutcome::Fault(LoginFault::Store(StoreError::Broken(
-                        "on purpose",
-                    )));
+                    return Err(LoginFault::Store(StoreError::Broken("on purpose")).into());
                 }
                 _ => {}
             }
@@ -235,15 +233,13 @@ impl LoginBackend for FakeLogin {
                 meanwhile(&self.store);
             }
             match user {
-                Some(user) if user.enabled && password == Secret::from(PASSWORD) => {
-                    LoginOutcome::User {
-                        user,
-                        rehashed: None,
-                    }
-                }
-                user => LoginOutcome::Refused {
+                Some(user) if user.enabled && password == Secret::from(PASSWORD) => Ok(Login {
+                    user,
+                    rehashed: None,
+                }),
+                user => Err(LoginError::Rejected {
                     account: user.map(|user| user.id),
-                },
+                }),
             }
         })
     }

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::PermissionText;
-use crate::respond::look::Frame;
+use crate::{issue::callback::Destination, respond::look::Frame};
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -50,17 +50,9 @@ pub(super) struct Consent<'a> {
     pub(super) website: Option<&'a str>,
     pub(super) user: &'a str,
     pub(super) permissions: &'a [PermissionText],
-    pub(super) destination: Destination,
-}
-
-/// Where the decision leads.
-pub(super) enum Destination {
-    /// To a web site: host and port.
-    Site(String),
-    /// To an application on the user's device.
-    Application,
-    /// To a page with the verifier.
-    Code,
+    /// Where the decision leads: to a web site or to an application on the user's device; `None`: to a page with the
+    /// verifier.
+    pub(super) destination: Option<Destination>,
 }
 
 #[derive(Template)]

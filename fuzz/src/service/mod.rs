@@ -17,7 +17,7 @@ use countersign::{
     clock::{Clock, UnixTime},
     config,
     forward::pool,
-    login::{self, LoginBackend, LoginFuture, LoginOutcome, Throttle, double::MemoryStore},
+    login::{self, LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
     nonce::{Gap, LocalWindow, Params},
     pages,
     peer::Peer,
@@ -108,7 +108,7 @@ struct NoLogin;
 
 impl LoginBackend for NoLogin {
     fn login<'a>(&'a self, _: &'a str, _: Secret) -> LoginFuture<'a> {
-        Box::pin(async { LoginOutcome::Refused { account: None } })
+        Box::pin(async { Err(LoginError::Rejected { account: None }) })
     }
 }
 
