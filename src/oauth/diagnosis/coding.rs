@@ -43,17 +43,12 @@ impl Coding {
             Self::Plain => text.to_vec(),
             Self::Twice => percent::encode(percent::encode(text).as_bytes()).into_bytes(),
             Self::LowerCase => lower_escapes(percent::encode(text).as_bytes()),
-            Self::Form => bytewise(text, |byte| (byte == b' ').then_some(&b"+"[..])),
-            Self::LeavesMarks => leaving(text, b"!*'()"),
-            Self::LeavesSlash => leaving(text, b"/"),
-            Self::LeavesReserved => leaving(text, b"!*'();/?:@&=+$,#"),
-            Self::EncodesTilde => bytewise(text, |byte| (byte == b'~').then_some(&b"%7E"[..])),
-            Self::JavaForm => bytewise(text, |byte| match byte {
-                b' ' => Some(b"+"),
-                b'*' => Some(b"*"),
-                b'~' => Some(b"%7E"),
-                _ => None,
-            }),
+            Self::Form => differing(text, b"", &[(b' ', b"+")]),
+            Self::LeavesMarks => differing(text, b"!*'()", &[]),
+            Self::LeavesSlash => differing(text, b"/", &[]),
+            Self::LeavesReserved => differing(text, b"!*'();/?:@&=+$,#", &[]),
+            Self::EncodesTilde => differing(text, b"", &[(b'~', b"%7E")]),
+            Self::JavaForm => differing(text, b"*", &[(b' ', b"+"), (b'~', b"%7E")]),
             Self::Latin1 => percent::encode(&latin1(text)).into_bytes(),
             Self::Utf8Twice => {
                 let characters: String = text.iter().copied().map(char::from).collect();
@@ -63,25 +58,14 @@ impl Coding {
     }
 }
 
-/// Encodes rightly all bytes but those that `other` has something else for.
-fn bytewise(text: &[u8], other: impl Fn(u8) -> Option<&'static [u8]>) -> Vec<u8> {
+/// Encodes rightly all bytes but those that are left as they are and those that are written otherwise.
+fn differing(text: &[u8], left: &[u8], others: &[(u8, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
-    for &byte in text {
-        match other(byte) {
-            Some(other) => out.extend_from_slice(other),
-            None => percent::encode_into(&mut out, &[byte]),
-        }
-    }
-    out
-}
-
-fn leaving(text: &[u8], left: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for &byte in text {
-        if left.contains(&byte) {
-            out.push(byte);
-        } else {
-            percent::encode_into(&mut out, &[byte]);
+    for byte in text {
+        match others.iter().find(|(other, _)| other == byte) {
+            Some((_, written)) => out.extend_from_slice(written),
+            None if left.contains(byte) => out.push(*byte),
+            None => percent::encode_into(&mut out, &[*byte]),
         }
     }
     out
@@ -147,11 +131,8 @@ impl Spelling {
             Self::HexBase64 => unhex(&STANDARD.decode(sent).ok()?),
             Self::EncodedTwice => STANDARD.decode(percent::decode(sent).ok()?).ok(),
             Self::NotEncoded => {
-                let plus: Vec<u8> = sent
-                    .iter()
-                    .map(|&byte| if byte == b' ' { b'+' } else { byte })
-                    .collect();
-                STANDARD.decode(plus).ok()
+                let words: Vec<&[u8]> = sent.split(|&byte| byte == b' ').collect();
+                STANDARD.decode(words.join(&b'+')).ok()
             }
             Self::LineBreak => STANDARD.decode(sent.trim_ascii_end()).ok(),
         }
@@ -160,11 +141,6 @@ impl Spelling {
 
 fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_chunks();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|&digits| percent::escaped(digits).ok())
-        .collect()
+    let bytes = pairs.iter().map(|&digits| percent::escaped(digits).ok());
+    bytes.collect::<Option<_>>().filter(|_| rest.is_empty())
 }

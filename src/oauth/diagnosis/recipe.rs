@@ -204,41 +204,29 @@ impl Recipe {
 
     fn normalized(&self) -> Vec<u8> {
         let mut pairs: Vec<&Pair> = self.pairs.iter().collect();
-        let coded = |text: &[u8]| self.coding.encode(text);
+        let coded = |pair: &&Pair| [&pair.name, &pair.value].map(|text| self.coding.encode(text));
         match self.order {
-            Order::Right => {
-                pairs.sort_by_cached_key(|pair| (coded(&pair.name), coded(&pair.value)))
-            }
+            Order::Right => pairs.sort_by_cached_key(coded),
             Order::AsListed => {}
-            Order::Decoded => pairs
-                .sort_by(|left, right| (&left.name, &left.value).cmp(&(&right.name, &right.value))),
-            Order::NameOnly => pairs.sort_by_cached_key(|pair| coded(&pair.name)),
-            Order::IgnoringCase => pairs.sort_by_cached_key(|pair| {
-                (
-                    coded(&pair.name).to_ascii_lowercase(),
-                    coded(&pair.value).to_ascii_lowercase(),
-                )
-            }),
-            Order::Joined => {
-                pairs.sort_by_cached_key(|pair| [coded(&pair.name), coded(&pair.value)].join(&b'='))
+            Order::Decoded => pairs.sort_by_key(|&pair| (&pair.name, &pair.value)),
+            Order::NameOnly => pairs.sort_by_cached_key(|pair| self.coding.encode(&pair.name)),
+            Order::IgnoringCase => {
+                pairs.sort_by_cached_key(|pair| coded(pair).map(|text| text.to_ascii_lowercase()))
             }
-            Order::Numbers => pairs.sort_by_cached_key(|pair| {
-                (padded(&coded(&pair.name)), padded(&coded(&pair.value)))
-            }),
+            Order::Joined => pairs.sort_by_cached_key(|pair| coded(pair).join(&b'=')),
+            Order::Numbers => {
+                pairs.sort_by_cached_key(|pair| coded(pair).map(|text| padded(&text)))
+            }
         }
-        let written = pairs.into_iter().map(|pair| {
-            let mut written = coded(&pair.name);
-            if !(self.bare_names && pair.value.is_empty()) {
-                written.push(b'=');
-                written.extend(coded(&pair.value));
-            }
-            written
+        let written = pairs.iter().map(|pair| match coded(pair) {
+            [name, value] if self.bare_names && value.is_empty() => name,
+            both => both.join(&b'='),
         });
         written.collect::<Vec<_>>().join(&b'&')
     }
 }
 
-fn encoded(text: &[u8]) -> Vec<u8> {
+pub(super) fn encoded(text: &[u8]) -> Vec<u8> {
     percent::encode(text).into_bytes()
 }
 

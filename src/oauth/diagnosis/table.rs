@@ -9,9 +9,9 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha1::{Digest, Sha1};
 
 use super::{
-    Attempt, MAX_CALLBACKS, MAX_URLS, OtherUrl,
+    Attempt, MAX_CALLBACKS, MAX_URLS,
     coding::{Coding, Spelling},
-    recipe::{Hash, Order, Outer, Pair, Recipe, Start, joined},
+    recipe::{Hash, Order, Outer, Pair, Recipe, Start, encoded, joined},
 };
 use crate::oauth::{
     method::SignatureMethod,
@@ -252,16 +252,14 @@ mistakes! {
             };
             let first_or_last = [recipe.pairs.clone(), reversed].into_iter().map(kept);
             let all = first_or_last.chain([joined(recipe.pairs.clone())]);
-            all.filter(|pairs| pairs.len() < recipe.pairs.len()).flat_map(|pairs| with_pairs(recipe, pairs)).collect()
+            with_pairs(recipe, all.filter(|pairs| pairs.len() < recipe.pairs.len()))
         };
     // scribejava/scribejava#85: a parameter is added when the signature is made already.
     ParameterUnsigned "parameter_unsigned"
         "sign each parameter of query and form-encoded body; one that is sent was left out"
         |recipe, _| {
             let others = recipe.pairs.iter().enumerate().filter(|(_, pair)| !is_oauth(pair));
-            others
-                .flat_map(|(at, _)| change(recipe, |wrong| { wrong.pairs.remove(at); }))
-                .collect()
+            each(recipe, others, |wrong, (at, _)| drop(wrong.pairs.remove(at)))
         };
     // scribejava/scribejava#497: the clock is read for the signature and again for the header.
     OtherTimestamp "other_timestamp"
@@ -274,10 +272,7 @@ mistakes! {
                 return Vec::new();
             };
             let near = [sent.checked_sub(1), sent.checked_add(1), sent.checked_sub(2), sent.checked_add(2)];
-            near.into_iter()
-                .flatten()
-                .flat_map(|signed| change(recipe, |wrong| wrong.pairs[at].value = signed.to_string().into_bytes()))
-                .collect()
+            each(recipe, near.into_iter().flatten(), |wrong, signed| wrong.pairs[at].value = signed.to_string().into_bytes())
         };
 
     // The order of the parameters.
@@ -305,10 +300,7 @@ mistakes! {
                     }
                 }
             }
-            orders
-                .into_iter()
-                .flat_map(|pairs| change(recipe, |wrong| (wrong.pairs, wrong.order) = (pairs, Order::AsListed)))
-                .collect()
+            each(recipe, orders, |wrong, pairs| (wrong.pairs, wrong.order) = (pairs, Order::AsListed))
         };
     SortedBeforeEncoding "sorted_before_encoding"
         "percent-encode names and values first and sort them then"
@@ -346,32 +338,31 @@ mistakes! {
         |recipe, _| change(recipe, |wrong| wrong.coding = Coding::Plain);
     PlusForSpace "plus_for_space"
         "encode a space as %20, not as '+'"
-        |recipe, _| with_codings(recipe, &[Coding::Form, Coding::JavaForm]);
+        |recipe, _| with_codings(recipe, [Coding::Form, Coding::JavaForm]);
     LowerCaseEscapes "lower_case_escapes"
         "write the letters of escapes in upper case, %2F rather than %2f"
         |recipe, _| {
-            let inner = change(recipe, |wrong| wrong.coding = Coding::LowerCase);
-            let outer = change(recipe, |wrong| wrong.outer = Outer::LowerCase);
-            let both = change(recipe, |wrong| (wrong.coding, wrong.outer) = (Coding::LowerCase, Outer::LowerCase));
-            [inner, outer, both].concat()
+            let (inner, outer) = (Coding::LowerCase, Outer::LowerCase);
+            let ways = [(inner, recipe.outer), (recipe.coding, outer), (inner, outer)];
+            each(recipe, ways, |wrong, way| (wrong.coding, wrong.outer) = way)
         };
     MarksNotEncoded "marks_not_encoded"
         "percent-encode ! * ' ( ) as well"
-        |recipe, _| with_codings(recipe, &[Coding::LeavesMarks]);
+        |recipe, _| with_codings(recipe, [Coding::LeavesMarks]);
     TildeEncoded "tilde_encoded"
         "leave '~' as it is"
-        |recipe, _| with_codings(recipe, &[Coding::EncodesTilde]);
+        |recipe, _| with_codings(recipe, [Coding::EncodesTilde]);
     // CORDEA/oauth#4, chrhansen/simple-oauth1#8
     ReservedNotEncoded "reserved_not_encoded"
         "percent-encode '/', ':', ',' and every other reserved character in names and values too"
-        |recipe, _| with_codings(recipe, &[Coding::LeavesSlash, Coding::LeavesReserved]);
+        |recipe, _| with_codings(recipe, [Coding::LeavesSlash, Coding::LeavesReserved]);
     // restsharp/RestSharp#1945, carlos-emr/carlos#3007
     Utf8Twice "utf_8_twice"
         "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
-        |recipe, _| with_codings(recipe, &[Coding::Utf8Twice]);
+        |recipe, _| with_codings(recipe, [Coding::Utf8Twice]);
     NotUtf8 "not_utf_8"
         "encode text as UTF-8 before percent-encoding it"
-        |recipe, _| with_codings(recipe, &[Coding::Latin1]);
+        |recipe, _| with_codings(recipe, [Coding::Latin1]);
 
     // The base string.
     ParametersNotEncoded "parameters_not_encoded"
@@ -379,10 +370,7 @@ mistakes! {
         |recipe, _| change(recipe, |wrong| wrong.outer = Outer::PlainParameters);
     UriNotEncoded "uri_not_encoded"
         "percent-encode the URI when it goes into the base string"
-        |recipe, _| {
-            let both = change(recipe, |wrong| wrong.outer = Outer::Plain);
-            [change(recipe, |wrong| wrong.outer = Outer::PlainUri), both].concat()
-        };
+        |recipe, _| each(recipe, [Outer::PlainUri, Outer::Plain], |wrong, outer| wrong.outer = outer);
     OtherMethod "other_method"
         "sign the method that is sent, in upper case"
         |recipe, _| {
@@ -392,28 +380,20 @@ mistakes! {
             let mut capital = lower.clone();
             capital[..1.min(lower.len())].make_ascii_uppercase();
             signed.extend([lower, capital, Vec::new()]);
-            signed.into_iter().flat_map(|method| change(recipe, |wrong| wrong.method = method)).collect()
+            each(recipe, signed, |wrong, method| wrong.method = method)
         };
     OtherScheme "other_scheme"
         "sign the scheme of the public URL: https where it is called by https"
         |recipe, _| {
             let other = if recipe.scheme == Scheme::Http { Scheme::Https } else { Scheme::Http };
             let shown = recipe.port.or(Some(recipe.scheme.default_port()));
-            [
-                change(recipe, |wrong| wrong.scheme = other),
-                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, None)),
-                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, shown)),
-                change(recipe, |wrong| (wrong.scheme, wrong.port) = (other, Some(other.default_port()))),
-            ]
-            .concat()
+            let ports = [recipe.port, None, shown, Some(other.default_port())];
+            each(recipe, ports, |wrong, port| (wrong.scheme, wrong.port) = (other, port))
         };
     // postmanlabs/postman-app-support#123
     UriNotAbsolute "uri_not_absolute"
         "sign the absolute URI, scheme and host included"
-        |recipe, _| {
-            let starts = [Start::Host, Start::Slashes, Start::Path];
-            starts.into_iter().flat_map(|start| change(recipe, |wrong| wrong.start = start)).collect()
-        };
+        |recipe, _| each(recipe, [Start::Host, Start::Slashes, Start::Path], |wrong, start| wrong.start = start);
     DefaultPortSigned "default_port_signed"
         "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
         |recipe, _| match recipe.port {
@@ -437,7 +417,7 @@ mistakes! {
                 Some(bare) => bare.to_vec(),
                 None => [path, &b"/"[..]].concat(),
             };
-            change(recipe, |wrong| wrong.path = other)
+            with_paths(recipe, [other])
         };
     QueryInUri "query_in_uri"
         "leave the query out of the URI; its parameters go to the other parameters"
@@ -450,25 +430,17 @@ mistakes! {
         };
     PathDecoded "path_decoded"
         "sign the path with the escapes that it is sent with"
-        |recipe, _| match percent::decode(&recipe.path) {
-            Ok(path) => change(recipe, |wrong| wrong.path = path.to_vec()),
-            Err(_) => Vec::new(),
-        };
+        |recipe, _| with_paths(recipe, percent::decode(&recipe.path));
     PathMissing "path_missing"
         "sign the whole URL, path included"
-        |recipe, _| {
-            let root = change(recipe, |wrong| wrong.path = b"/".to_vec());
-            [root, change(recipe, |wrong| wrong.path.clear())].concat()
-        };
+        |recipe, _| with_paths(recipe, [&b"/"[..], b""]);
     // bytespider/jsOAuth#22, owncloud/ocis#10237
     PathEncodedAgain "path_encoded_again"
         "sign the path as it is sent; its characters were percent-encoded for the signature alone"
         |recipe, _| {
             let again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
-            let plain = percent::decode(&recipe.path).ok();
-            let once = plain.map(|plain| again(&plain)).filter(|path| *path != recipe.path);
-            let twice = Some(again(&recipe.path)).filter(|path| *path != recipe.path);
-            once.into_iter().chain(twice).flat_map(|path| change(recipe, |wrong| wrong.path = path)).collect()
+            let once = percent::decode(&recipe.path).into_iter().map(|plain| again(&plain));
+            with_paths(recipe, once.chain([again(&recipe.path)]).filter(|path| *path != recipe.path))
         };
     SlashesMerged "slashes_merged"
         "sign the path with as many slashes as it is sent with"
@@ -476,7 +448,7 @@ mistakes! {
             let mut merged = recipe.path.clone();
             merged.dedup_by(|next, last| *next == b'/' && *last == b'/');
             let more = [&b"/"[..], &recipe.path].concat();
-            [change(recipe, |wrong| wrong.path = merged), change(recipe, |wrong| wrong.path = more)].concat()
+            with_paths(recipe, [merged, more])
         };
     // WP-API/OAuth1#58
     OtherHost "other_host"
@@ -497,10 +469,7 @@ mistakes! {
             let own = below(&recipe.path, attempt.prefix).filter(|_| !attempt.prefix.is_empty());
             let slashes = recipe.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
             let ends = slashes.map(|(at, _)| &recipe.path[at..]).take(3);
-            own.into_iter()
-                .chain(ends.filter(|end| end.len() > 1))
-                .flat_map(|path| change(recipe, |wrong| wrong.path = path.to_vec()))
-                .collect()
+            with_paths(recipe, own.into_iter().chain(ends.filter(|end| end.len() > 1)))
         };
     // WP-API/OAuth1#68: a subfolder is put in front twice.
     PathPrefixAdded "path_prefix_added"
@@ -509,9 +478,7 @@ mistakes! {
             let first = recipe.path.iter().skip(1).position(|byte| *byte == b'/').map(|end| &recipe.path[..=end]);
             let others = attempt.other_urls.iter().take(MAX_URLS).map(|url| url.prefix.as_bytes());
             let prefixes = others.chain([attempt.prefix.as_bytes()]).chain(first).filter(|prefix| !prefix.is_empty());
-            prefixes
-                .flat_map(|prefix| change(recipe, |wrong| wrong.path = [prefix, &recipe.path].concat()))
-                .collect()
+            with_paths(recipe, prefixes.map(|prefix| [prefix, &recipe.path].concat()))
         };
     // WP-API/OAuth1#246
     OtherPublicUrl "other_public_url"
@@ -525,35 +492,34 @@ mistakes! {
     // What is made of it.
     Hex "hex"
         "send base64 of the digest's bytes, not hexadecimal digits"
-        |recipe, _| with_spellings(recipe, &[Spelling::Hex, Spelling::HexBase64]);
+        |recipe, _| with_spellings(recipe, [Spelling::Hex, Spelling::HexBase64]);
     Unpadded "unpadded"
         "keep the '=' at the end of the base64 text"
-        |recipe, _| with_spellings(recipe, &[Spelling::Unpadded]);
+        |recipe, _| with_spellings(recipe, [Spelling::Unpadded]);
     UrlSafe "url_safe"
         "use the base64 alphabet with '+' and '/', not the URL-safe one"
-        |recipe, _| with_spellings(recipe, &[Spelling::UrlSafe, Spelling::UrlSafeUnpadded]);
+        |recipe, _| with_spellings(recipe, [Spelling::UrlSafe, Spelling::UrlSafeUnpadded]);
     SignatureEncodedTwice "signature_encoded_twice"
         "percent-encode the signature once when it is put into the request"
-        |recipe, _| with_spellings(recipe, &[Spelling::EncodedTwice]);
+        |recipe, _| with_spellings(recipe, [Spelling::EncodedTwice]);
     SignatureNotEncoded "signature_not_encoded"
         "percent-encode the signature when it is put into the request, '+' as %2B"
-        |recipe, _| with_spellings(recipe, &[Spelling::NotEncoded]);
+        |recipe, _| with_spellings(recipe, [Spelling::NotEncoded]);
     SignatureWithLineBreak "signature_with_line_break"
         "cut the line break off that the base64 encoder puts behind the signature"
-        |recipe, _| with_spellings(recipe, &[Spelling::LineBreak]);
+        |recipe, _| with_spellings(recipe, [Spelling::LineBreak]);
     OtherHash "other_hash"
         "sign with the method that oauth_signature_method names"
         |recipe, _| {
             let hmacs = SignatureMethod::ALL.into_iter().filter(|method| !method.is_rsa());
-            let hashes: Vec<Hash> = hmacs.map(Hash::Method).collect();
-            with_hashes(recipe, &hashes)
+            with_hashes(recipe, hmacs.map(Hash::Method))
         };
     KeyAndTextSwapped "key_and_text_swapped"
         "give HMAC the joined secrets as its key and the base string as its text"
-        |recipe, attempt| with_hashes(recipe, &[Hash::Swapped(attempt.signature_method)]);
+        |recipe, attempt| with_hashes(recipe, [Hash::Swapped(attempt.signature_method)]);
     HashWithoutKey "hash_without_key"
         "use HMAC with the joined secrets as its key, not the plain hash"
-        |recipe, attempt| with_hashes(recipe, &[Hash::Keyless(attempt.signature_method)]);
+        |recipe, attempt| with_hashes(recipe, [Hash::Keyless(attempt.signature_method)]);
 }
 
 impl fmt::Display for Mistake {
@@ -561,10 +527,6 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.word(), self.advice())
     }
-}
-
-fn encoded(text: &[u8]) -> Vec<u8> {
-    percent::encode(text).into_bytes()
 }
 
 fn is_oauth(pair: &Pair) -> bool {
@@ -577,33 +539,44 @@ fn change(recipe: &Recipe, make: impl FnOnce(&mut Recipe)) -> Vec<Recipe> {
     vec![wrong]
 }
 
+/// One change for each value.
+fn each<V>(
+    recipe: &Recipe,
+    values: impl IntoIterator<Item = V>,
+    make: impl Fn(&mut Recipe, V),
+) -> Vec<Recipe> {
+    let values = values.into_iter();
+    values
+        .flat_map(|value| change(recipe, |wrong| make(wrong, value)))
+        .collect()
+}
+
 fn with_key(recipe: &Recipe, parts: &[&[u8]]) -> Vec<Recipe> {
     change(recipe, |wrong| wrong.key = joined(parts))
 }
 
-fn with_codings(recipe: &Recipe, codings: &[Coding]) -> Vec<Recipe> {
-    codings
-        .iter()
-        .flat_map(|&coding| change(recipe, |wrong| wrong.coding = coding))
-        .collect()
+fn with_codings<const N: usize>(recipe: &Recipe, codings: [Coding; N]) -> Vec<Recipe> {
+    each(recipe, codings, |wrong, coding| wrong.coding = coding)
 }
 
-fn with_spellings(recipe: &Recipe, spellings: &[Spelling]) -> Vec<Recipe> {
-    spellings
-        .iter()
-        .flat_map(|&spelling| change(recipe, |wrong| wrong.spelling = spelling))
-        .collect()
+fn with_spellings<const N: usize>(recipe: &Recipe, spellings: [Spelling; N]) -> Vec<Recipe> {
+    each(recipe, spellings, |wrong, spelling| {
+        wrong.spelling = spelling
+    })
 }
 
-fn with_hashes(recipe: &Recipe, hashes: &[Hash]) -> Vec<Recipe> {
-    hashes
-        .iter()
-        .flat_map(|&hash| change(recipe, |wrong| wrong.hash = hash))
-        .collect()
+fn with_hashes(recipe: &Recipe, hashes: impl IntoIterator<Item = Hash>) -> Vec<Recipe> {
+    each(recipe, hashes, |wrong, hash| wrong.hash = hash)
 }
 
-fn with_pairs(recipe: &Recipe, pairs: Vec<Pair>) -> Vec<Recipe> {
-    change(recipe, |wrong| wrong.pairs = pairs)
+fn with_pairs(recipe: &Recipe, lists: impl IntoIterator<Item = Vec<Pair>>) -> Vec<Recipe> {
+    each(recipe, lists, |wrong, pairs| wrong.pairs = pairs)
+}
+
+fn with_paths<P: AsRef<[u8]>>(recipe: &Recipe, paths: impl IntoIterator<Item = P>) -> Vec<Recipe> {
+    each(recipe, paths, |wrong, path| {
+        wrong.path = path.as_ref().to_vec()
+    })
 }
 
 fn keep(recipe: &Recipe, kept: impl Fn(&Pair) -> bool) -> Vec<Recipe> {
@@ -637,32 +610,18 @@ fn with_urls(recipe: &Recipe, attempt: &Attempt<'_>, internal: bool) -> Vec<Reci
         .other_urls
         .iter()
         .filter(|url| url.internal == internal);
-    urls.take(MAX_URLS)
-        .flat_map(
-            |OtherUrl {
-                 scheme,
-                 host,
-                 port,
-                 prefix,
-                 ..
-             }| {
-                let mut paths = vec![
-                    recipe.path.clone(),
-                    own.to_vec(),
-                    [prefix.as_bytes(), own].concat(),
-                ];
-                paths.dedup();
-                paths.into_iter().flat_map(move |path| {
-                    change(recipe, |wrong| {
-                        wrong.scheme = *scheme;
-                        wrong.host.clone_from(host);
-                        wrong.port = Some(*port).filter(|port| *port != scheme.default_port());
-                        wrong.path = path;
-                    })
-                })
-            },
-        )
-        .collect()
+    let at_each = urls.take(MAX_URLS).flat_map(|url| {
+        let prefixed = [url.prefix.as_bytes(), own].concat();
+        let mut paths = vec![recipe.path.clone(), own.to_vec(), prefixed];
+        paths.dedup();
+        each(recipe, paths, |wrong, path| {
+            wrong.scheme = url.scheme;
+            wrong.host.clone_from(&url.host);
+            wrong.port = Some(url.port).filter(|port| *port != url.scheme.default_port());
+            wrong.path = path;
+        })
+    });
+    at_each.collect()
 }
 
 /// The query's parameters as they were sent, not decoded.
@@ -675,7 +634,7 @@ fn with_raw_query(recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
         value: value.to_vec(),
     }));
     pairs.retain(|pair| pair.name != b"oauth_signature");
-    with_pairs(recipe, pairs)
+    with_pairs(recipe, [pairs])
 }
 
 fn split_form(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
