@@ -50,7 +50,7 @@ pub(super) enum Sha {
 pub(super) struct Parts {
     pub(super) salt: Vec<u8>,
     pub(super) expected: Vec<u8>,
-    /// PBKDF2's own iterations.
+    /// PBKDF2's own iterations, the cost's at most; else 0.
     pub(super) iterations: u32,
 }
 
@@ -142,13 +142,14 @@ impl Cost {
         is_length.then_some(parts)
     }
 
-    /// Computes the hash of a password into `output`. PBKDF2 makes up for the `iterations` that are missing to those
-    /// of the cost.
+    /// Computes the hash of a password with the salt of `parts` into `output`. PBKDF2 makes up for the iterations of
+    /// `parts` that are missing to those of the cost.
     pub(super) fn compute(
         self,
         password: &[u8],
-        salt: &[u8],
-        iterations: u32,
+        Parts {
+            salt, iterations, ..
+        }: &Parts,
         output: &mut [u8],
     ) -> Option<()> {
         match self {
@@ -167,8 +168,8 @@ impl Cost {
                     Sha::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
                     Sha::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
                 };
-                let rest = NonZeroU32::new(all.saturating_sub(iterations));
-                let iterations = NonZeroU32::new(iterations)?;
+                let rest = NonZeroU32::new(all.saturating_sub(*iterations));
+                let iterations = NonZeroU32::new(*iterations)?;
                 pbkdf2::derive(algorithm, iterations, salt, password, output);
                 if let Some(rest) = rest {
                     let mut unused = vec![0; output.len()];

@@ -279,22 +279,16 @@ fn read(
     let id: UserId = id
         .parse()
         .map_err(|_| LoginFault::Response("has an id that cannot be a user's id here"))?;
-    let name = match field(&fields.name) {
-        None => None,
-        Some(name) => {
-            let name = name.as_str().map(registration::login_name);
-            let Some(Ok(name)) = name else {
-                return Err(LoginFault::Response(
-                    "has a name that cannot be a user's name",
-                ));
-            };
-            Some(name)
-        }
-    };
+    let name = field(&fields.name).map(|name| match name.as_str().map(registration::login_name) {
+        Some(Ok(name)) => Ok(name),
+        _ => Err(LoginFault::Response(
+            "has a name that cannot be a user's name",
+        )),
+    });
     let display_name = field(&fields.display_name).and_then(Value::as_str);
     Ok(Some(OutsideUser {
         id,
-        name,
+        name: name.transpose()?,
         display_name: display_name.and_then(|text| registration::shown_name(text.trim()).ok()),
     }))
 }

@@ -10,7 +10,7 @@ use aws_lc_rs::rand;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-use super::foreign;
+use super::foreign::{self, Parts};
 use crate::{secret::Secret, store::record::password_cost};
 
 /// The longest password, in bytes; the shortest has one. Checked before any hashing, so that length is no lever.
@@ -202,53 +202,8 @@ impl Argon2id {
         }
     }
 
-    fn params(self) -> Option<Params> {
-        Params::new(self.memory_kib, self.passes, self.lanes, None).ok()
-    }
-}
-
-/// A stored hash in its parts.
-struct Stored {
-    cost: Cost,
-    salt: Vec<u8>,
-    expected: Vec<u8>,
-    /// PBKDF2's own iterations, the cost's at most.
-    iterations: u32,
-}
-
-impl Stored {
-    /// One of no account.
-    fn dummy(cost: Cost) -> Self {
-        let (bytes, iterations) = match cost {
-            Cost::Foreign(cost @ foreign::Cost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
-            Cost::Foreign(cost) => (cost.output_bytes(), 0),
-            Cost::Argon2id(_) => (OUTPUT_BYTES, 0),
-        };
-        Self {
-            cost,
-            salt: DUMMY_SALT.to_vec(),
-            expected: vec![0; bytes],
-            iterations,
-        }
-    }
-
-    /// Whether `password` gives what is stored; `None` if it cannot be computed.
-    fn matches(&self, password: &Secret) -> Option<bool> {
-        let mut computed = [0; Output::MAX_LENGTH];
-        let computed = computed.get_mut(..self.expected.len())?;
-        match self.cost {
-            Cost::Argon2id(cost) => cost.compute(password, &self.salt, computed)?,
-            Cost::Foreign(cost) => {
-                cost.compute(password.expose(), &self.salt, self.iterations, computed)?;
-            }
-        }
-        Some(computed.ct_eq(&self.expected).into())
-    }
-}
-
-impl Argon2id {
     fn compute(self, password: &Secret, salt: &[u8], output: &mut [u8]) -> Option<()> {
-        let params = self.params()?;
+        let params = Params::new(self.memory_kib, self.passes, self.lanes, None).ok()?;
         let blocks = params.block_count();
         let version = Version::try_from(self.version).ok()?;
         let argon2 = Argon2::new(Algorithm::Argon2id, version, params);
@@ -272,6 +227,40 @@ impl Argon2id {
     }
 }
 
+/// A stored hash.
+struct Stored {
+    cost: Cost,
+    parts: Parts,
+}
+
+impl Stored {
+    /// One of no account.
+    fn dummy(cost: Cost) -> Self {
+        let (bytes, iterations) = match cost {
+            Cost::Foreign(cost @ foreign::Cost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
+            Cost::Foreign(cost) => (cost.output_bytes(), 0),
+            Cost::Argon2id(_) => (OUTPUT_BYTES, 0),
+        };
+        let parts = Parts {
+            salt: DUMMY_SALT.to_vec(),
+            expected: vec![0; bytes],
+            iterations,
+        };
+        Self { cost, parts }
+    }
+
+    /// Whether `password` gives what is stored; `None` if it cannot be computed.
+    fn matches(&self, password: &Secret) -> Option<bool> {
+        let mut computed = [0; Output::MAX_LENGTH];
+        let computed = computed.get_mut(..self.parts.expected.len())?;
+        match self.cost {
+            Cost::Argon2id(cost) => cost.compute(password, &self.parts.salt, computed)?,
+            Cost::Foreign(cost) => cost.compute(password.expose(), &self.parts, computed)?,
+        }
+        Some(computed.ct_eq(&self.parts.expected).into())
+    }
+}
+
 /// Whether a password has 1 to [`MAX_BYTES`] bytes.
 #[must_use]
 pub fn is_length_allowed(password: &Secret) -> bool {
@@ -285,25 +274,18 @@ fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
         return Err(form);
     }
     let cost = Cost::parse(&password_cost(hash))?;
-    let (salt, expected, iterations) = match cost {
-        Cost::Foreign(cost) => {
-            let parts = cost.parts(text).ok_or(form)?;
-            (parts.salt, parts.expected, parts.iterations)
-        }
+    let parts = match cost {
+        Cost::Foreign(cost) => cost.parts(text).ok_or(form)?,
         Cost::Argon2id(_) => {
             let hash = PasswordHash::new(text).map_err(|_| form)?;
-            let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
-                return Err(form);
-            };
-            (salt.to_vec(), expected.as_ref().to_vec(), 0)
+            Parts {
+                salt: hash.salt.ok_or(form)?.to_vec(),
+                expected: hash.hash.ok_or(form)?.as_ref().to_vec(),
+                iterations: 0,
+            }
         }
     };
-    Ok(Stored {
-        cost,
-        salt,
-        expected,
-        iterations,
-    })
+    Ok(Stored { cost, parts })
 }
 
 #[cfg(test)]
