@@ -59,6 +59,14 @@ pub struct Records {
     pub sessions: BTreeMap<[u8; 32], Session>,
 }
 
+impl Records {
+    fn user_by_name(&self, name: &str) -> Option<User> {
+        let mut users = self.users.values();
+        let user = users.find(|user| user.name.eq_ignore_ascii_case(name));
+        user.cloned()
+    }
+}
+
 impl MemoryStore {
     /// What is kept, to look at and to change.
     pub fn records(&self) -> MutexGuard<'_, Records> {
@@ -82,12 +90,7 @@ impl MemoryStore {
 
     /// The user of this name, who must be there.
     pub fn user_named(&self, name: &str) -> User {
-        self.records()
-            .users
-            .values()
-            .find(|user| user.name == name)
-            .unwrap()
-            .clone()
+        self.records().user_by_name(name).unwrap()
     }
 
     fn answer<'a, T: Send + 'a>(
@@ -102,10 +105,15 @@ impl MemoryStore {
             Ok(what(&mut self.records()))
         })
     }
+}
 
-    fn unused<T: Send>(&self) -> StoreFuture<'_, T> {
-        Box::pin(async { Err(StoreError::Broken("the double does not know this use case")) })
-    }
+/// Use cases that the double does not know.
+macro_rules! unknown {
+    ($( fn $use_case:ident($($argument:ty),*) -> $result:ty; )*) => {
+        $(fn $use_case<'a>(&'a self, $(_: $argument),*) -> StoreFuture<'a, $result> {
+            Box::pin(async { Err(StoreError::Broken("the double does not know this use case")) })
+        })*
+    };
 }
 
 impl Store for MemoryStore {
@@ -164,12 +172,6 @@ impl Store for MemoryStore {
             Decided::Recorded
         })
     }
-    fn exchange(&self, _: Exchange) -> StoreFuture<'_, Exchanged> {
-        self.unused()
-    }
-    fn issue_access_token(&self, _: AccessToken) -> StoreFuture<'_, Added> {
-        self.unused()
-    }
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool> {
         self.answer(move |records| match records.access_tokens.get_mut(token) {
             Some(token) => {
@@ -186,55 +188,14 @@ impl Store for MemoryStore {
         limit: u32,
     ) -> StoreFuture<'a, Vec<AccessToken>> {
         self.answer(move |records| {
-            records
-                .access_tokens
-                .values()
-                .filter(|token| after.is_none_or(|after| token.token.as_str() > after))
-                .filter(|token| filter.user.as_ref().is_none_or(|user| token.user == *user))
-                .filter(|token| {
-                    filter
-                        .consumer
-                        .as_ref()
-                        .is_none_or(|key| token.consumer == *key)
-                })
-                .take(usize::try_from(limit).unwrap())
-                .cloned()
-                .collect()
+            let TokenFilter { user, consumer } = filter;
+            let tokens = records.access_tokens.values().filter(|token| {
+                after.is_none_or(|after| token.token.as_str() > after)
+                    && user.as_ref().is_none_or(|user| token.user == *user)
+                    && consumer.as_ref().is_none_or(|key| token.consumer == *key)
+            });
+            tokens.take(limit as usize).cloned().collect()
         })
-    }
-    fn record_uses(&self, _: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()> {
-        self.unused()
-    }
-    fn add_consumer(&self, _: Consumer) -> StoreFuture<'_, Added> {
-        self.unused()
-    }
-    fn update_consumer<'a>(
-        &'a self,
-        _: &'a ConsumerKey,
-        _: ConsumerUpdate,
-    ) -> StoreFuture<'a, Option<Consumer>> {
-        self.unused()
-    }
-    fn rotate_consumer_secret<'a>(
-        &'a self,
-        _: &'a ConsumerKey,
-        _: Secret,
-        _: Option<UnixTime>,
-    ) -> StoreFuture<'a, Option<Consumer>> {
-        self.unused()
-    }
-    fn remove_consumer<'a>(&'a self, _: &'a ConsumerKey) -> StoreFuture<'a, bool> {
-        self.unused()
-    }
-    fn consumers<'a>(
-        &'a self,
-        _: Option<&'a ConsumerKey>,
-        _: u32,
-    ) -> StoreFuture<'a, Vec<Consumer>> {
-        self.unused()
-    }
-    fn add_user(&self, _: User) -> StoreFuture<'_, Added> {
-        self.unused()
     }
     fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
         self.answer(move |records| {
@@ -260,13 +221,7 @@ impl Store for MemoryStore {
         self.answer(|records| records.users.get(id).cloned())
     }
     fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>> {
-        self.answer(|records| {
-            records
-                .users
-                .values()
-                .find(|user| user.name.eq_ignore_ascii_case(name))
-                .cloned()
-        })
+        self.answer(|records| records.user_by_name(name))
     }
     fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account> {
         self.answer(|records| {
@@ -274,11 +229,8 @@ impl Store for MemoryStore {
             let costs: BTreeSet<_> = hashes
                 .filter_map(|user| user.password_hash.as_ref().map(password_cost))
                 .collect();
-            let mut users = records.users.values();
             Account {
-                user: users
-                    .find(|user| user.name.eq_ignore_ascii_case(name))
-                    .cloned(),
+                user: records.user_by_name(name),
                 costs: costs.into_iter().collect(),
             }
         })
@@ -292,20 +244,6 @@ impl Store for MemoryStore {
             records.sessions.retain(|_, session| session.user != *id);
             true
         })
-    }
-    fn set_user_enabled<'a>(
-        &'a self,
-        _: &'a UserId,
-        _: bool,
-        _: UnixTime,
-    ) -> StoreFuture<'a, bool> {
-        self.unused()
-    }
-    fn remove_user<'a>(&'a self, _: &'a UserId, _: UnixTime) -> StoreFuture<'a, bool> {
-        self.unused()
-    }
-    fn users<'a>(&'a self, _: Option<&'a UserId>, _: u32) -> StoreFuture<'a, Vec<User>> {
-        self.unused()
     }
     fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
         self.answer(move |records| {
@@ -348,15 +286,10 @@ impl Store for MemoryStore {
         now: UnixTime,
     ) -> StoreFuture<'a, Option<(Session, User)>> {
         self.answer(move |records| {
-            let session = records
-                .sessions
-                .get(id_hash)
-                .filter(|session| now < session.expires_at)?;
-            let user = records
-                .users
-                .get(&session.user)
-                .filter(|user| user.enabled)?;
-            Some((session.clone(), user.clone()))
+            let session = records.sessions.get(id_hash)?;
+            let user = records.users.get(&session.user)?;
+            let is_open = now < session.expires_at && user.enabled;
+            is_open.then(|| (session.clone(), user.clone()))
         })
     }
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
@@ -379,28 +312,26 @@ impl Store for MemoryStore {
     fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
         self.answer(move |records| records.sessions.retain(|_, session| session.user != *user))
     }
-    fn export_to(&self, _: Sender<Record>) -> StoreFuture<'_, ()> {
-        self.unused()
-    }
-    fn import_from(&self, _: Source) -> StoreFuture<'_, Import> {
-        self.unused()
-    }
-    fn record_command(&self, _: String) -> StoreFuture<'_, ()> {
-        self.unused()
-    }
-    fn changes_since(&self, _: u64) -> StoreFuture<'_, Changes> {
-        self.unused()
-    }
-    fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
-        self.unused()
-    }
-    fn set_local_nonces_until(&self, _: UnixTime) -> StoreFuture<'_, ()> {
-        self.unused()
-    }
-    fn reseal(&self, _: ResealFrom, _: bool) -> StoreFuture<'_, Resealed> {
-        self.unused()
-    }
-    fn purge(&self, _: UnixTime) -> StoreFuture<'_, ()> {
-        self.unused()
+    unknown! {
+        fn exchange(Exchange) -> Exchanged;
+        fn issue_access_token(AccessToken) -> Added;
+        fn record_uses(Vec<(String, UnixTime)>) -> ();
+        fn add_consumer(Consumer) -> Added;
+        fn update_consumer(&'a ConsumerKey, ConsumerUpdate) -> Option<Consumer>;
+        fn rotate_consumer_secret(&'a ConsumerKey, Secret, Option<UnixTime>) -> Option<Consumer>;
+        fn remove_consumer(&'a ConsumerKey) -> bool;
+        fn consumers(Option<&'a ConsumerKey>, u32) -> Vec<Consumer>;
+        fn add_user(User) -> Added;
+        fn set_user_enabled(&'a UserId, bool, UnixTime) -> bool;
+        fn remove_user(&'a UserId, UnixTime) -> bool;
+        fn users(Option<&'a UserId>, u32) -> Vec<User>;
+        fn export_to(Sender<Record>) -> ();
+        fn import_from(Source) -> Import;
+        fn record_command(String) -> ();
+        fn changes_since(u64) -> Changes;
+        fn local_nonces_until() -> Option<UnixTime>;
+        fn set_local_nonces_until(UnixTime) -> ();
+        fn reseal(ResealFrom, bool) -> Resealed;
+        fn purge(UnixTime) -> ();
     }
 }
