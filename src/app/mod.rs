@@ -334,8 +334,8 @@ impl App {
             config.log.level = self.config.log.level.clone();
             kept.push("log.level");
         }
-        let limits = services::throttle_limits(&config);
-        self.services.pages.throttle.set_limits(limits);
+        let throttle = &self.services.pages.throttle;
+        throttle.set_limit(config.login.max_failures);
         self.common.bounds.set(
             connections(&config),
             config.limits.connections_per_address.map(NonZeroU32::get),

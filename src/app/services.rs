@@ -13,7 +13,7 @@ use crate::{
     config::{Config, LoginBackend, NonceScope, Sql, StoreBackend},
     forward,
     issue::random::{self, NoRandomness},
-    login::{self, HttpLogin, Limits, LocalLogin, Pool, Throttle},
+    login::{self, HttpLogin, LocalLogin, Pool, Throttle},
     nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
     origin::Scheme,
     pages,
@@ -318,17 +318,7 @@ fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
     let keys = read_keys(config)?;
     let shared_key = keys.first().map(SealKey::for_logins);
     let shared_key = shared_key.unwrap_or_else(|| Secret::from(""));
-    Ok(Throttle::new(throttle_limits(config), &shared_key))
-}
-
-/// How many failed logins are tolerated.
-#[must_use]
-pub fn throttle_limits(config: &Config) -> Limits {
-    let rate = config.login.max_failures;
-    Limits {
-        failures: rate.count.get(),
-        period: rate.period,
-    }
+    Ok(Throttle::new(config.login.max_failures, &shared_key))
 }
 
 fn window_params(config: &Config) -> nonce::Params {

@@ -26,7 +26,7 @@ pub mod throttle;
 pub use self::http::HttpLogin;
 pub use local::LocalLogin;
 pub use pool::Pool;
-pub use throttle::{Limits, Throttle};
+pub use throttle::Throttle;
 
 #[cfg(any(test, fuzzing))]
 pub mod double;

@@ -42,7 +42,7 @@ use std::{
 
 use aws_lc_rs::hmac;
 
-use crate::{clock::UnixTime, peer::network, secret::Secret};
+use crate::{clock::UnixTime, peer::network, policy::rate::Rate, secret::Secret};
 
 /// Sets of the table.
 const SETS: usize = 16_384;
@@ -53,25 +53,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(30);
 /// How many times the failures of one account an address may have, over all accounts.
 const ADDRESS_FACTOR: u32 = 10;
 
-/// How many failures are allowed in what time: `"10 per 15m"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Failures of one account from one address; at least 1.
-    pub failures: u32,
-    /// The time in which they count, and the longest pause.
-    pub period: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            failures: 10,
-            period: Duration::from_secs(15 * 60),
-        }
-    }
-}
-
-/// Counts failed logins. One for the process; it outlives a reload, which only [sets new limits](Self::set_limits).
+/// Counts failed logins. One for the process; it outlives a reload, which only [sets a new limit](Self::set_limit).
 #[derive(Debug)]
 pub struct Throttle {
     keys: RandomState,
@@ -104,20 +86,21 @@ impl Attempt {
 }
 
 impl Throttle {
-    /// Counts nothing yet. Processes with the same `shared_key` can read each other's reports.
+    /// Counts nothing yet. `limit` has the failures of one account from one address and the time in which they count,
+    /// which is the longest pause too. Processes with the same `shared_key` can read each other's reports.
     #[must_use]
-    pub fn new(limits: Limits, shared_key: &Secret) -> Self {
+    pub fn new(limit: Rate, shared_key: &Secret) -> Self {
         let sets = std::iter::repeat_with(Vec::new).take(SETS).collect();
         Self {
             keys: RandomState::new(),
             shared_key: hmac::Key::new(hmac::HMAC_SHA256, shared_key.expose()),
-            table: Mutex::new(Table { limits, sets }),
+            table: Mutex::new(Table { limit, sets }),
         }
     }
 
-    /// Changes the limits; what is counted stays counted.
-    pub fn set_limits(&self, limits: Limits) {
-        self.table().limits = limits;
+    /// Changes the limit; what is counted stays counted.
+    pub fn set_limit(&self, limit: Rate) {
+        self.table().limit = limit;
     }
 
     /// Begins an attempt on `account` (known or not, in any ASCII case) from `address`, and counts it as failed.
@@ -136,7 +119,7 @@ impl Throttle {
         let by_account = self.digest(&format!("{network} {}", account.to_ascii_lowercase()));
         let (account_key, address_key) = (self.key(by_account), self.key(by_address));
         let mut table = self.table();
-        let failures = table.limits.failures.max(1);
+        let failures = table.limit.count.get();
         // Both are checked before either is counted: an attempt that is rejected counts nowhere.
         let pause = table
             .pause(account_key, now)
@@ -167,7 +150,7 @@ impl Throttle {
             return;
         }
         let mut table = self.table();
-        let failures = table.limits.failures.max(1);
+        let failures = table.limit.count.get();
         let for_address = failures.saturating_mul(ADDRESS_FACTOR);
         for (digest, limit) in [(by_account, failures), (by_address, for_address)] {
             let key = self.key(digest);
@@ -215,7 +198,7 @@ impl Throttle {
 
 #[derive(Debug)]
 struct Table {
-    limits: Limits,
+    limit: Rate,
     sets: Box<[Vec<Entry>]>,
 }
 
@@ -252,7 +235,7 @@ impl Table {
 
     /// Drops what counts no longer in the set of `key`.
     fn drop_ended(&mut self, key: u64, now: UnixTime) -> &mut Vec<Entry> {
-        let period = self.limits.period;
+        let period = self.limit.period;
         let set = self.set(key);
         set.retain(|entry| entry.counts(now, period));
         set
@@ -272,7 +255,7 @@ impl Table {
 
     /// Counts a failure of `key`; from `limit` on a pause begins, in place of one that it is in.
     fn charge(&mut self, key: u64, limit: u32, now: UnixTime) -> Charge {
-        let longest = self.limits.period;
+        let longest = self.limit.period;
         let Some(entry) = self.entry_or_new(key, now) else {
             // The account's charge of this very attempt took the last entry that was in no pause: it is counted there.
             return Charge { key, pause: None };

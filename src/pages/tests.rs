@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU8, Ordering},
@@ -15,9 +16,10 @@ use super::*;
 use crate::{
     clock::Clock,
     login::{
-        Limits, Login, LoginError, LoginFault, LoginFuture,
+        Login, LoginError, LoginFault, LoginFuture,
         double::{MemoryStore, user},
     },
+    policy::rate::Rate,
     respond::look,
     store::record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState},
     telemetry::request_id::RequestIds,
@@ -39,6 +41,11 @@ const APPLICATIONS: &str = "/service.oauth?mode=applications";
 const LOGIN: &str = "/service.oauth?mode=login";
 const LOGOUT: &str = "/service.oauth?mode=logout";
 const CHANGE: &str = "/service.oauth?mode=password";
+
+const TEN_PER_QUARTER: Rate = Rate {
+    count: NonZeroU32::new(10).unwrap(),
+    period: Duration::from_secs(15 * 60),
+};
 
 /// A service with two users, a consumer and a request token.
 struct Site {
@@ -87,7 +94,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
                 store: Arc::clone(&store) as _,
                 login: Arc::new(FakeLogin::new(&store)),
                 passwords: Some(Arc::new(Pool::start(1, 4).unwrap())),
-                throttle: Arc::new(Throttle::new(Limits::default(), &Secret::from(""))),
+                throttle: Arc::new(Throttle::new(TEN_PER_QUARTER, &Secret::from(""))),
             },
         ),
         login: Arc::new(FakeLogin::new(&store)),

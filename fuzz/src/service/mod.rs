@@ -7,6 +7,7 @@ pub mod template;
 use std::{
     cell::{Cell, RefCell},
     net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
     rc::Rc,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -17,10 +18,11 @@ use countersign::{
     clock::{Clock, UnixTime},
     config,
     forward::pool,
-    login::{self, LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
+    login::{LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
     nonce::{Gap, LocalWindow, Params},
     pages,
     peer::Peer,
+    policy::rate::Rate,
     proxy::{Shared, Worker},
     secret::Secret,
     server::{
@@ -211,8 +213,8 @@ impl World {
                 store,
                 login: Arc::new(NoLogin),
                 passwords: None,
-                throttle: Arc::new(Throttle::new(login::Limits {
-                    failures: 1000,
+                throttle: Arc::new(Throttle::new(Rate {
+                    count: NonZeroU32::new(1000).expect("above zero"),
                     period: DAY,
                 }, &Secret::from(""))),
             },

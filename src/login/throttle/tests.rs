@@ -9,9 +9,16 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
+fn rate(count: u32, seconds: u64) -> Rate {
+    Rate {
+        count: count.try_into().unwrap(),
+        period: Duration::from_secs(seconds),
+    }
+}
+
 fn throttle() -> (Throttle, Clock) {
     (
-        Throttle::new(Limits::default(), &Secret::from("shared")),
+        Throttle::new(rate(10, 900), &Secret::from("shared")),
         Clock::manual(UnixTime(1_700_000_000)),
     )
 }
@@ -196,16 +203,10 @@ fn a_clock_set_back_pauses_nobody_for_longer_than_the_period() {
 fn new_limits_hold_at_once_and_keep_the_count() {
     let (throttle, clock) = throttle();
     fail(&throttle, &clock, "ada", HOME, 5);
-    throttle.set_limits(Limits {
-        failures: 6,
-        period: Duration::from_secs(60),
-    });
+    throttle.set_limit(rate(6, 60));
     fail(&throttle, &clock, "ada", HOME, 1);
     assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
-    throttle.set_limits(Limits {
-        failures: 0,
-        period: Duration::ZERO,
-    });
+    throttle.set_limit(rate(1, 0));
     fail(&throttle, &clock, "bob", "192.0.2.7", 1);
     assert_eq!(
         pause(&throttle, &clock, "bob", "192.0.2.7"),
@@ -431,7 +432,7 @@ fn failures_that_others_reported_are_forgotten_after_a_period() {
         }
     };
     tell(9);
-    clock.advance(Limits::default().period);
+    clock.advance(rate(10, 900).period);
     tell(9);
     assert_eq!(pause(&one, &clock, "ada", HOME), None);
 }
@@ -439,7 +440,7 @@ fn failures_that_others_reported_are_forgotten_after_a_period() {
 #[test]
 fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
     let (one, clock) = throttle();
-    let other_key = Throttle::new(Limits::default(), &Secret::from("another"));
+    let other_key = Throttle::new(rate(10, 900), &Secret::from("another"));
     let report = |throttle: &Throttle| {
         let attempt = throttle.begin("ada", address(HOME), clock.now()).unwrap();
         attempt.report().to_owned()
@@ -459,7 +460,7 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
             .all(|hash| !hashes(&theirs).contains(hash))
     );
     assert_eq!(hashes(&ours).len(), 2);
-    let other = Throttle::new(Limits::default(), &Secret::from("shared"));
+    let other = Throttle::new(rate(10, 900), &Secret::from("shared"));
     for wrong in ["", "1 2", "1 2 x", &format!("{ours} 1"), &theirs] {
         for _ in 0..10 {
             other.learn(wrong, clock.now());
