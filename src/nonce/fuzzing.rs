@@ -49,7 +49,7 @@ impl Part {
 /// finds the file damaged.
 #[must_use]
 pub fn read_back(parts: &[Part], floor: u64) -> Option<bool> {
-    let key = FileKey::new([1, 2]);
+    let key = FileKey([1, 2]);
     let blocks = HEADER_BLOCKS + parts.len();
     let map = Map::anonymous(blocks, blocks + 16).ok()?;
     for (block, part) in (HEADER_BLOCKS..).zip(parts) {

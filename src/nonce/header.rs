@@ -35,8 +35,8 @@ const THIS_GEOMETRY: u64 = (BLOCK_BYTES as u64) << 8 | SHARD_BITS as u64;
 /// A sealed word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
-    /// [`Origin`], as a number.
-    Origin = 8,
+    /// [`Stage`], as a number.
+    Stage = 8,
     /// Up to which timestamp requests may have been accepted whose nonces are lost; 0: none.
     Lost = 9,
     /// Nothing at or below this second is accepted any more: it was dropped, or had left a window that became wider.
@@ -54,11 +54,11 @@ pub(super) enum Field {
 }
 
 /// The words of all fields.
-const FIELDS: RangeInclusive<usize> = Field::Origin as usize..=Field::Blocks as usize;
+const FIELDS: RangeInclusive<usize> = Field::Stage as usize..=Field::Blocks as usize;
 
 /// How far the start of a file's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum Stage {
     /// Made where none was, and no run has settled yet what may have been lost.
     New = 0,
     /// Emptied because it could not be relied on, and not settled yet.
@@ -84,17 +84,9 @@ pub(super) struct Damaged;
 
 /// The keys of a file: one drawn for it, used for fingerprints and checksums.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FileKey([u64; 2]);
+pub(super) struct FileKey(pub(super) [u64; 2]);
 
 impl FileKey {
-    pub(super) fn new(words: [u64; 2]) -> Self {
-        Self(words)
-    }
-
-    pub(super) fn words(&self) -> [u64; 2] {
-        self.0
-    }
-
     /// A checksum over a few words; the place of the words is the first of them.
     pub(super) fn checksum<const N: usize>(&self, words: [u64; N]) -> u64 {
         let mut bytes = [[0; 8]; N];
@@ -128,8 +120,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// A header of a file without a single nonce.
-    pub(super) fn fresh(key: [u64; 2], boot: BootId, origin: Origin) -> Self {
+    /// A header of a new file, without a single nonce.
+    pub(super) fn fresh(key: [u64; 2], boot: BootId) -> Self {
         let mut words = [0; WORDS];
         let (magic, _) = MAGIC.as_chunks();
         words[0] = u64::from_ne_bytes(magic[0]);
@@ -141,12 +133,12 @@ impl Header {
         words[BOOT..BOOT + 2].copy_from_slice(&boot.words());
         let mut header = Self {
             words,
-            key: FileKey::new(key),
+            key: FileKey(key),
         };
+        // `Stage::New` is 0 too.
         for at in FIELDS {
             header.words[at] = header.key.seal(at, 0);
         }
-        header.set(Field::Origin, origin as u64);
         header
     }
 
@@ -176,11 +168,11 @@ impl Header {
         {
             return Err(HeaderError::Damaged);
         }
-        let key = FileKey::new([words[KEY], words[KEY + 1]]);
+        let key = FileKey([words[KEY], words[KEY + 1]]);
         // All of them, also what a start does not need: one that is broken puts the rest in doubt.
         let is_whole = |at: usize| key.unseal(at, words[at]).is_ok();
         let header = Self { words, key };
-        if FIELDS.into_iter().all(is_whole) && header.get(Field::Origin) <= Origin::Settled as u64 {
+        if FIELDS.into_iter().all(is_whole) && header.get(Field::Stage) <= Stage::Settled as u64 {
             Ok(header)
         } else {
             Err(HeaderError::Damaged)
@@ -194,11 +186,11 @@ impl Header {
     }
 
     /// How far the start of the file's life has come.
-    pub(super) fn origin(&self) -> Origin {
-        match self.get(Field::Origin) {
-            0 => Origin::New,
-            1 => Origin::Untrusted,
-            _ => Origin::Settled,
+    pub(super) fn stage(&self) -> Stage {
+        match self.get(Field::Stage) {
+            0 => Stage::New,
+            1 => Stage::Untrusted,
+            _ => Stage::Settled,
         }
     }
 
@@ -249,7 +241,7 @@ pub(super) fn write_boot(block: &Block, boot: BootId) {
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {
-    FileKey::new([0; 2]).checksum::<CHECKSUM>(std::array::from_fn(|at| words[at]))
+    FileKey([0; 2]).checksum::<CHECKSUM>(std::array::from_fn(|at| words[at]))
 }
 
 #[cfg(test)]
@@ -257,7 +249,7 @@ mod tests {
     use super::*;
 
     fn header() -> Header {
-        Header::fresh([1, 2], BootId::from_words([3, 4]), Origin::New)
+        Header::fresh([1, 2], BootId::from_words([3, 4]))
     }
 
     #[test]
@@ -267,7 +259,7 @@ mod tests {
         let read = Header::parse(&written.page()).ok().unwrap();
         assert_eq!(read.get(Field::Floor), 1_700_000_000);
         assert_eq!(read.get(Field::Clean), 0);
-        assert_eq!(read.origin(), Origin::New);
+        assert_eq!(read.stage(), Stage::New);
         assert_eq!(read.boot(), BootId::from_words([3, 4]));
     }
 
@@ -308,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_seal_holds_for_its_own_field_only() {
-        let key = FileKey::new([5, 6]);
+        let key = FileKey([5, 6]);
         let (floor, highest) = (Field::Floor as usize, Field::Highest as usize);
         let word = key.seal(floor, 7);
         assert_eq!(key.unseal(floor, word), Ok(7));

@@ -20,7 +20,7 @@ use super::{
     bucket::Bucket,
     fingerprint::fingerprint,
     gap::{Gap, MARK_SLACK},
-    header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Origin},
+    header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Stage},
     idle::Idle,
     lock,
     map::{BLOCK_BYTES, Map},
@@ -174,7 +174,7 @@ impl LocalWindow {
         memory.write_header(Field::Window, length.as_secs());
         memory.write_header(Field::Lost, lost_until);
         // Last: until it is there, the next start finds what this one found.
-        memory.write_header(Field::Origin, Origin::Settled as u64);
+        memory.write_header(Field::Stage, Stage::Settled as u64);
         memory.map.sync(HEADER_BLOCKS)
     }
 

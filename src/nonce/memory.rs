@@ -184,7 +184,7 @@ mod tests {
         };
         Memory::new(
             Map::anonymous(blocks, reserved).unwrap(),
-            FileKey::new([1, 2]),
+            FileKey([1, 2]),
             &mut Recovered::default(),
             &params,
         )

@@ -90,12 +90,8 @@ impl NonceUse<'_> {
             hash.update(&(part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        let whole = hash.finish();
-        let mut half = [0; 16];
-        for (byte, of_whole) in half.iter_mut().zip(whole.as_ref()) {
-            *byte = *of_whole;
-        }
-        half
+        let half = hash.finish().as_ref().first_chunk().copied();
+        half.unwrap_or_default()
     }
 }
 

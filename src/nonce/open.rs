@@ -14,7 +14,7 @@ use super::{
     boot::Boot,
     bucket::SHARDS,
     gap::{Continuity, Gap},
-    header::{self, Damaged, FORMAT_VERSION, Field, HEADER_BLOCKS, Header, HeaderError, Origin},
+    header::{self, Damaged, FORMAT_VERSION, Field, HEADER_BLOCKS, Header, HeaderError, Stage},
     local::LocalWindow,
     map::{BLOCK_BYTES, GROWTH_BLOCKS, Map},
     recover::{Recovered, recover},
@@ -118,7 +118,7 @@ impl Opened {
 /// Opens the window of `params` at `now`, on this boot.
 pub(super) fn open(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened, OpenError> {
     let Some(path) = &params.path else {
-        return begin(params, None, None, now, boot);
+        return begin(params, None, Continuity::New, now, boot);
     };
     let failed = |action| move |source| io_error(path, action, source);
     let file = File::options()
@@ -138,35 +138,35 @@ pub(super) fn open(params: &Params, now: UnixTime, boot: Boot) -> Result<Opened,
         Err(TryLockError::Error(source)) => return Err(io_error(path, "lock", source)),
     }
 
-    let lost = match read_header(&file, path)? {
-        None => None,
-        Some(Err(Damaged)) => Some(Lost {
-            held_until: 0,
-            possible_until: now.after(params.window).0,
-        }),
+    let continuity = match read_header(&file, path)? {
+        None => Continuity::New,
+        Some(Err(Damaged)) => Continuity::Untrusted {
+            held_until: UnixTime(0),
+            possible_until: now.after(params.window),
+        },
         Some(Ok(header)) => {
             let same_boot = boot.id.is(header.boot());
-            match header.origin() {
-                Origin::New => None,
+            match header.stage() {
+                Stage::New => Continuity::New,
                 // Found before and not settled: the bound stays what it was then.
-                Origin::Untrusted => Some(Lost {
-                    held_until: header.get(Field::Highest),
-                    possible_until: header.get(Field::Lost),
-                }),
+                Stage::Untrusted => Continuity::Untrusted {
+                    held_until: UnixTime(header.get(Field::Highest)),
+                    possible_until: UnixTime(header.get(Field::Lost)),
+                },
                 // What a killed process wrote is safe in this kernel; after another boot only a clean stop is.
-                Origin::Settled if !same_boot && header.get(Field::Clean) == 0 => {
-                    Some(Lost::all(&header, params, now))
+                Stage::Settled if !same_boot && header.get(Field::Clean) == 0 => {
+                    all_lost(&header, params, now)
                 }
-                Origin::Settled => {
+                Stage::Settled => {
                     match take_up(params, &file, &header, boot, now).map_err(failed("map"))? {
                         Ok(opened) => return Ok(opened),
-                        Err(Damaged) => Some(Lost::all(&header, params, now)),
+                        Err(Damaged) => all_lost(&header, params, now),
                     }
                 }
             }
         }
     };
-    begin(params, Some((path, file)), lost, now, boot)
+    begin(params, Some((path, file)), continuity, now, boot)
 }
 
 /// Checks whether the file can be a window; changes nothing.
@@ -203,23 +203,14 @@ fn read_header(file: &File, path: &Path) -> Result<Option<Result<Header, Damaged
     }
 }
 
-/// Bounds of the timestamps whose nonces are lost, see [`Continuity::Untrusted`].
-#[derive(Clone, Copy)]
-struct Lost {
-    held_until: u64,
-    possible_until: u64,
-}
-
-impl Lost {
-    /// The bounds if nothing of the file counts but its header.
-    fn all(header: &Header, params: &Params, now: UnixTime) -> Self {
-        let held_until = header.get(Field::Highest).max(header.get(Field::Lost));
-        // The window of the earlier run counts if it was the wider one.
-        let earlier = Duration::from_secs(header.get(Field::Window));
-        Self {
-            held_until,
-            possible_until: now.after(earlier.max(params.window)).0.max(held_until),
-        }
+/// What is found if nothing of the file counts but its header.
+fn all_lost(header: &Header, params: &Params, now: UnixTime) -> Continuity {
+    let held_until = UnixTime(header.get(Field::Highest).max(header.get(Field::Lost)));
+    // The window of the earlier run counts if it was the wider one.
+    let earlier = Duration::from_secs(header.get(Field::Window));
+    Continuity::Untrusted {
+        held_until,
+        possible_until: now.after(earlier.max(params.window)).max(held_until),
     }
 }
 
@@ -269,18 +260,19 @@ fn take_up(
 fn begin(
     params: &Params,
     file: Option<(&PathBuf, File)>,
-    lost: Option<Lost>,
+    continuity: Continuity,
     now: UnixTime,
     boot: Boot,
 ) -> Result<Opened, OpenError> {
-    let origin = match lost {
-        Some(_) => Origin::Untrusted,
-        None => Origin::New,
-    };
-    let mut header = Header::fresh(random_key()?, boot.id, origin);
-    if let Some(lost) = lost {
-        header.set(Field::Highest, lost.held_until);
-        header.set(Field::Lost, lost.possible_until);
+    let mut header = Header::fresh(random_key()?, boot.id);
+    if let Continuity::Untrusted {
+        held_until,
+        possible_until,
+    } = continuity
+    {
+        header.set(Field::Stage, Stage::Untrusted as u64);
+        header.set(Field::Highest, held_until.0);
+        header.set(Field::Lost, possible_until.0);
     }
     let reserved = reserved_blocks(params);
     let map = match file {
@@ -303,10 +295,7 @@ fn begin(
     };
     Ok(Opened {
         window: LocalWindow::new(params, map, header.key, Recovered::default(), 0, boot),
-        continuity: lost.map_or(Continuity::New, |lost| Continuity::Untrusted {
-            held_until: UnixTime(lost.held_until),
-            possible_until: UnixTime(lost.possible_until),
-        }),
+        continuity,
         now,
     })
 }

@@ -212,7 +212,7 @@ mod tests {
         let block = block();
         let segment = Segment(&block);
         segment.clear();
-        let key = FileKey::new([0, 1]);
+        let key = FileKey([0, 1]);
         // All of the same start slot, near the end, so that probing wraps around.
         let fingerprints: Vec<u64> = (0..SLOTS as u64)
             .map(|at| key.checksum([at]) & !0xffff_ffff | 0xffff_0000)
@@ -231,7 +231,7 @@ mod tests {
     fn a_label_counts_only_in_its_own_block_and_unbroken() {
         let block = block();
         let segment = Segment(&block);
-        let key = FileKey::new([0, 1]);
+        let key = FileKey([0, 1]);
         let label = Label {
             second: 1_700_000_000,
             shard: 3,
