@@ -11,7 +11,7 @@ use std::{
 use thiserror::Error;
 
 pub use crate::oauth::Scheme;
-use crate::oauth::percent::is_unreserved;
+use crate::oauth::percent::{escaped, is_unreserved};
 
 /// Why a text is not the URL, host or path that it should be: one clause for an error line, without the text itself,
 /// which may hold a password.
@@ -65,10 +65,16 @@ impl Origin {
         }
     }
 
+    /// Whether the scheme is `https`.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.scheme == Scheme::Https
+    }
+
     /// Whether the host is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        is_loopback_host(&self.host)
+        self.host == "localhost" || self.bare_host().parse().is_ok_and(is_loopback)
     }
 
     /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
@@ -88,12 +94,6 @@ impl fmt::Display for Origin {
 #[must_use]
 pub fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
-}
-
-/// Whether a host, an IPv6 address in brackets, is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
-#[must_use]
-pub fn is_loopback_host(host: &str) -> bool {
-    host == "localhost" || without_brackets(host).parse().is_ok_and(is_loopback)
 }
 
 /// Whether an address is loopback, also as an IPv4-mapped IPv6 address.
@@ -262,11 +262,11 @@ pub fn plain_segment(segment: &str) -> Result<(), InvalidUrl> {
     while let Some(byte) = bytes.next() {
         match byte {
             b'%' => {
-                let digits = (bytes.next().and_then(hex), bytes.next().and_then(hex));
-                let (Some(high), Some(low)) = digits else {
-                    return Err(InvalidUrl("an escape is % and two of 0-9 A-F"));
+                let digits = [bytes.next(), bytes.next()].map(Option::unwrap_or_default);
+                let decoded = match escaped(digits) {
+                    Ok(decoded) if !digits.iter().any(u8::is_ascii_lowercase) => decoded,
+                    _ => return Err(InvalidUrl("an escape is % and two of 0-9 A-F")),
                 };
-                let decoded = high << 4 | low;
                 if is_unreserved(decoded) {
                     return Err(InvalidUrl(
                         "letters, digits and - . _ ~ are written without escape",
@@ -284,14 +284,6 @@ pub fn plain_segment(segment: &str) -> Result<(), InvalidUrl> {
         }
     }
     Ok(())
-}
-
-fn hex(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

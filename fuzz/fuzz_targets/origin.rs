@@ -5,6 +5,8 @@
 use std::{net::IpAddr, sync::LazyLock};
 
 use countersign::{
+    oauth::Scheme,
+    origin::HttpUrl,
     parse::{
         origin::{Authority, ForwardedFamily, OriginError, Origins, PrefixMode, PublicUrl, RequestOrigin},
         target::{Target, TargetError},
@@ -17,15 +19,19 @@ use libfuzzer_sys::fuzz_target;
 static X_FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::XForwarded));
 static FORWARDED: LazyLock<Origins> = LazyLock::new(|| origins(ForwardedFamily::Forwarded));
 
+fn public_url(text: &str) -> PublicUrl {
+    HttpUrl::parse(text).expect("a URL").into()
+}
+
 fn origins(family: ForwardedFamily) -> Origins {
     Origins {
-        base: PublicUrl::new(true, "auth.test", None, ""),
+        base: public_url("https://auth.test"),
         public: vec![
-            PublicUrl::new(true, "a.test", None, ""),
-            PublicUrl::new(true, "a.test", None, "/v1"),
-            PublicUrl::new(false, "A.test", Some(8080), ""),
-            PublicUrl::new(true, "[::1]", Some(443), "/p/"),
-            PublicUrl::new(false, "127.0.0.1", None, ""),
+            public_url("https://a.test"),
+            public_url("https://a.test/v1"),
+            public_url("http://A.test:8080"),
+            public_url("https://[::1]:443/p/"),
+            public_url("http://127.0.0.1"),
         ],
         prefix_mode: PrefixMode::Strip,
         trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network"), "fd00::/8".parse().expect("a network")],
@@ -96,14 +102,14 @@ fuzz_target!(|input: &[u8]| {
         Ok(url) => {
             assert!(target.path.starts_with(url.prefix.as_bytes()));
             let host = std::str::from_utf8(received.authority.host).expect("ASCII");
-            assert!(url.host.eq_ignore_ascii_case(host));
+            assert!(url.origin.host.eq_ignore_ascii_case(host));
             if let (Some(absolute), false) = (target.absolute, received.trusted) {
                 let text = std::str::from_utf8(text).expect("ASCII");
                 let other = url::Url::parse(text).expect("a URL there as well");
-                assert_eq!(other.host_str(), Some(&*url.host));
+                assert_eq!(other.host_str(), Some(&*url.origin.host));
                 assert!(other.username().is_empty() && other.password().is_none());
-                if absolute.secure == url.secure {
-                    assert_eq!(other.port_or_known_default(), Some(url.port));
+                if absolute.scheme == url.origin.scheme {
+                    assert_eq!(other.port_or_known_default(), Some(url.origin.port));
                 }
             }
         }
@@ -142,7 +148,7 @@ fn plain<'a>(
 fn whole(target: &Target<'_>, text: &[u8]) {
     let mut again = Vec::new();
     if let Some(absolute) = target.absolute {
-        again.extend_from_slice(if absolute.secure { b"https://" } else { b"http://" });
+        again.extend_from_slice(if absolute.scheme == Scheme::Https { b"https://" } else { b"http://" });
         again.extend_from_slice(absolute.authority);
         assert!(!absolute.authority.iter().any(|byte| b"/?".contains(byte)));
     }

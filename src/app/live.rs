@@ -65,7 +65,7 @@ pub fn live(
         enforce: config.signature.enforcement == Enforcement::Enforce,
         conventions: config.paths.policy,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
-        forward: forward_params(config, origins.base.secure, services),
+        forward: forward_params(config, origins.base.origin.is_https(), services),
         upstream: upstream_params(config)?,
         look,
         access_log: config.log.access,
@@ -96,14 +96,11 @@ fn limits(config: &Config) -> Limits {
 }
 
 fn origins(config: &Config, listener: SocketAddr) -> Origins {
-    let public = |url: &HttpUrl| {
-        let secure = url.origin.scheme == Scheme::Https;
-        PublicUrl::new(secure, &url.origin.host, Some(url.origin.port), &url.path)
-    };
-    let urls = config.public_api_urls(listener);
+    let base: HttpUrl = config.base_url(listener).into();
+    let public = config.public_api_urls(listener).into_iter();
     Origins {
-        base: public(&config.base_url(listener).into()),
-        public: urls.iter().map(public).collect(),
+        base: base.into(),
+        public: public.map(PublicUrl::from).collect(),
         prefix_mode: config.service.prefix,
         trusted_proxies: config.listen.trusted_proxies.clone(),
         family: config.listen.forwarded,
@@ -168,8 +165,8 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
         description: entry.description.clone().unwrap_or_default(),
     };
     pages::Params {
-        secure: origins.base.secure,
-        origin: origins.base.origin(),
+        secure: origins.base.origin.is_https(),
+        origin: origins.base.origin.to_string(),
         path: config.service.path.clone(),
         look,
         session_ttl: config.login.session_ttl,

@@ -3,10 +3,7 @@
 use url::{Position, Url};
 
 use super::Params;
-use crate::{
-    origin::is_loopback_host,
-    parse::origin::{Origins, PrefixMode, PublicUrl},
-};
+use crate::parse::origin::{Origins, PrefixMode, PublicUrl};
 
 /// The public form of a `Location` at the API's own origin, or at the public host under a scheme or port that is not public;
 /// `None`: it stays as it is.
@@ -39,7 +36,7 @@ pub fn rewrite(
         PrefixMode::Strip | PrefixMode::Restore => public.prefix.as_str(),
         PrefixMode::Keep => "",
     };
-    Some(format!("{}{prefix}{rest}", public.origin()))
+    Some(format!("{}{prefix}{rest}", public.origin))
 }
 
 /// Whether a framework that does not know about the proxy wrote it: it takes the host from the request and adds its own
@@ -52,11 +49,13 @@ fn is_misnamed(location: &Url, public: &PublicUrl, origins: &Origins) -> bool {
         _ => return false,
     };
     let (host, port) = (location.host_str(), location.port_or_known_default());
-    let is_at_host = |url: &PublicUrl| host == Some(url.host.as_str());
+    let is_at_host = |url: &PublicUrl| host == Some(url.origin.host.as_str());
     is_at_host(public)
-        && (port == Some(public.port) || !is_loopback_host(&public.host))
+        && (port == Some(public.origin.port) || !public.origin.is_loopback())
         && ![&origins.base]
             .into_iter()
             .chain(&origins.public)
-            .any(|url| is_at_host(url) && port == Some(url.port) && secure == url.secure)
+            .any(|url| {
+                is_at_host(url) && port == Some(url.origin.port) && secure == url.origin.is_https()
+            })
 }

@@ -1,7 +1,10 @@
 //! What passes between caller and API besides the request itself.
 
 use super::*;
-use crate::parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl};
+use crate::{
+    origin::HttpUrl,
+    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
+};
 
 pub(super) fn params() -> Params {
     let api = url::Url::parse("http://api.internal:8000/base").expect("a URL");
@@ -26,15 +29,16 @@ pub(super) fn params() -> Params {
     }
 }
 
+fn public_url(text: &str) -> PublicUrl {
+    HttpUrl::parse(text).expect("a URL").into()
+}
+
 #[test]
 fn a_location_at_the_api_is_made_public_and_no_other() {
-    let public = PublicUrl::new(true, "api.example", None, "/v1");
+    let public = public_url("https://api.example/v1");
     let origins = |prefix_mode| Origins {
-        base: PublicUrl::new(true, "api.example", Some(8443), ""),
-        public: vec![
-            public.clone(),
-            PublicUrl::new(false, "api.example", Some(81), ""),
-        ],
+        base: public_url("https://api.example:8443"),
+        public: vec![public.clone(), public_url("http://api.example:81")],
         prefix_mode,
         trusted_proxies: Vec::new(),
         family: ForwardedFamily::XForwarded,

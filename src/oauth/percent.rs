@@ -87,8 +87,12 @@ pub(super) fn encode_to(sink: &mut impl Sink, bytes: &[u8]) {
 }
 
 /// The byte that an escape's two digits stand for.
+///
+/// # Errors
+///
+/// [`InvalidEscape`] if one of them is no hexadecimal digit.
 #[inline]
-pub(super) fn escaped(digits: [u8; 2]) -> Result<u8, InvalidEscape> {
+pub fn escaped(digits: [u8; 2]) -> Result<u8, InvalidEscape> {
     let [high, low] = digits;
     let (high, low) = (HEX_VALUES[usize::from(high)], HEX_VALUES[usize::from(low)]);
     if (high | low) > 0xf {

@@ -4,7 +4,7 @@
 
 mod forwarded;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, num::NonZeroU16};
 
 use http::{HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::{
     fields::{all, list, single},
     oauth::{EncodedOrigin, Scheme},
+    origin::{HttpUrl, Origin},
     parse::target::Target,
     peer::Peer,
 };
@@ -27,56 +28,31 @@ pub static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-
 /// A public URL under which consumers sign.
 #[derive(Debug, Clone)]
 pub struct PublicUrl {
-    /// The scheme is `https`.
-    pub secure: bool,
-    /// The host in lower case, an IPv6 address in brackets.
-    pub host: String,
-    /// The port, the scheme's own where none was written.
-    pub port: u16,
+    /// Scheme, host and port.
+    pub origin: Origin,
     /// The path in front of the API's own, without a slash at its end; mostly empty.
     pub prefix: String,
-    /// The origin as it stands in base strings.
+    /// The origin as it is in base strings.
     pub encoded: EncodedOrigin,
-    /// Host and port as text, a default port left out.
-    pub authority: String,
+}
+
+impl From<HttpUrl> for PublicUrl {
+    fn from(HttpUrl { origin, path }: HttpUrl) -> Self {
+        Self {
+            encoded: EncodedOrigin::new(origin.scheme, &origin.host, Some(origin.port)),
+            origin,
+            prefix: path,
+        }
+    }
 }
 
 impl PublicUrl {
-    /// A URL from its parts; `host` and `prefix` are brought into the form the fields describe.
-    #[must_use]
-    pub fn new(secure: bool, host: &str, port: Option<u16>, prefix: &str) -> Self {
-        let port = port.unwrap_or(default_port(secure));
-        let host = host.to_ascii_lowercase();
-        let scheme = if secure { Scheme::Https } else { Scheme::Http };
-        let encoded = EncodedOrigin::new(scheme, &host, Some(port));
-        let authority = if port == default_port(secure) {
-            host.clone()
-        } else {
-            format!("{host}:{port}")
-        };
-        let prefix = prefix.trim_end_matches('/').to_owned();
-        Self {
-            secure,
-            host,
-            port,
-            prefix,
-            encoded,
-            authority,
-        }
-    }
-
-    /// Scheme, host and port as text, a default port left out.
-    #[must_use]
-    pub fn origin(&self) -> String {
-        let scheme = if self.secure { "https" } else { "http" };
-        format!("{scheme}://{}", self.authority)
-    }
-
     fn is_at(&self, authority: &Authority<'_>) -> bool {
-        let host = self.host.as_bytes();
+        let Origin { scheme, host, port } = &self.origin;
+        let host = host.as_bytes();
         // Nearly always it comes in lower case.
         (authority.host == host || authority.host.eq_ignore_ascii_case(host))
-            && authority.port.unwrap_or(default_port(self.secure)) == self.port
+            && authority.port.unwrap_or(scheme.default_port()) == *port
     }
 
     /// Whether `path` lies below the prefix.
@@ -84,10 +60,6 @@ impl PublicUrl {
         path.strip_prefix(self.prefix.as_bytes())
             .is_some_and(|rest| self.prefix.is_empty() || matches!(rest, [] | [b'/', ..]))
     }
-}
-
-const fn default_port(secure: bool) -> u16 {
-    if secure { 443 } else { 80 }
 }
 
 /// How the prefix in a public URL is treated.
@@ -162,13 +134,9 @@ impl<'a> Authority<'a> {
         }
         let port = match rest {
             [] => None,
-            [b':', digits @ ..] if !digits.is_empty() && digits.len() <= 5 => {
-                let number = digits.iter().try_fold(0u32, |number, &digit| {
-                    digit
-                        .is_ascii_digit()
-                        .then(|| number * 10 + u32::from(digit - b'0'))
-                })?;
-                Some(u16::try_from(number).ok().filter(|&port| port != 0)?)
+            [b':', digits @ ..] if digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit) => {
+                let number: NonZeroU16 = str::from_utf8(digits).ok()?.parse().ok()?;
+                Some(number.get())
             }
             _ => return None,
         };
@@ -237,7 +205,7 @@ impl Origins {
             (Some(_), None) if parts.version == Version::HTTP_11 => return Err(OriginError::Host),
             (Some(absolute), host) => {
                 let named = Authority::parse(absolute.authority).ok_or(OriginError::Host)?;
-                if host.is_some_and(|host| !same_authority(host, named, absolute.secure)) {
+                if host.is_some_and(|host| !same_authority(host, named, absolute.scheme)) {
                     return Err(OriginError::Disagree);
                 }
                 named
@@ -325,12 +293,10 @@ impl Origins {
     /// Whether a request is for the origin of the token endpoints.
     #[must_use]
     pub fn is_base(&self, received: &RequestOrigin<'_>) -> bool {
-        self.base.is_at(&received.authority)
-            && (self.base.secure == received.secure
-                || !self
-                    .public
-                    .iter()
-                    .any(|url| url.secure == received.secure && url.is_at(&received.authority)))
+        let is_of_scheme = |url: &PublicUrl| url.origin.is_https() == received.secure;
+        let is_at = |url: &PublicUrl| url.is_at(&received.authority);
+        let is_other = |url| is_of_scheme(url) && is_at(url);
+        is_at(&self.base) && (is_of_scheme(&self.base) || !self.public.iter().any(is_other))
     }
 
     /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme
@@ -347,13 +313,13 @@ impl Origins {
             .iter()
             .filter(|url| url.is_at(&received.authority))
             .filter(|url| self.prefix_mode == PrefixMode::Restore || url.covers(path))
-            .max_by_key(|url| (url.secure == received.secure, url.prefix.len()))
+            .max_by_key(|url| (url.origin.is_https() == received.secure, url.prefix.len()))
             .ok_or(OriginError::Misdirected)
     }
 }
 
-fn same_authority(one: Authority<'_>, other: Authority<'_>, secure: bool) -> bool {
-    let port = |authority: Authority<'_>| authority.port.unwrap_or(default_port(secure));
+fn same_authority(one: Authority<'_>, other: Authority<'_>, scheme: Scheme) -> bool {
+    let port = |authority: Authority<'_>| authority.port.unwrap_or(scheme.default_port());
     one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
 }
 

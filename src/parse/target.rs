@@ -1,9 +1,9 @@
 //! The request target (RFC 9112 §3.2), split and never changed.
 
-use http::uri::{Scheme, Uri};
+use http::Uri;
 use thiserror::Error;
 
-use crate::oauth::percent;
+use crate::oauth::{Scheme, percent};
 
 /// Why a target is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -30,8 +30,8 @@ pub struct Target<'a> {
 /// What an absolute target has in front of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absolute<'a> {
-    /// The scheme is `https`.
-    pub secure: bool,
+    /// The scheme.
+    pub scheme: Scheme,
     /// Host and port as sent.
     pub authority: &'a [u8],
 }
@@ -50,8 +50,8 @@ impl<'a> Target<'a> {
         }
         let absolute = match (uri.scheme(), uri.authority()) {
             (None, None) => None,
-            (Some(scheme), Some(authority)) if is_http(scheme) => Some(Absolute {
-                secure: *scheme == Scheme::HTTPS,
+            (Some(scheme), Some(authority)) => Some(Absolute {
+                scheme: Scheme::parse(scheme.as_str()).ok_or(TargetError::Form)?,
                 authority: authority.as_str().as_bytes(),
             }),
             _ => return Err(TargetError::Form),
@@ -65,10 +65,6 @@ impl<'a> Target<'a> {
             query,
         })
     }
-}
-
-fn is_http(scheme: &Scheme) -> bool {
-    *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS
 }
 
 /// Whether an API could read `path` as one above where it begins.
@@ -130,19 +126,15 @@ fn steps(piece: &[u8]) -> (i32, i32) {
 
 /// Decodes until nothing is left to decode, and overlong UTF-8 of ASCII (RFC 3629 §3) like an escape.
 fn decode_all(segment: &[u8]) -> Vec<u8> {
-    let digit = |byte: u8| {
-        let value = char::from(byte).to_digit(16)?;
-        u8::try_from(value).ok()
-    };
     let mut decoded = Vec::with_capacity(segment.len());
     for &byte in segment {
         decoded.push(byte);
         // What an escape stands for may complete another one.
         loop {
             let (length, byte) = match decoded[..] {
-                [.., b'%', high, low] => match (digit(high), digit(low)) {
-                    (Some(high), Some(low)) => (3, high << 4 | low),
-                    _ => break,
+                [.., b'%', high, low] => match percent::escaped([high, low]) {
+                    Ok(byte) => (3, byte),
+                    Err(_) => break,
                 },
                 [.., 0xf0, 0x80, high @ 0x80..=0x81, low @ 0x80..=0xbf] => (4, overlong(high, low)),
                 [.., 0xe0, high @ 0x80..=0x81, low @ 0x80..=0xbf] => (3, overlong(high, low)),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use thiserror::Error;
 
 use super::Rejection;
-use crate::names::Permission;
+use crate::{names::Permission, oauth::percent};
 
 /// A kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,14 +321,10 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
         rest = tail;
         match byte {
             b'%' => {
-                let (&[high, low], tail) = rest
-                    .split_first_chunk()
-                    .ok_or("the path has an invalid escape")?;
+                let invalid = "the path has an invalid escape";
+                let (digits, tail) = rest.split_first_chunk().ok_or(invalid)?;
                 rest = tail;
-                let (Some(high), Some(low)) = (hex(high), hex(low)) else {
-                    return Err("the path has an invalid escape");
-                };
-                match high << 4 | low {
+                match percent::escaped(*digits).map_err(|_| invalid)? {
                     b'/' | b'\\' | b';' | b'%' => {
                         return Err("the path has an encoded / \\ ; or %");
                     }
@@ -342,15 +338,6 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
         }
     }
     Ok(Cow::Owned(decoded))
-}
-
-const fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -497,7 +484,7 @@ mod tests {
     }
 
     fn percent(bytes: &[u8]) -> Cow<'_, [u8]> {
-        crate::oauth::percent::decode(bytes).expect("good escapes")
+        percent::decode(bytes).expect("good escapes")
     }
 
     proptest! {

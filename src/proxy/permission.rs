@@ -320,7 +320,9 @@ fn check_same_origin(pending: &PendingCall<'_, '_>) -> Result<(), Rejection> {
             Ok(())
         }
         None => match single(&header::ORIGIN)? {
-            Some(origin) if origin == pending.live.origins.base.origin().as_bytes() => Ok(()),
+            Some(origin) if origin == pending.live.origins.base.origin.to_string().as_bytes() => {
+                Ok(())
+            }
             _ => Err(Rejection::CrossSite),
         },
     }

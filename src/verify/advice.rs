@@ -13,7 +13,7 @@ use super::{Credential, Params, base_string};
 use crate::{
     clock::UnixTime,
     oauth::{
-        Scheme, Selection,
+        Selection,
         diagnosis::{Attempt, Mistake, diagnose},
     },
     parse::signed::SignedRequest,
@@ -168,12 +168,8 @@ fn diagnosed(
     let expired = previous.filter(|(_, until)| now >= *until);
     let diagnosis = diagnose(&Attempt {
         method: request.method,
-        scheme: if request.url.secure {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        },
-        authority: &request.url.authority,
+        scheme: request.url.origin.scheme,
+        authority: &request.url.origin.authority(),
         path: request.path,
         query: request.query,
         parameters: request.parameters,

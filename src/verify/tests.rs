@@ -5,6 +5,7 @@ use crate::{
     login::double::{MemoryStore, user},
     nonce::{self, Gap, LocalWindow},
     oauth::{BaseString, Parameters, SigningKey},
+    origin::HttpUrl,
     parse::origin::PublicUrl,
     secret::Secret,
     store::{
@@ -110,7 +111,7 @@ impl Setup {
                 advice: Advice::Off,
                 other_urls: Vec::new(),
             },
-            url: PublicUrl::new(true, "api.example", None, ""),
+            url: HttpUrl::parse("https://api.example").unwrap().into(),
         }
     }
 

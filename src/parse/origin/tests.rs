@@ -20,9 +20,13 @@ fn head(text: &str) -> Parts {
     request.body(()).expect("a request").into_parts().0
 }
 
+fn public_url(text: &str) -> PublicUrl {
+    HttpUrl::parse(text).expect("a URL").into()
+}
+
 fn origins(public: &[PublicUrl], prefix_mode: PrefixMode) -> Origins {
     Origins {
-        base: PublicUrl::new(true, "auth.example", None, ""),
+        base: public_url("https://auth.example"),
         public: public.to_vec(),
         prefix_mode,
         trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],
@@ -317,15 +321,15 @@ fn chosen(
         family: ForwardedFamily::XForwarded,
     };
     let url = origins.choose(&received, path.as_bytes()).ok()?;
-    Some(format!("{}{}", url.origin(), url.prefix))
+    Some(format!("{}{}", url.origin, url.prefix))
 }
 
 #[test]
 fn host_chooses_and_the_scheme_only_between_two_of_one_host() {
     let urls = [
-        PublicUrl::new(true, "API.example", None, ""),
-        PublicUrl::new(false, "api.example", None, ""),
-        PublicUrl::new(true, "other.example", Some(8443), ""),
+        public_url("https://API.example"),
+        public_url("http://api.example"),
+        public_url("https://other.example:8443"),
     ];
     let choose = |host, secure| chosen(&urls, PrefixMode::Strip, host, secure, "/");
     assert_eq!(
@@ -356,10 +360,7 @@ fn host_chooses_and_the_scheme_only_between_two_of_one_host() {
 
 #[test]
 fn the_longest_prefix_on_a_segment_boundary_wins() {
-    let urls = [
-        PublicUrl::new(true, "a", None, "/v1"),
-        PublicUrl::new(true, "a", None, "/v1/x/"),
-    ];
+    let urls = [public_url("https://a/v1"), public_url("https://a/v1/x/")];
     let choose = |path| chosen(&urls, PrefixMode::Strip, "a", true, path);
     assert_eq!(choose("/v1/x/y").as_deref(), Some("https://a/v1/x"));
     assert_eq!(choose("/v1/xy").as_deref(), Some("https://a/v1"));
