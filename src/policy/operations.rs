@@ -1,6 +1,9 @@
 //! The protected operations, and which of them a request matches.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+};
 
 use thiserror::Error;
 
@@ -120,7 +123,6 @@ pub struct OperationError {
 pub struct Operations {
     root: Node,
     labels: Vec<String>,
-    any: bool,
     unlisted: Access,
     hide: bool,
 }
@@ -212,6 +214,17 @@ impl Found<'_> {
             Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
         }
     }
+
+    /// # Errors
+    /// [`Rejection::MethodNotAllowed`] for a listed path that does not have the method.
+    pub fn check_method(&self) -> Result<(), Rejection> {
+        match self {
+            Self::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
+                allow: allow.clone(),
+            }),
+            Self::Operation(_) | Self::Unlisted(_) => Ok(()),
+        }
+    }
 }
 
 impl Operations {
@@ -224,7 +237,6 @@ impl Operations {
         unlisted: Access,
         hide: bool,
     ) -> Result<Self, OperationError> {
-        let any = !operations.is_empty();
         let labels = operations.iter().map(Operation::label).collect();
         let mut root = Node::default();
         for (index, mut operation) in operations.into_iter().enumerate() {
@@ -234,7 +246,6 @@ impl Operations {
         Ok(Self {
             root,
             labels,
-            any,
             unlisted,
             hide,
         })
@@ -261,7 +272,7 @@ impl Operations {
     /// # Errors
     /// Where operations exist, a path that the API could read as another one.
     pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Rejection> {
-        if !self.any {
+        if self.labels.is_empty() {
             return Ok(Found::Unlisted(self.unlisted));
         }
         let path = matchable(path).map_err(Rejection::Path)?;
@@ -274,18 +285,13 @@ impl Operations {
         if let Some(operation) = with(method).or_else(covering) {
             return Ok(Found::Operation(operation));
         }
-        let mut methods: Vec<&str> = group
-            .iter()
-            .flat_map(|operation| &operation.methods)
-            .map(String::as_str)
-            .collect();
-        if methods.contains(&"GET") && !methods.contains(&"HEAD") {
-            methods.push("HEAD");
+        let listed = group.iter().flat_map(|operation| &operation.methods);
+        let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
+        if methods.contains("GET") {
+            methods.insert("HEAD");
         }
-        methods.sort_unstable();
-        methods.dedup();
         Ok(Found::OtherMethod {
-            allow: methods.join(", "),
+            allow: Vec::from_iter(methods).join(", "),
             access: group.iter().fold(Access::NOBODY, |kinds, operation| {
                 kinds.or(operation.access)
             }),

@@ -48,21 +48,15 @@ impl Permit {
         if kind == Kind::Application && !found.access().admits(kind) {
             return Err(Rejection::TokenMissing);
         }
-        match found {
-            Found::OtherMethod { allow, .. } => {
-                return Err(Rejection::MethodNotAllowed {
-                    allow: allow.clone(),
-                });
-            }
-            _ if !found.access().admits(kind) => return Err(operations.forbidden(None)),
-            Found::Operation(operation) => {
-                if let Some(permission) = &operation.permission
-                    && !bearer.permissions().any(|granted| granted == permission)
-                {
-                    return Err(operations.forbidden(Some(permission)));
-                }
-            }
-            Found::Unlisted(_) => {}
+        found.check_method()?;
+        if !found.access().admits(kind) {
+            return Err(operations.forbidden(None));
+        }
+        if let Found::Operation(operation) = found
+            && let Some(permission) = &operation.permission
+            && !bearer.permissions().any(|granted| granted == permission)
+        {
+            return Err(operations.forbidden(Some(permission)));
         }
         Ok(Self(bearer))
     }
@@ -76,13 +70,11 @@ impl Permit {
         operations: &Operations,
         found: &Found<'_>,
     ) -> Result<Self, Rejection> {
-        match found {
-            Found::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
-                allow: allow.clone(),
-            }),
-            _ if found.access().admits(Kind::User) => Ok(Self(Bearer::User(user))),
-            Found::Operation(_) | Found::Unlisted(_) => Err(operations.forbidden(None)),
+        found.check_method()?;
+        if !found.access().admits(Kind::User) {
+            return Err(operations.forbidden(None));
         }
+        Ok(Self(Bearer::User(user)))
     }
 
     /// Permits a request without credentials, if the operation is open to everyone.
@@ -94,12 +86,8 @@ impl Permit {
         if !found.access().admits(Kind::Anonymous) {
             return Err(Rejection::NoCredentials);
         }
-        match found {
-            Found::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
-                allow: allow.clone(),
-            }),
-            Found::Operation(_) | Found::Unlisted(_) => Ok(Self(Bearer::Anonymous)),
-        }
+        found.check_method()?;
+        Ok(Self(Bearer::Anonymous))
     }
 
     /// Permits a call that is only observed: without an identity, whatever verification found.
