@@ -136,13 +136,9 @@ impl Throttle {
 
     /// Counts a failure that another process has reported; also in a pause, which it lengthens.
     pub fn learn(&self, report: &str, now: UnixTime) {
-        let mut numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
-        let (Some(Ok(process)), Some(Ok(by_account)), Some(Ok(by_address)), None) = (
-            numbers.next(),
-            numbers.next(),
-            numbers.next(),
-            numbers.next(),
-        ) else {
+        let numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
+        let numbers: Result<Vec<u128>, _> = numbers.collect();
+        let Ok(&[process, by_account, by_address]) = numbers.as_deref() else {
             tracing::warn!("the report of a failed login cannot be read");
             return;
         };

@@ -8,7 +8,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    fields::{Repeated, all, named_by_connection, single},
+    fields::{all, named_by_connection, single},
     peer::Peer,
     server::caller::Limits,
 };
@@ -83,14 +83,12 @@ pub fn check(
     }
     // hyper checks that chunked is the last coding. The API would not learn of others, since the body is framed anew
     // (RFC 9112 §6.1).
-    match single(&parts.headers, &header::TRANSFER_ENCODING) {
-        Ok(None) => {}
-        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {}
-        Ok(Some(_)) | Err(Repeated) => {
-            return Err(Rejection::Malformed(
-                "Transfer-Encoding is not a single chunked",
-            ));
-        }
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let coding = single(&parts.headers, &header::TRANSFER_ENCODING);
+    if !coding.is_ok_and(|coding| coding.is_none_or(is_chunked)) {
+        return Err(Rejection::Malformed(
+            "Transfer-Encoding is not a single chunked",
+        ));
     }
     if body_bytes > MAX_LENGTH {
         return Err(Rejection::Malformed("Content-Length is too large"));

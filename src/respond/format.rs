@@ -89,16 +89,11 @@ pub(super) fn render(
         detail,
         field,
     } = problem;
-    let members = || {
-        code.map(|code| ("oauth_problem", code))
-            .into_iter()
-            .chain(
-                advice
-                    .as_deref()
-                    .map(|advice| ("oauth_problem_advice", advice)),
-            )
-            .chain(detail.as_ref().map(|(name, value)| (*name, value.as_str())))
-    };
+    let advised = advice.as_deref().map(|it| ("oauth_problem_advice", it));
+    let detailed = detail.as_ref().map(|(name, it)| (*name, it.as_str()));
+    // Of a problem without a code, a program reads nothing.
+    let members = code.map(|code| [Some(("oauth_problem", code)), advised, detailed]);
+    let members: Vec<_> = members.into_iter().flatten().flatten().collect();
     let page = || {
         let (title, text) = html::explained(status);
         let page = html::ErrorPage {
@@ -106,7 +101,7 @@ pub(super) fn render(
             title,
             text,
             advice: advice.as_deref().filter(|_| code.is_none()),
-            members: &members().filter(|_| code.is_some()).collect::<Vec<_>>(),
+            members: &members,
             again: field
                 .as_ref()
                 .filter(|_| status == 303)
@@ -122,7 +117,8 @@ pub(super) fn render(
             object.insert("title".to_owned(), reason(status).into());
             object.insert("status".to_owned(), status.into());
             if code.is_some() {
-                object.extend(members().map(|(name, value)| (name.to_owned(), value.into())));
+                let members = members.iter();
+                object.extend(members.map(|(name, value)| ((*name).to_owned(), (*value).into())));
             } else if let Some(advice) = &advice {
                 object.insert("detail".to_owned(), advice.as_ref().into());
             }
@@ -134,17 +130,13 @@ pub(super) fn render(
                 Value::Object(object).to_string().into_bytes(),
             )
         }
-        (_, Some(_)) => (FORM, form(members())),
-        (_, None) if status == 500 => (
-            "text/plain; charset=utf-8",
-            format!("request {request_id}\n").into_bytes(),
-        ),
+        (_, Some(_)) => (FORM, form(members.iter().copied())),
         (_, None) => {
-            let text = advice.as_deref().unwrap_or_else(|| reason(status));
-            (
-                "text/plain; charset=utf-8",
-                format!("{text}\n").into_bytes(),
-            )
+            let text = match (status, &advice) {
+                (500, _) => format!("request {request_id}\n"),
+                (_, advice) => format!("{}\n", advice.as_deref().unwrap_or(reason(status))),
+            };
+            ("text/plain; charset=utf-8", text.into_bytes())
         }
     };
     let mut response = OwnResponse::new(status, content_type, body, verdict);
