@@ -1,6 +1,6 @@
 //! `mode=applications`: the applications that can act for a user, each with a button that ends it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use percent_encoding::utf8_percent_encode;
 
@@ -110,14 +110,11 @@ impl Pages {
         let mut names = BTreeMap::new();
         let mut applications = Vec::with_capacity(tokens.len());
         for token in tokens {
-            if !names.contains_key(&token.consumer) {
-                names.insert(
-                    token.consumer.clone(),
-                    self.consumer_name(&token.consumer).await?,
-                );
-            }
-            let name = names.get(&token.consumer).cloned().unwrap_or_default();
-            applications.push(self.application(caller, name, token));
+            let name = match names.entry(token.consumer.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.consumer_name(&token.consumer).await?),
+            };
+            applications.push(self.application(caller, name.clone(), token));
         }
         let open = self
             .services
@@ -134,7 +131,7 @@ impl Pages {
             logout_csrf: &csrf::value(&caller.id, Purpose::LogOut, ""),
             everywhere_csrf: &csrf::value(&caller.id, Purpose::LogOutEverywhere, ""),
             open_sessions: open.count,
-            oldest_session: (since.to_string(), date(since)),
+            oldest_session: shown(since),
             password: self.password_path(request),
             notice,
             applications: &applications,
@@ -210,19 +207,16 @@ impl Pages {
             csrf: csrf::value(&caller.id, Purpose::Revoke, &token.token),
             name,
             permissions: permissions.collect(),
-            issued_at: token.issued_at.to_string(),
-            issued_on: date(token.issued_at),
-            last_used_at: token
-                .last_used_at
-                .map(|time| (time.to_string(), date(time))),
+            issued_at: shown(token.issued_at),
+            last_used_at: token.last_used_at.map(shown),
             token: token.token,
         }
     }
 }
 
-/// The date alone, in UTC: `2026-01-31`.
-fn date(time: UnixTime) -> String {
-    let mut text = time.to_string();
-    text.truncate(text.find('T').unwrap_or(text.len()));
-    text
+/// A time as RFC 3339 has it, and its date alone, in UTC: `2026-01-31`.
+fn shown(time: UnixTime) -> view::Shown {
+    let text = time.to_string();
+    let date = text.split('T').next().unwrap_or_default().to_owned();
+    (text, date)
 }

@@ -102,19 +102,14 @@ impl Pages {
                 if form.field("switch").is_some() {
                     return self.log_out(&caller, here, request).await;
                 }
-                let asked = self
-                    .asked(&token, request)
-                    .await
-                    .map_err(|error| match error {
-                        PageError::TokenUsed => PageError::StaleForm(here.clone()),
-                        other => other,
-                    })?;
+                let asked = self.found(&token, request).await?.undecided();
+                let asked = asked.map_err(|_| PageError::StaleForm(here.clone()))?;
                 self.decide(request, &form, &here, &caller, asked).await
             }
             Act::Submit(form) => {
-                let asked = self.asked(&token, request).await?;
-                self.log_in(request, &form, &Self::place(&here, &asked))
-                    .await
+                let asked = self.found(&token, request).await?.undecided()?;
+                let place = Self::place(&here, &asked);
+                self.log_in(request, &form, &place).await
             }
         }
     }
@@ -138,11 +133,6 @@ impl Pages {
             consumer: Some(&asked.consumer.name),
             ..LoginPlace::of(here)
         }
-    }
-
-    /// Finds what is to be decided, or why it cannot be.
-    async fn asked(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, PageError> {
-        self.found(token, request).await?.undecided()
     }
 
     /// Finds what is to be decided or was decided.

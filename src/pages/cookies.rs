@@ -19,18 +19,14 @@ pub struct CookieNames {
 /// The names under https (`secure`), where a browser takes them from this host alone, or under plain http.
 #[must_use]
 pub const fn cookie_names(secure: bool) -> CookieNames {
-    if secure {
-        CookieNames {
-            session: "__Host-countersign",
-            login: "__Host-countersign-login",
-            secure,
-        }
-    } else {
-        CookieNames {
-            session: "countersign",
-            login: "countersign-login",
-            secure,
-        }
+    let (session, login) = match secure {
+        true => ("__Host-countersign", "__Host-countersign-login"),
+        false => ("countersign", "countersign-login"),
+    };
+    CookieNames {
+        session,
+        login,
+        secure,
     }
 }
 

@@ -87,8 +87,8 @@ pub(super) struct Applications<'a> {
     pub(super) logout_csrf: &'a str,
     pub(super) everywhere_csrf: &'a str,
     pub(super) open_sessions: u64,
-    /// When the oldest was opened: in RFC 3339, and the date alone.
-    pub(super) oldest_session: (String, String),
+    /// When the oldest was opened.
+    pub(super) oldest_session: Shown,
     /// The page that changes the password.
     pub(super) password: Option<String>,
     /// The message of what was just done.
@@ -103,10 +103,9 @@ pub(super) struct Application {
     pub(super) csrf: String,
     pub(super) name: String,
     pub(super) permissions: Vec<String>,
-    /// In RFC 3339.
-    pub(super) issued_at: String,
-    /// The date alone.
-    pub(super) issued_on: String,
-    /// In RFC 3339, and the date alone.
-    pub(super) last_used_at: Option<(String, String)>,
+    pub(super) issued_at: Shown,
+    pub(super) last_used_at: Option<Shown>,
 }
+
+/// A time in RFC 3339, and its date alone.
+pub(super) type Shown = (String, String);
