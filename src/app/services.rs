@@ -13,7 +13,7 @@ use crate::{
     config::{Config, LoginBackend, NonceScope, Sql, StoreBackend},
     forward,
     issue::random::{self, NoRandomness},
-    login::{self, HttpLogin, LocalLogin, Pool, Throttle},
+    login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
     nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
     origin::Scheme,
     pages,
@@ -258,7 +258,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
 }
 
 /// What checks passwords, and where new ones are hashed.
-type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<Pool>>);
+type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<PasswordPool>>);
 
 fn login_backend(
     config: &Config,
@@ -267,7 +267,8 @@ fn login_backend(
 ) -> Result<Logins, ServiceError> {
     let store = Arc::clone(store);
     let Some(params) = login_params(config)? else {
-        let pool = Pool::start(Pool::THREADS, Pool::QUEUE).map_err(ServiceError::Thread)?;
+        let pool = PasswordPool::start(PasswordPool::THREADS, PasswordPool::QUEUE)
+            .map_err(ServiceError::Thread)?;
         let pool = Arc::new(pool);
         let is_local = config.login.backend == LoginBackend::Local;
         let passwords = is_local.then(|| Arc::clone(&pool));

@@ -5,11 +5,11 @@ use http::{HeaderName, HeaderValue, Method, header};
 use super::Endpoints;
 use crate::{
     fields::{all, single},
-    pages::{Page, PageRequest},
+    pages::PageRequest,
     parse::{Rejection, head::Head},
     respond::{Failure, OwnResponse},
     route::{self, Endpoint},
-    telemetry::{metrics::Verdict, request_id::RequestId},
+    telemetry::request_id::RequestId,
 };
 
 /// The field in which a browser reports what caused a request (Fetch Metadata).
@@ -78,14 +78,5 @@ pub(super) async fn respond(
         // A token that a page has revoked is rejected from now on, not only after the next poll of the store's changes.
         endpoints.verifier.credentials().follow_changes().await?;
     }
-    Ok(from_page(page))
-}
-
-fn from_page(page: Page) -> OwnResponse {
-    OwnResponse {
-        status: page.status,
-        fields: page.fields,
-        body: page.body.into_bytes(),
-        verdict: Verdict::Page,
-    }
+    Ok(page)
 }

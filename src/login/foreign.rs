@@ -27,7 +27,7 @@ const MAX_PHPASS_LOG: u8 = 16;
 
 /// What determines the time of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cost {
+pub(super) enum ForeignCost {
     Bcrypt(u32),
     /// The iterations, rounded up to one of [`PBKDF2_STEPS`].
     Pbkdf2(Sha, u32),
@@ -54,7 +54,7 @@ pub(super) struct Parts {
     pub(super) iterations: u32,
 }
 
-impl Cost {
+impl ForeignCost {
     /// Reads a cost as [`password_cost`](crate::store::record::password_cost) writes it.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl Cost {
 }
 
 /// `ln=16,r=8,p=1`, and whether a login may take as much.
-fn scrypt_cost(params: &str) -> Option<(Cost, bool)> {
+fn scrypt_cost(params: &str) -> Option<(ForeignCost, bool)> {
     let mut params = params.split(',');
     let mut value = |name: &str| {
         let digits = params.next()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -204,7 +204,7 @@ fn scrypt_cost(params: &str) -> Option<(Cost, bool)> {
     };
     let (log_n, r, p) = (u8::try_from(value("ln")?).ok()?, value("r")?, value("p")?);
     let is_sound = params.next().is_none() && log_n > 0 && r > 0 && p > 0;
-    let cost = Cost::Scrypt { log_n, r, p };
+    let cost = ForeignCost::Scrypt { log_n, r, p };
     // No bit is lost: the product has 71 at most.
     let bytes = (u128::from(r) * u128::from(p) * 128) << log_n.min(40);
     is_sound.then_some((cost, bytes <= MAX_SCRYPT_BYTES))

@@ -81,9 +81,9 @@ pub struct Params {
 }
 
 /// A connection, with TLS or without.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
 
 /// Checks passwords at an endpoint, and records the users it names.
 pub struct HttpLogin {
@@ -174,11 +174,11 @@ pub async fn reach(params: &Params) -> io::Result<()> {
         .map(drop)
 }
 
-async fn connect(params: &Params, deadline: Instant) -> io::Result<Box<dyn Stream>> {
+async fn connect(params: &Params, deadline: Instant) -> io::Result<Box<dyn Transport>> {
     let connecting = async {
         let stream = TcpStream::connect((params.origin.bare_host(), params.origin.port)).await?;
         let Some((config, name)) = &params.tls else {
-            return Ok(Box::new(stream) as Box<dyn Stream>);
+            return Ok(Box::new(stream) as Box<dyn Transport>);
         };
         let connector = TlsConnector::from(Arc::clone(config));
         Ok(Box::new(connector.connect(name.clone(), stream).await?))
@@ -195,7 +195,7 @@ impl LoginBackend for HttpLogin {
 
 /// Sends the request on a connection of its own; the body is read of a 200 alone. Redirects are not followed.
 async fn exchange(
-    stream: Box<dyn Stream>,
+    stream: Box<dyn Transport>,
     request: Request<String>,
 ) -> Result<(StatusCode, Vec<u8>), LoginFault> {
     let (mut sender, connection) = http1::Builder::new()

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Login, LoginBackend, LoginError, LoginFault, LoginFuture, MAX_NAME_BYTES, Pool, password,
+    Login, LoginBackend, LoginError, LoginFault, LoginFuture, MAX_NAME_BYTES, PasswordPool,
+    password,
 };
 use crate::{
     secret::Secret,
@@ -13,13 +14,13 @@ use crate::{
 /// Checks local accounts.
 pub struct LocalLogin {
     store: Arc<dyn Store>,
-    pool: Arc<Pool>,
+    pool: Arc<PasswordPool>,
 }
 
 impl LocalLogin {
     /// Checks against the users of `store`, hashing on `pool`.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, pool: Arc<Pool>) -> Self {
+    pub fn new(store: Arc<dyn Store>, pool: Arc<PasswordPool>) -> Self {
         Self { store, pool }
     }
 
@@ -66,7 +67,10 @@ mod tests {
     };
 
     fn backend(store: &Arc<MemoryStore>) -> LocalLogin {
-        LocalLogin::new(Arc::clone(store) as _, Arc::new(Pool::start(1, 4).unwrap()))
+        LocalLogin::new(
+            Arc::clone(store) as _,
+            Arc::new(PasswordPool::start(1, 4).unwrap()),
+        )
     }
 
     fn with_password(name: &str, password: &str) -> User {
@@ -159,7 +163,7 @@ mod tests {
         store.put_user(disabled);
         store.put_user(with_password("ada", "enchantress"));
         store.put_user(user("outside"));
-        let pool = Arc::new(Pool::start(1, 1).unwrap());
+        let pool = Arc::new(PasswordPool::start(1, 1).unwrap());
         let backend = LocalLogin::new(Arc::clone(&store) as _, Arc::clone(&pool));
         // The one thread is held and the one place in the queue is taken: the next login gets `Busy`.
         let (release, held) = std::sync::mpsc::channel::<()>();

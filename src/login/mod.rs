@@ -25,7 +25,7 @@ pub mod throttle;
 
 pub use self::http::HttpLogin;
 pub use local::LocalLogin;
-pub use pool::Pool;
+pub use pool::PasswordPool;
 pub use throttle::Throttle;
 
 #[cfg(any(test, fuzzing))]

@@ -10,7 +10,7 @@ use aws_lc_rs::rand;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-use super::foreign::{self, Parts};
+use super::foreign::{ForeignCost, Parts};
 use crate::{secret::Secret, store::record::password_cost};
 
 /// The longest password, in bytes; the shortest has one. Checked before any hashing, so that length is no lever.
@@ -151,7 +151,7 @@ thread_local! {
 enum Cost {
     /// In the order of memory first.
     Argon2id(Argon2id),
-    Foreign(foreign::Cost),
+    Foreign(ForeignCost),
 }
 
 impl Cost {
@@ -168,7 +168,7 @@ impl Cost {
             Ok(hash) if hash.algorithm.as_str() == "argon2id" => {
                 Argon2id::of(&hash).map(Self::Argon2id)
             }
-            _ => foreign::Cost::parse(text).map(Self::Foreign),
+            _ => ForeignCost::parse(text).map(Self::Foreign),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Stored {
     /// One of no account.
     fn dummy(cost: Cost) -> Self {
         let (bytes, iterations) = match cost {
-            Cost::Foreign(cost @ foreign::Cost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
+            Cost::Foreign(cost @ ForeignCost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
             Cost::Foreign(cost) => (cost.output_bytes(), 0),
             Cost::Argon2id(_) => (OUTPUT_BYTES, 0),
         };

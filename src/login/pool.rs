@@ -1,7 +1,7 @@
 //! A few threads of their own for password hashing, so that logins can never starve the proxy.
 //!
 //! argon2 takes milliseconds of a core and megabytes each time. On the workers it would stop every connection of that
-//! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`Pool`]'s threads hash, at a
+//! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`PasswordPool`]'s threads hash, at a
 //! lower priority than the workers, and a job that finds the short queue full fails at once.
 
 use std::{
@@ -21,7 +21,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads for short, expensive work. They end when the pool is dropped.
 #[derive(Debug)]
-pub struct Pool {
+pub struct PasswordPool {
     queue: SyncSender<Job>,
 }
 
@@ -36,7 +36,7 @@ pub enum PoolError {
     Failed,
 }
 
-impl Pool {
+impl PasswordPool {
     /// Threads of the usual pool: two hash at a time, 38 MiB; up to 256 MiB while there are imported hashes that take as much.
     pub const THREADS: usize = 2;
     /// Jobs that may wait in the usual pool: about a fifth of a second's work, unless imported hashes make each longer.
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn runs_a_job_and_survives_one_that_panics() {
-        let pool = Pool::start(1, 4).unwrap();
+        let pool = PasswordPool::start(1, 4).unwrap();
         assert_eq!(pool.run(|| 1 + 1).await, Ok(2));
         assert_eq!(
             pool.run(|| -> u8 { panic!("on purpose") }).await,
@@ -132,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn fails_at_once_when_the_queue_is_full() {
-        let pool = Pool::start(2, 3).unwrap();
+        let pool = PasswordPool::start(2, 3).unwrap();
         let (started, starts) = mpsc::channel();
         let (gate, gated) = mpsc::channel::<()>();
         let gated = Arc::new(Mutex::new(gated));
@@ -165,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn does_not_begin_a_job_that_nobody_waits_for() {
-        let pool = Pool::start(1, 4).unwrap();
+        let pool = PasswordPool::start(1, 4).unwrap();
         let ran = Arc::new(AtomicUsize::new(0));
         let (started, starts) = mpsc::channel();
         let (gate, gated) = mpsc::channel::<()>();

@@ -195,11 +195,11 @@ impl Throttle {
 #[derive(Debug)]
 struct Table {
     limit: Rate,
-    sets: Box<[Vec<Entry>]>,
+    sets: Box<[Vec<Failures>]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct Failures {
     key: u64,
     failures: u32,
     pauses: u32,
@@ -216,7 +216,7 @@ struct Charge {
 }
 
 impl Table {
-    fn set(&mut self, key: u64) -> &mut Vec<Entry> {
+    fn set(&mut self, key: u64) -> &mut Vec<Failures> {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the remainder is below SETS"
@@ -225,12 +225,12 @@ impl Table {
         &mut self.sets[index]
     }
 
-    fn entry(&mut self, key: u64) -> Option<&mut Entry> {
+    fn entry(&mut self, key: u64) -> Option<&mut Failures> {
         self.set(key).iter_mut().find(|entry| entry.key == key)
     }
 
     /// Drops what counts no longer in the set of `key`.
-    fn drop_ended(&mut self, key: u64, now: UnixTime) -> &mut Vec<Entry> {
+    fn drop_ended(&mut self, key: u64, now: UnixTime) -> &mut Vec<Failures> {
         let period = self.limit.period;
         let set = self.set(key);
         set.retain(|entry| entry.counts(now, period));
@@ -267,7 +267,7 @@ impl Table {
     }
 
     /// The entry of `key`. In a full set a new one replaces the weakest; `None` if all of the set are in their pause.
-    fn entry_or_new(&mut self, key: u64, now: UnixTime) -> Option<&mut Entry> {
+    fn entry_or_new(&mut self, key: u64, now: UnixTime) -> Option<&mut Failures> {
         if self.entry(key).is_none() {
             let set = self.set(key);
             if set.len() == WAYS {
@@ -276,10 +276,10 @@ impl Table {
                     .min_by_key(|&at| (set[at].failures, set[at].first_failure))?;
                 set.swap_remove(weakest);
             }
-            set.push(Entry {
+            set.push(Failures {
                 key,
                 first_failure: now,
-                ..Entry::default()
+                ..Failures::default()
             });
         }
         self.entry(key)
@@ -306,7 +306,7 @@ impl Table {
     }
 }
 
-impl Entry {
+impl Failures {
     fn pause(&self, now: UnixTime) -> Option<Duration> {
         (self.paused_until > now).then(|| Duration::from_secs(self.paused_until.0 - now.0))
     }

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// A segment that counts, and its block.
-type Part = (Label, u32);
+type LabelledBlock = (Label, u32);
 
 /// What a file holds.
 pub(super) struct Recovered {
@@ -59,8 +59,9 @@ pub(super) fn recover(
         (label.second, label.shard, start(label), label.depth, *block)
     });
 
-    let same_shard =
-        |one: &Part, other: &Part| (one.0.second, one.0.shard) == (other.0.second, other.0.shard);
+    let same_shard = |one: &LabelledBlock, other: &LabelledBlock| {
+        (one.0.second, one.0.shard) == (other.0.second, other.0.shard)
+    };
     for group in labelled.chunk_by(same_shard) {
         let Some((label, _)) = group.first() else {
             continue;
@@ -100,8 +101,8 @@ fn span(label: &Label) -> u64 {
 
 /// Picks the segments that together hold all prefixes, and apart from them the halves of a split that was not finished:
 /// the whole is still there and holds all that they do.
-fn cover(group: &[Part]) -> Result<(Vec<Part>, Vec<u32>), Damaged> {
-    let mut parts: Vec<Part> = Vec::with_capacity(group.len());
+fn cover(group: &[LabelledBlock]) -> Result<(Vec<LabelledBlock>, Vec<u32>), Damaged> {
+    let mut parts: Vec<LabelledBlock> = Vec::with_capacity(group.len());
     let mut halves = Vec::new();
     let mut covered = 0;
     for (label, block) in group {
@@ -126,7 +127,7 @@ fn cover(group: &[Part]) -> Result<(Vec<Part>, Vec<u32>), Damaged> {
 }
 
 /// Builds a shard, and checks that each fingerprint is where it belongs.
-fn shard(map: &Map, parts: &[Part]) -> Result<Shard, Damaged> {
+fn shard(map: &Map, parts: &[LabelledBlock]) -> Result<Shard, Damaged> {
     let depth = parts
         .iter()
         .map(|(label, _)| label.depth)

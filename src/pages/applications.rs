@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, Page, PageRequest, Pages,
-    csrf::{self, Purpose},
+    LoggedIn, OwnResponse, PageRequest, Pages,
+    csrf::{self, FormPurpose},
     displayed,
     error::PageError,
     fields::{self, Form},
@@ -31,21 +31,21 @@ const BATCHES: usize = 10;
 
 impl Pages {
     /// Answers the page of a user's applications.
-    pub async fn applications(&self, request: PageRequest<'_>) -> Page {
+    pub async fn applications(&self, request: PageRequest<'_>) -> OwnResponse {
         self.answer(&request, self.try_applications(&request).await)
     }
 
     /// Leads from `/` to the page of a user's applications.
     #[must_use]
-    pub fn home(&self) -> Page {
-        Page::see_other(format!("{}?mode=applications", self.params.path))
+    pub fn home(&self) -> OwnResponse {
+        OwnResponse::see_other(format!("{}?mode=applications", self.params.path))
     }
 
     pub(super) fn applications_path(&self, request: &PageRequest<'_>) -> String {
         self.in_same_language(request, format!("{}?mode=applications", self.params.path))
     }
 
-    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
         let here = self.applications_path(request);
         let place = LoginPlace::of(&here);
         match act(request, &self.params.origin)? {
@@ -69,8 +69,8 @@ impl Pages {
         form: &Form,
         token: &str,
         here: &str,
-    ) -> Result<Page, PageError> {
-        let sender = self.sender(request, form, Purpose::Revoke, token, here);
+    ) -> Result<OwnResponse, PageError> {
+        let sender = self.sender(request, form, FormPurpose::Revoke, token, here);
         let caller = sender.await?;
         let store = &self.services.store;
         // No form of ours names a token of another user; this holds even if one did.
@@ -87,7 +87,7 @@ impl Pages {
             token = %RedactedToken(&token.token),
             address = %request.peer,
         );
-        Ok(Page::see_other(format!("{here}&revoked=1")))
+        Ok(OwnResponse::see_other(format!("{here}&revoked=1")))
     }
 
     async fn list(
@@ -95,7 +95,7 @@ impl Pages {
         request: &PageRequest<'_>,
         here: &str,
         caller: &LoggedIn,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         let broken = |_| PageError::Malformed("error-malformed-twice");
         let after = fields::parameter(request.query, "after").map_err(broken)?;
         let mut notice = None;
@@ -123,13 +123,13 @@ impl Pages {
             .await?;
         let since = open.since.unwrap_or(request.now);
         let frame = self.frame(request);
-        let template = view::Applications {
+        let template = view::ApplicationsPage {
             frame,
             action: here,
             user: &displayed(&caller.user),
             logout_action: &format!("{}?mode=logout", self.params.path),
-            logout_csrf: &csrf::value(&caller.id, Purpose::LogOut, ""),
-            everywhere_csrf: &csrf::value(&caller.id, Purpose::LogOutEverywhere, ""),
+            logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
+            everywhere_csrf: &csrf::value(&caller.id, FormPurpose::LogOutEverywhere, ""),
             open_sessions: open.count,
             oldest_session: shown(since),
             password: self.password_path(request),
@@ -137,7 +137,7 @@ impl Pages {
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
         };
-        Page::html(frame, 200, &template)
+        OwnResponse::html(frame, 200, &template)
     }
 
     /// The caller's tokens that still open something, and behind which token there may be more.
@@ -198,13 +198,13 @@ impl Pages {
         caller: &LoggedIn,
         name: String,
         token: AccessToken,
-    ) -> view::Application {
+    ) -> view::ListedApplication {
         let permissions = token
             .permissions
             .iter()
             .map(|name| self.described(name).title);
-        view::Application {
-            csrf: csrf::value(&caller.id, Purpose::Revoke, &token.token),
+        view::ListedApplication {
+            csrf: csrf::value(&caller.id, FormPurpose::Revoke, &token.token),
             name,
             permissions: permissions.collect(),
             issued_at: shown(token.issued_at),

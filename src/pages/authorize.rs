@@ -8,8 +8,8 @@ use std::time::Duration;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    AUTHORIZE_ALIAS, LoggedIn, Page, PageRequest, Pages, cookies,
-    csrf::{self, Purpose},
+    AUTHORIZE_ALIAS, LoggedIn, OwnResponse, PageRequest, Pages, cookies,
+    csrf::{self, FormPurpose},
     displayed,
     error::PageError,
     fields::{self, Form},
@@ -58,11 +58,11 @@ impl Pages {
     /// # Cancel safety
     ///
     /// A decision is recorded whole or not at all; one that is recorded after the browser went away cannot be repeated.
-    pub async fn authorize(&self, request: PageRequest<'_>) -> Page {
+    pub async fn authorize(&self, request: PageRequest<'_>) -> OwnResponse {
         self.answer(&request, self.try_authorize(&request).await)
     }
 
-    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
         let act = act(request, &self.params.origin)?;
         let broken = PageError::Malformed("error-malformed-no-request");
         let Ok(Some(token)) = fields::parameter(request.query, "oauth_token") else {
@@ -97,7 +97,7 @@ impl Pages {
                 if form.field("decision").is_some() || form.field("switch").is_some() =>
             {
                 // The form's own value comes first: a browser that does not have it learns nothing of the token.
-                let sender = self.sender(request, &form, Purpose::Decide, &token, &here);
+                let sender = self.sender(request, &form, FormPurpose::Decide, &token, &here);
                 let caller = sender.await?;
                 if form.field("switch").is_some() {
                     return self.log_out(&caller, here, request).await;
@@ -174,7 +174,7 @@ impl Pages {
         token: &str,
         caller: &LoggedIn,
         asked: &Asked,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         let permissions: Vec<_> = asked
             .token
             .permissions
@@ -192,11 +192,11 @@ impl Pages {
             }
         };
         let frame = self.frame(request);
-        let template = view::Consent {
+        let template = view::ConsentPage {
             frame,
             applications: &self.applications_path(request),
             action: here,
-            csrf: &csrf::value(&caller.id, Purpose::Decide, token),
+            csrf: &csrf::value(&caller.id, FormPurpose::Decide, token),
             consumer: &asked.consumer.name,
             description: asked.consumer.description.as_deref(),
             website: asked.consumer.website.as_deref(),
@@ -204,7 +204,7 @@ impl Pages {
             permissions: &permissions,
             destination,
         };
-        Page::with_forms_to(frame, 200, &template, &further)
+        OwnResponse::with_forms_to(frame, 200, &template, &further)
     }
 
     async fn decide(
@@ -214,7 +214,7 @@ impl Pages {
         here: &str,
         caller: &LoggedIn,
         asked: Asked,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         let is_oob = asked.token.callback == Callback::Oob;
         let decision = match form.field("decision") {
             Some("allow") => {
@@ -266,7 +266,7 @@ impl Pages {
         asked: &Asked,
         decision: &Decision,
         here: &str,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         let token = asked.token.token.as_str();
         let (title, next) = match (&asked.token.callback, decision) {
             (
@@ -294,19 +294,19 @@ impl Pages {
             }
             // The page comes by GET, so that it can be loaded again.
             (Callback::Oob, Decision::Allow { .. }) => {
-                return Ok(Page::see_other(here.to_owned()));
+                return Ok(OwnResponse::see_other(here.to_owned()));
             }
             (Callback::Oob, Decision::Deny) => ("denied-title", None),
         };
         let frame = self.frame(request);
-        let template = view::Decided {
+        let template = view::DecidedPage {
             frame,
             applications: &self.applications_path(request),
             consumer: &asked.consumer.name,
             title,
             next: next.as_deref(),
         };
-        let mut page = Page::html(frame, if next.is_some() { 303 } else { 200 }, &template)?;
+        let mut page = OwnResponse::html(frame, if next.is_some() { 303 } else { 200 }, &template)?;
         if let Some(next) = next {
             page.set("Location", next);
         }
@@ -319,7 +319,7 @@ impl Pages {
         request: &PageRequest<'_>,
         asked: &Asked,
         verifier: &Secret,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         if asked.token.callback != Callback::Oob {
             return Err(PageError::TokenUsed);
         }
@@ -331,14 +331,14 @@ impl Pages {
             left
         };
         let frame = self.frame(request);
-        let template = view::Verifier {
+        let template = view::VerifierPage {
             frame,
             applications: &self.applications_path(request),
             consumer: &asked.consumer.name,
             verifier: &random::shown(verifier),
             lifetime: &in_words(frame.texts, Duration::from_secs(left)),
         };
-        Page::html(frame, 200, &template)
+        OwnResponse::html(frame, 200, &template)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::secret::Secret;
 
 /// What a form does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum FormPurpose {
     /// Logs in at a place; keyed by the login cookie, as all others are by the session.
     LogIn,
     /// Decides about a request token, or goes on as another user.
@@ -31,17 +31,17 @@ pub(super) enum Purpose {
 }
 
 /// Makes the value for a form that does `purpose` to `subject`.
-pub(super) fn value(cookie: &Secret, purpose: Purpose, subject: &str) -> String {
+pub(super) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.expose());
     let mut message = hmac::Context::with_key(&key);
     // No purpose is the beginning of another, and what follows is the subject alone.
     message.update(match purpose {
-        Purpose::LogIn => b"log in\0",
-        Purpose::Decide => b"decide\0",
-        Purpose::Revoke => b"revoke\0",
-        Purpose::LogOut => b"log out\0",
-        Purpose::LogOutEverywhere => b"log out everywhere\0",
-        Purpose::ChangePassword => b"change password\0",
+        FormPurpose::LogIn => b"log in\0",
+        FormPurpose::Decide => b"decide\0",
+        FormPurpose::Revoke => b"revoke\0",
+        FormPurpose::LogOut => b"log out\0",
+        FormPurpose::LogOutEverywhere => b"log out everywhere\0",
+        FormPurpose::ChangePassword => b"change password\0",
     });
     message.update(subject.as_bytes());
     URL_SAFE_NO_PAD.encode(message.sign())
@@ -51,7 +51,7 @@ pub(super) fn value(cookie: &Secret, purpose: Purpose, subject: &str) -> String 
 pub(super) fn is_value(
     sent: Option<&str>,
     cookie: &Secret,
-    purpose: Purpose,
+    purpose: FormPurpose,
     subject: &str,
 ) -> bool {
     let expected = value(cookie, purpose, subject);
@@ -65,30 +65,30 @@ mod tests {
     #[test]
     fn serves_one_cookie_one_purpose_and_one_subject() {
         let cookie = Secret::from("cookie");
-        let made = value(&cookie, Purpose::Decide, "token");
+        let made = value(&cookie, FormPurpose::Decide, "token");
         let sent = Some(made.as_str());
-        assert!(is_value(sent, &cookie, Purpose::Decide, "token"));
+        assert!(is_value(sent, &cookie, FormPurpose::Decide, "token"));
         assert!(!is_value(
             sent,
             &Secret::from("cookiE"),
-            Purpose::Decide,
+            FormPurpose::Decide,
             "token"
         ));
-        assert!(!is_value(sent, &cookie, Purpose::Decide, "other"));
-        assert!(!is_value(sent, &cookie, Purpose::Decide, ""));
+        assert!(!is_value(sent, &cookie, FormPurpose::Decide, "other"));
+        assert!(!is_value(sent, &cookie, FormPurpose::Decide, ""));
         for other in [
-            Purpose::LogIn,
-            Purpose::Revoke,
-            Purpose::LogOut,
-            Purpose::LogOutEverywhere,
-            Purpose::ChangePassword,
+            FormPurpose::LogIn,
+            FormPurpose::Revoke,
+            FormPurpose::LogOut,
+            FormPurpose::LogOutEverywhere,
+            FormPurpose::ChangePassword,
         ] {
             assert!(!is_value(sent, &cookie, other, "token"), "{other:?}");
         }
-        assert!(!is_value(None, &cookie, Purpose::Decide, "token"));
+        assert!(!is_value(None, &cookie, FormPurpose::Decide, "token"));
         for sent in ["", &made[1..], &format!("{made}="), &made.to_lowercase()] {
             assert!(
-                !is_value(Some(sent), &cookie, Purpose::Decide, "token"),
+                !is_value(Some(sent), &cookie, FormPurpose::Decide, "token"),
                 "{sent}"
             );
         }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::page::Page;
 use crate::{
     issue::random::NoRandomness,
-    respond::{html::ErrorPage, look::Frame},
+    respond::{OwnResponse, html::ErrorPage, look::Frame},
     store::{StoreError, port::is_of_logged_outage},
     telemetry::request_id::RequestId,
 };
@@ -70,7 +69,7 @@ impl From<NoRandomness> for PageError {
 
 impl PageError {
     /// The page that explains it. It hides the details of a fault, which are logged.
-    pub(super) fn page(self, frame: Frame<'_>, request_id: &RequestId) -> Page {
+    pub(super) fn page(self, frame: Frame<'_>, request_id: &RequestId) -> OwnResponse {
         let request_id = self.log(request_id);
         let (status, title, text) = match &self {
             Self::Method(_) => (405, "error-method", "error-method-text"),
@@ -111,7 +110,8 @@ impl PageError {
             again,
             request_id,
         };
-        let mut page = Page::html(frame, status, &template).unwrap_or_else(|_| Page::empty(500));
+        let mut page =
+            OwnResponse::html(frame, status, &template).unwrap_or_else(|_| OwnResponse::empty(500));
         if let Some(problem) = self.problem() {
             page.set("WWW-Authenticate", frame.look.challenge(problem));
         }

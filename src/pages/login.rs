@@ -5,10 +5,10 @@ use std::{borrow::Cow, time::Duration};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, Page, PageRequest, Pages,
+    LoggedIn, OwnResponse, PageRequest, Pages,
     authorize::in_words,
     cookies::{self, Cookie},
-    csrf::{self, Purpose},
+    csrf::{self, FormPurpose},
     error::PageError,
     fields::{self, Form},
     guard::{Act, act},
@@ -59,7 +59,7 @@ pub(super) struct Notice<'a> {
 }
 
 /// What becomes of an attempt: the page that it opens, or why it opens none. A password that is no longer right is wrong.
-pub(super) type Attempted = Result<Page, LoginError>;
+pub(super) type Attempted = Result<OwnResponse, LoginError>;
 
 impl Notice<'_> {
     /// The page of such a form.
@@ -67,8 +67,9 @@ impl Notice<'_> {
         notice: Option<&Self>,
         frame: Frame<'_>,
         template: &impl askama::Template,
-    ) -> Result<Page, PageError> {
-        let mut page = Page::html(frame, notice.map_or(200, |notice| notice.status), template)?;
+    ) -> Result<OwnResponse, PageError> {
+        let mut page =
+            OwnResponse::html(frame, notice.map_or(200, |notice| notice.status), template)?;
         if let Some(wait) = notice.and_then(|notice| notice.retry_after) {
             page.retry_after(wait);
         }
@@ -79,17 +80,17 @@ impl Notice<'_> {
 impl Pages {
     /// Answers `mode=login`: a direct login, after which `return_to`, a path of our own origin, is shown, else the user's
     /// applications.
-    pub async fn login(&self, request: PageRequest<'_>) -> Page {
+    pub async fn login(&self, request: PageRequest<'_>) -> OwnResponse {
         self.answer(&request, self.try_login(&request).await)
     }
 
     /// Answers `mode=logout`, a POST of a form on the page of applications: the one that ends this session, or the one
     /// that ends all sessions of the user.
-    pub async fn logout(&self, request: PageRequest<'_>) -> Page {
+    pub async fn logout(&self, request: PageRequest<'_>) -> OwnResponse {
         self.answer(&request, self.try_logout(&request).await)
     }
 
-    async fn try_login(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+    async fn try_login(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
         let act = act(request, &self.params.origin)?;
         let wanted = fields::parameter(request.query, "return_to")
             .map_err(|_| PageError::Malformed("error-malformed-twice"))?;
@@ -106,26 +107,26 @@ impl Pages {
         };
         match act {
             Act::Show => match self.logged_in(request).await? {
-                Some(caller) => Ok(self.with_session(Page::see_other(next), &caller)),
+                Some(caller) => Ok(self.with_session(OwnResponse::see_other(next), &caller)),
                 None => self.show_login(request, &place),
             },
             Act::Submit(form) => self.log_in(request, &form, &place).await,
         }
     }
 
-    async fn try_logout(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+    async fn try_logout(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
         let form = match act(request, &self.params.origin)? {
             Act::Submit(form) => form,
             Act::Show => return Err(PageError::Method("POST")),
         };
         let next = format!("{}?mode=login", self.params.path);
         let Some(caller) = self.logged_in(request).await? else {
-            return Ok(Page::see_other(next));
+            return Ok(OwnResponse::see_other(next));
         };
         let is_everywhere = form.field("everywhere").is_some();
         let purpose = match is_everywhere {
-            true => Purpose::LogOutEverywhere,
-            false => Purpose::LogOut,
+            true => FormPurpose::LogOutEverywhere,
+            false => FormPurpose::LogOut,
         };
         if !csrf::is_value(form.field("csrf"), &caller.id, purpose, "") {
             return Err(PageError::StaleForm(self.applications_path(request)));
@@ -143,7 +144,7 @@ impl Pages {
         &self,
         request: &PageRequest<'_>,
         place: &LoginPlace<'_>,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         self.login_form(request, place, "", None)
     }
 
@@ -153,14 +154,14 @@ impl Pages {
         request: &PageRequest<'_>,
         form: &Form,
         place: &LoginPlace<'_>,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         if self.params.user_headers.is_some() {
             return Err(PageError::StaleForm(place.here.to_owned()));
         }
         // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
         let is_ours = self.login_cookie(request)?.is_some_and(|cookie| {
-            csrf::is_value(form.field("csrf"), &cookie, Purpose::LogIn, place.here)
+            csrf::is_value(form.field("csrf"), &cookie, FormPurpose::LogIn, place.here)
         });
         if !is_ours {
             let again = place.here.to_owned();
@@ -198,7 +199,7 @@ impl Pages {
         username: &str,
         wrong: &'static str,
         entry: impl Future<Output = Result<Attempted, PageError>>,
-    ) -> Result<Result<Page, Notice<'_>>, PageError> {
+    ) -> Result<Result<OwnResponse, Notice<'_>>, PageError> {
         let texts = self.frame(request).texts;
         let notice = |status, text, retry_after| {
             Ok(Err(Notice {
@@ -282,7 +283,7 @@ impl Pages {
             };
             account = Some(user.id.clone());
             if let Some(id) = self.open_session(request, user, rehashed).await? {
-                let mut page = self.with_cookie(Page::see_other(place.next.to_owned()), &id);
+                let mut page = self.with_cookie(OwnResponse::see_other(place.next.to_owned()), &id);
                 page.set("Set-Cookie", self.cookies.forget(self.cookies.login));
                 return Ok(Ok(page));
             }
@@ -314,7 +315,7 @@ impl Pages {
     }
 
     /// A page for the caller, with the cookie of a session that was just opened.
-    pub(super) fn with_session(&self, page: Page, caller: &LoggedIn) -> Page {
+    pub(super) fn with_session(&self, page: OwnResponse, caller: &LoggedIn) -> OwnResponse {
         if caller.is_new {
             self.with_cookie(page, &caller.id)
         } else {
@@ -323,7 +324,7 @@ impl Pages {
     }
 
     /// A page with the cookie of this session.
-    pub(super) fn with_cookie(&self, mut page: Page, id: &Secret) -> Page {
+    pub(super) fn with_cookie(&self, mut page: OwnResponse, id: &Secret) -> OwnResponse {
         let cookie = self.cookies.set_session(id, self.params.session_ttl);
         page.set("Set-Cookie", cookie);
         page
@@ -334,7 +335,7 @@ impl Pages {
         &self,
         request: &PageRequest<'_>,
         form: &Form,
-        purpose: Purpose,
+        purpose: FormPurpose,
         subject: &str,
         here: &str,
     ) -> Result<LoggedIn, PageError> {
@@ -391,7 +392,7 @@ impl Pages {
         caller: &LoggedIn,
         next: String,
         request: &PageRequest<'_>,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         self.services
             .store
             .close_session(&cookies::id_hash(&caller.id))
@@ -400,8 +401,8 @@ impl Pages {
         Ok(self.logged_out(next))
     }
 
-    fn logged_out(&self, next: String) -> Page {
-        let mut page = Page::see_other(next);
+    fn logged_out(&self, next: String) -> OwnResponse {
+        let mut page = OwnResponse::see_other(next);
         page.set("Set-Cookie", self.cookies.forget(self.cookies.session));
         page
     }
@@ -412,7 +413,7 @@ impl Pages {
         place: &LoginPlace<'_>,
         username: &str,
         notice: Option<Notice<'_>>,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         // A cookie that is there is kept, so that forms in several tabs all stay good.
         let kept = self.login_cookie(request)?;
         let is_new = kept.is_none();
@@ -422,11 +423,11 @@ impl Pages {
         };
         let notice = notice.as_ref();
         let frame = self.frame(request);
-        let template = view::Login {
+        let template = view::LoginPage {
             frame,
             applications: &self.applications_path(request),
             action: place.here,
-            csrf: &csrf::value(&cookie, Purpose::LogIn, place.here),
+            csrf: &csrf::value(&cookie, FormPurpose::LogIn, place.here),
             consumer: place.consumer,
             username,
             problem: notice.map(|notice| &*notice.text),

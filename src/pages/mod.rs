@@ -1,6 +1,6 @@
 //! What a browser sees: the login form, the consent form, a user's applications, and errors as HTML.
 //!
-//! The pages know nothing of HTTP engines: a [`PageRequest`] goes in, a [`Page`] comes out. They work without
+//! The pages know nothing of HTTP engines: a [`PageRequest`] goes in, an [`OwnResponse`] comes out. They work without
 //! JavaScript, change nothing on GET, and keep no state of their own but the store's, so that a reload, a restart or
 //! another replica behind the same name goes on where this one stopped.
 //!
@@ -17,7 +17,7 @@ use http::HeaderMap;
 use crate::{
     clock::UnixTime,
     language::Texts,
-    login::{LoginBackend, Pool, Throttle, header::UserHeaders},
+    login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
     names::Permission,
     respond::{
         OwnResponse,
@@ -47,7 +47,6 @@ mod return_to;
 mod view;
 
 pub use cookies::{CookieNames, cookie_names};
-pub use page::Page;
 
 use cookies::Cookie;
 use error::PageError;
@@ -102,7 +101,7 @@ pub struct Services {
     /// Who checks passwords.
     pub login: Arc<dyn LoginBackend>,
     /// Where new passwords are hashed; `None`: the store is not what has the passwords.
-    pub passwords: Option<Arc<Pool>>,
+    pub passwords: Option<Arc<PasswordPool>>,
     /// What counts failed logins.
     pub throttle: Arc<Throttle>,
 }
@@ -226,7 +225,11 @@ impl Pages {
         }))
     }
 
-    fn answer(&self, request: &PageRequest<'_>, outcome: Result<Page, PageError>) -> Page {
+    fn answer(
+        &self,
+        request: &PageRequest<'_>,
+        outcome: Result<OwnResponse, PageError>,
+    ) -> OwnResponse {
         outcome.unwrap_or_else(|error| error.page(self.frame(request), request.request_id))
     }
 

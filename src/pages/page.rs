@@ -3,23 +3,15 @@
 use std::time::Duration;
 
 use super::error::PageError;
-use crate::respond::{
-    html,
-    look::{Frame, Look},
+use crate::{
+    respond::{
+        OwnResponse, html,
+        look::{Frame, Look},
+    },
+    telemetry::metrics::Verdict,
 };
 
-/// A response: status, fields and HTML.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// The status.
-    pub status: u16,
-    /// All fields but Content-Length and Date; each value is visible ASCII and spaces.
-    pub fields: Vec<(&'static str, String)>,
-    /// The HTML in UTF-8; the server leaves it out for HEAD.
-    pub body: String,
-}
-
-impl Page {
+impl OwnResponse {
     /// A page whose forms come back to this origin.
     pub(super) fn html(
         frame: Frame<'_>,
@@ -39,7 +31,8 @@ impl Page {
         let mut page = Self {
             status,
             fields: frame.look.fields(further),
-            body: template.render().map_err(PageError::Template)?,
+            body: template.render().map_err(PageError::Template)?.into(),
+            verdict: Verdict::Page,
         };
         page.set("Content-Type", html::CONTENT_TYPE.to_owned());
         Ok(page)
@@ -57,7 +50,8 @@ impl Page {
         Self {
             status,
             fields: Look::plain().fields(""),
-            body: String::new(),
+            body: Vec::new(),
+            verdict: Verdict::Page,
         }
     }
 

@@ -1,8 +1,8 @@
 //! `mode=password`: the form by which the user of a local account sets another password.
 
 use super::{
-    LoggedIn, Page, PageRequest, Pages,
-    csrf::{self, Purpose},
+    LoggedIn, OwnResponse, PageRequest, Pages,
+    csrf::{self, FormPurpose},
     displayed,
     error::PageError,
     fields::Form,
@@ -26,7 +26,7 @@ const AGAIN: &str = "new_password_again";
 
 impl Pages {
     /// Answers the page on which a user changes the password; 404 where the store does not have the passwords.
-    pub async fn password(&self, request: PageRequest<'_>) -> Page {
+    pub async fn password(&self, request: PageRequest<'_>) -> OwnResponse {
         self.answer(&request, self.try_password(&request).await)
     }
 
@@ -36,7 +36,7 @@ impl Pages {
         Some(self.in_same_language(request, format!("{}?mode=password", self.params.path)))
     }
 
-    async fn try_password(&self, request: &PageRequest<'_>) -> Result<Page, PageError> {
+    async fn try_password(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
         let here = self.password_path(request).ok_or(PageError::NoPasswords)?;
         let place = LoginPlace::of(&here);
         match act(request, &self.params.origin)? {
@@ -56,8 +56,8 @@ impl Pages {
         request: &PageRequest<'_>,
         form: &Form,
         here: &str,
-    ) -> Result<Page, PageError> {
-        let sender = self.sender(request, form, Purpose::ChangePassword, "", here);
+    ) -> Result<OwnResponse, PageError> {
+        let sender = self.sender(request, form, FormPurpose::ChangePassword, "", here);
         let caller = sender.await?;
         let [current, new, again] =
             [CURRENT, NEW, AGAIN].map(|name| Secret::from(form.field(name).unwrap_or_default()));
@@ -133,7 +133,7 @@ impl Pages {
             if store.change_password(session, verified, hash).await? {
                 tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %request.peer);
                 let next = format!("{}&changed=1", self.applications_path(request));
-                return Ok(Ok(self.with_cookie(Page::see_other(next), &id)));
+                return Ok(Ok(self.with_cookie(OwnResponse::see_other(next), &id)));
             }
         }
         Err(PageError::PasswordReplaced(here.to_owned()))
@@ -146,14 +146,14 @@ impl Pages {
         caller: &LoggedIn,
         wrong: &'static str,
         notice: Option<Notice<'_>>,
-    ) -> Result<Page, PageError> {
+    ) -> Result<OwnResponse, PageError> {
         let notice = notice.as_ref();
         let frame = self.frame(request);
-        let template = view::Password {
+        let template = view::PasswordPage {
             frame,
             applications: &self.applications_path(request),
             action: here,
-            csrf: &csrf::value(&caller.id, Purpose::ChangePassword, ""),
+            csrf: &csrf::value(&caller.id, FormPurpose::ChangePassword, ""),
             user: &displayed(&caller.user),
             username: &caller.user.name,
             fields: [

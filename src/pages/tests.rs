@@ -93,7 +93,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
             Services {
                 store: Arc::clone(&store) as _,
                 login: Arc::new(FakeLogin::new(&store)),
-                passwords: Some(Arc::new(Pool::start(1, 4).unwrap())),
+                passwords: Some(Arc::new(PasswordPool::start(1, 4).unwrap())),
                 throttle: Arc::new(Throttle::new(TEN_PER_QUARTER, &Secret::from(""))),
             },
         ),
@@ -280,6 +280,24 @@ fn browser() -> Browser {
     }
 }
 
+/// What a browser shows.
+#[derive(Debug, PartialEq)]
+struct Page {
+    status: u16,
+    fields: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl From<OwnResponse> for Page {
+    fn from(response: OwnResponse) -> Self {
+        Self {
+            status: response.status,
+            fields: response.fields,
+            body: String::from_utf8(response.body).unwrap(),
+        }
+    }
+}
+
 impl Browser {
     async fn get(&mut self, site: &Site, url: &str) -> Page {
         let mut visit = self.clone();
@@ -331,6 +349,7 @@ impl Browser {
             query if query.contains("mode=password") => pages.password(request).await,
             _ => pages.authorize(request).await,
         };
+        let page = Page::from(page);
         check_every_page(&page);
         for (_, cookie) in page.fields.iter().filter(|(name, _)| *name == "Set-Cookie") {
             let (pair, attributes) = cookie.split_once(';').unwrap();

@@ -7,7 +7,7 @@ use crate::{issue::callback::Destination, respond::look::Frame};
 
 #[derive(Template)]
 #[template(path = "login.html")]
-pub(super) struct Login<'a> {
+pub(super) struct LoginPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) action: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Login<'a> {
 
 #[derive(Template)]
 #[template(path = "password.html")]
-pub(super) struct Password<'a> {
+pub(super) struct PasswordPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) action: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Password<'a> {
 
 #[derive(Template)]
 #[template(path = "consent.html")]
-pub(super) struct Consent<'a> {
+pub(super) struct ConsentPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) action: &'a str,
@@ -57,7 +57,7 @@ pub(super) struct Consent<'a> {
 
 #[derive(Template)]
 #[template(path = "verifier.html")]
-pub(super) struct Verifier<'a> {
+pub(super) struct VerifierPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
@@ -67,7 +67,7 @@ pub(super) struct Verifier<'a> {
 
 #[derive(Template)]
 #[template(path = "decided.html")]
-pub(super) struct Decided<'a> {
+pub(super) struct DecidedPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) applications: &'a str,
     pub(super) consumer: &'a str,
@@ -79,7 +79,7 @@ pub(super) struct Decided<'a> {
 
 #[derive(Template)]
 #[template(path = "applications.html")]
-pub(super) struct Applications<'a> {
+pub(super) struct ApplicationsPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) action: &'a str,
     pub(super) user: &'a str,
@@ -93,12 +93,12 @@ pub(super) struct Applications<'a> {
     pub(super) password: Option<String>,
     /// The message of what was just done.
     pub(super) notice: Option<&'static str>,
-    pub(super) applications: &'a [Application],
+    pub(super) applications: &'a [ListedApplication],
     pub(super) more: Option<String>,
 }
 
 /// One access token of the user.
-pub(super) struct Application {
+pub(super) struct ListedApplication {
     pub(super) token: String,
     pub(super) csrf: String,
     pub(super) name: String,

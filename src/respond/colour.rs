@@ -62,24 +62,24 @@ impl Colour {
 }
 
 /// Colours of the style sheet, `templates/style.css`, that are not the operator's.
-struct Scheme {
+struct ColourScheme {
     card: Colour,
     soft: Colour,
     page: Colour,
 }
 
-const LIGHT: Scheme = Scheme {
+const LIGHT: ColourScheme = ColourScheme {
     card: WHITE,
     soft: Colour([0x56, 0x5e, 0x6c]),
     page: Colour([0xf3, 0xf4, 0xf7]),
 };
-const DARK: Scheme = Scheme {
+const DARK: ColourScheme = ColourScheme {
     card: Colour([0x1b, 0x20, 0x29]),
     soft: Colour([0xa5, 0xad, 0xba]),
     page: Colour([0x12, 0x15, 0x1b]),
 };
 
-impl Scheme {
+impl ColourScheme {
     /// The surface behind a name: a little of the accent.
     fn tint(&self, accent: Colour) -> Colour {
         self.card.mixed(accent, 1)

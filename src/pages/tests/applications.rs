@@ -129,7 +129,7 @@ async fn never_revokes_another_users() {
     let browser_of_ada = logged_in(&site, "ada").await;
     // With a value that is right for ada's session and this token, as no page of ours shows it.
     let id = Secret::from(browser_of_ada.session().unwrap().as_str());
-    let csrf = csrf::value(&id, csrf::Purpose::Revoke, "access-token-1");
+    let csrf = csrf::value(&id, csrf::FormPurpose::Revoke, "access-token-1");
     let page = browser_of_ada
         .clone()
         .post(
@@ -143,7 +143,7 @@ async fn never_revokes_another_users() {
         site.store.records().access_tokens["access-token-1"].revoked_at,
         None
     );
-    let csrf = csrf::value(&id, csrf::Purpose::Revoke, "no-such-token");
+    let csrf = csrf::value(&id, csrf::FormPurpose::Revoke, "no-such-token");
     let unknown = browser_of_ada
         .clone()
         .post(

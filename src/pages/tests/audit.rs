@@ -87,7 +87,7 @@ async fn each_event_is_one_line_without_secrets() {
     let consent = browser.get(&site, &url).await;
     browser.decide(&site, &consent, "deny").await;
     let id = Secret::from(browser.session().unwrap().as_str());
-    let csrf = csrf::value(&id, csrf::Purpose::Revoke, "access-token-1");
+    let csrf = csrf::value(&id, csrf::FormPurpose::Revoke, "access-token-1");
     browser
         .post(
             &site,
@@ -95,7 +95,7 @@ async fn each_event_is_one_line_without_secrets() {
             &[("csrf", &csrf), ("revoke", "access-token-1")],
         )
         .await;
-    let csrf = csrf::value(&id, csrf::Purpose::ChangePassword, "");
+    let csrf = csrf::value(&id, csrf::FormPurpose::ChangePassword, "");
     let mut fields = [
         ("csrf", csrf.as_str()),
         ("current_password", PASSWORD),
@@ -105,10 +105,10 @@ async fn each_event_is_one_line_without_secrets() {
     let changed = browser.post(&site, CHANGE, &fields).await;
     assert_eq!(location(&changed), format!("{APPLICATIONS}&changed=1"));
     let id = Secret::from(browser.session().unwrap().as_str());
-    let csrf = csrf::value(&id, csrf::Purpose::ChangePassword, "");
+    let csrf = csrf::value(&id, csrf::FormPurpose::ChangePassword, "");
     (fields[0].1, fields[1].1) = (&csrf, "wrong-password");
     assert_eq!(browser.post(&site, CHANGE, &fields).await.status, 403);
-    let csrf = csrf::value(&id, csrf::Purpose::LogOut, "");
+    let csrf = csrf::value(&id, csrf::FormPurpose::LogOut, "");
     browser.post(&site, LOGOUT, &[("csrf", &csrf)]).await;
     let mut guesser = super::browser();
     for _ in 0..11 {

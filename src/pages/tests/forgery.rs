@@ -343,7 +343,7 @@ async fn two_session_cookies_are_refused() {
     };
     let now = site.clock.now();
     for cookies in [vec![two.as_bytes()], vec![one.as_bytes(), one.as_bytes()]] {
-        let page = site.pages.authorize(request(cookies.clone())).await;
+        let page = Page::from(site.pages.authorize(request(cookies.clone())).await);
         assert_eq!(page.status, 400);
         assert!(!page.body.contains("decision"));
         assert_eq!(
