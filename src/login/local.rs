@@ -126,7 +126,11 @@ mod tests {
         assert_eq!(user.password_hash, Some(imported_hash()));
         let rehashed = rehashed.unwrap();
         assert!(password::has_our_cost(&rehashed));
-        assert!(password::verify(&rehashed, &Secret::from("enchantress")));
+        assert!(password::verify_evenly(
+            Some(&rehashed),
+            &[],
+            &Secret::from("enchantress")
+        ));
         let ours = login("ours", "enchantress").await;
         assert!(matches!(ours, Ok(Login { rehashed: None, .. })));
         for (name, password) in [("imported", "wrong"), ("disabled", "enchantress")] {

@@ -77,17 +77,8 @@ pub fn hash(password: &Secret) -> Result<Secret, PasswordError> {
         .map_err(|_: password_hash::Error| PasswordError::Fault)
 }
 
-/// Whether `password` is the one that `hash` was made from.
-///
-/// Anything but a [usable](check_usable) hash verifies nothing. The time shows the cost of the hash: a login takes
-/// [`verify_evenly`].
-#[must_use]
-pub fn verify(hash: &Secret, password: &Secret) -> bool {
-    is_length_allowed(password)
-        && parse(hash).is_ok_and(|hash| hash.matches(password).unwrap_or(false))
-}
-
-/// Whether `password` is the one that `hash` was made from, by the same work for every `hash` and for none.
+/// Whether `password` is the one that `hash` was made from, by the same work for every `hash` and for none. Anything but a
+/// [usable](check_usable) hash verifies nothing.
 ///
 /// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes just as long.
 /// So there is none: the password is hashed once at each cost that any account has (`costs`, as
@@ -131,7 +122,7 @@ pub fn has_our_cost(hash: &Secret) -> bool {
     parse(hash).is_ok_and(|hash| hash.cost == Cost::OURS)
 }
 
-/// Checks that [`verify`] takes a hash; for what is imported.
+/// Checks that [`verify_evenly`] takes a hash; for what is imported.
 ///
 /// # Errors
 ///
@@ -291,6 +282,10 @@ fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn verify(hash: &Secret, password: &Secret) -> bool {
+        verify_evenly(Some(hash), &[], password)
+    }
 
     #[test]
     fn verifies_the_password_and_no_other() {
