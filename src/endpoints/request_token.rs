@@ -65,12 +65,8 @@ pub(super) async fn respond(
         Verdict::RequestTokenIssued,
     );
     let issued = token.token.clone();
-    endpoints
-        .verifier
-        .credentials()
-        .store()
-        .issue_request_token(token)
-        .await?;
+    let store = endpoints.verifier.credentials().store();
+    store.issue_request_token(token).await?;
     tracing::info!(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
     );

@@ -26,10 +26,8 @@ pub(super) async fn respond(
     };
     let credentials = endpoints.verifier.credentials();
     let token = access.token();
-    credentials
-        .store()
-        .revoke_access_token(token, endpoints.clock.now())
-        .await?;
+    let (store, now) = (credentials.store(), endpoints.clock.now());
+    store.revoke_access_token(token, now).await?;
     credentials.forget_access(token);
     tracing::info!(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,

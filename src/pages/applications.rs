@@ -116,11 +116,8 @@ impl Pages {
             };
             applications.push(self.application(caller, name.clone(), token));
         }
-        let open = self
-            .services
-            .store
-            .open_sessions(&caller.user.id, request.now)
-            .await?;
+        let store = &self.services.store;
+        let open = store.open_sessions(&caller.user.id, request.now).await?;
         let since = open.since.unwrap_or(request.now);
         let frame = self.frame(request);
         let template = view::ApplicationsPage {
@@ -153,9 +150,8 @@ impl Pages {
         };
         let mut live = Vec::new();
         for _ in 0..BATCHES {
-            let batch = self
-                .services
-                .store
+            let store = &self.services.store;
+            let batch = store
                 .access_tokens(&filter, after.as_deref(), BATCH)
                 .await?;
             let is_last = u32::try_from(batch.len()).is_ok_and(|length| length < BATCH);
@@ -176,16 +172,11 @@ impl Pages {
     }
 
     fn is_live(&self, token: &AccessToken, now: UnixTime) -> bool {
-        let last_use = token
-            .last_used_at
-            .unwrap_or(token.issued_at)
-            .max(token.issued_at);
+        let last_use = token.last_used_at.unwrap_or_default().max(token.issued_at);
+        let idle = self.params.access_idle;
         token.revoked_at.is_none()
             && token.expires_at.is_none_or(|expires_at| now < expires_at)
-            && self
-                .params
-                .access_idle
-                .is_none_or(|idle| now < last_use.after(idle))
+            && idle.is_none_or(|idle| now < last_use.after(idle))
     }
 
     async fn consumer_name(&self, key: &ConsumerKey) -> Result<String, PageError> {

@@ -141,14 +141,10 @@ impl Pages {
             return Err(PageError::TokenUnknown);
         }
         let store = &self.services.store;
-        let token = store
-            .request_token(token)
-            .await?
-            .ok_or(PageError::TokenUnknown)?;
-        let consumer = store
-            .consumer(&token.consumer)
-            .await?
-            .ok_or(PageError::TokenUnknown)?;
+        let token = store.request_token(token).await?;
+        let token = token.ok_or(PageError::TokenUnknown)?;
+        let consumer = store.consumer(&token.consumer).await?;
+        let consumer = consumer.ok_or(PageError::TokenUnknown)?;
         if token.state == RequestTokenState::Voided {
             return Err(PageError::TokenUnknown);
         }
@@ -175,12 +171,8 @@ impl Pages {
         caller: &LoggedIn,
         asked: &Asked,
     ) -> Result<OwnResponse, PageError> {
-        let permissions: Vec<_> = asked
-            .token
-            .permissions
-            .iter()
-            .map(|permission| self.described(permission))
-            .collect();
+        let permissions = asked.token.permissions.iter();
+        let permissions: Vec<_> = permissions.map(|it| self.described(it)).collect();
         // Browsers hold `form-action` against every redirect that follows the form, the callback's own to other hosts
         // included: naming the callback's host would break consumers that send the user on. Its scheme is named.
         let (destination, further) = match &asked.token.callback {
@@ -238,17 +230,10 @@ impl Pages {
                 return Err(PageError::Malformed("error-malformed-decision"));
             }
         };
-        let decided = self
-            .services
-            .store
-            .decide(
-                &asked.token.token,
-                &cookies::id_hash(&caller.id),
-                decision.clone(),
-                request.now,
-            )
-            .await?;
-        match decided {
+        let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
+        let store = &self.services.store;
+        let deciding = store.decide(token, &session, decision.clone(), request.now);
+        match deciding.await? {
             Decided::Recorded => {}
             Decided::AlreadyDecided => return Err(PageError::StaleForm(here.to_owned())),
             Decided::Expired => return Err(PageError::TokenExpired),
@@ -352,19 +337,14 @@ fn audit_decision(
         Decision::Allow { .. } => "consent_granted",
         Decision::Deny => "consent_denied",
     };
-    let permissions: Vec<_> = asked
-        .token
-        .permissions
-        .iter()
-        .map(Permission::as_str)
-        .collect();
+    let permissions = asked.token.permissions.iter().map(Permission::as_str);
     tracing::info!(
         target: "audit",
         event,
         consumer = %asked.consumer.key,
         user = %caller.user.id,
         token = %RedactedToken(&asked.token.token),
-        permissions = permissions.join(" "),
+        permissions = Vec::from_iter(permissions).join(" "),
         address = %request.peer,
     );
 }

@@ -393,10 +393,8 @@ impl Pages {
         next: String,
         request: &PageRequest<'_>,
     ) -> Result<OwnResponse, PageError> {
-        self.services
-            .store
-            .close_session(&cookies::id_hash(&caller.id))
-            .await?;
+        let store = &self.services.store;
+        store.close_session(&cookies::id_hash(&caller.id)).await?;
         tracing::info!(target: "audit", event = "logged_out", user = %caller.user.id, address = %request.peer);
         Ok(self.logged_out(next))
     }

@@ -213,11 +213,8 @@ impl Pages {
             // Somebody may have set the other one, to have the user act in a session that is not theirs.
             Cookie::Several => return Err(PageError::SeveralSessionCookies),
         };
-        let found = self
-            .services
-            .store
-            .session(&cookies::id_hash(&id), request.now)
-            .await?;
+        let store = &self.services.store;
+        let found = store.session(&cookies::id_hash(&id), request.now).await?;
         Ok(found.map(|(_, user)| LoggedIn {
             id,
             user,

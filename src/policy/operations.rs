@@ -56,12 +56,6 @@ impl Access {
     /// Nobody.
     pub const NOBODY: Self = Self(0);
 
-    /// The kinds in either.
-    #[must_use]
-    const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     /// These kinds.
     #[must_use]
     pub fn of(kinds: &[Kind]) -> Self {
@@ -292,9 +286,7 @@ impl Operations {
         }
         Ok(Found::OtherMethod {
             allow: Vec::from_iter(methods).join(", "),
-            access: group.iter().fold(Access::NOBODY, |kinds, operation| {
-                kinds.or(operation.access)
-            }),
+            access: Access(group.iter().fold(0, |bits, it| bits | it.access.0)),
         })
     }
 }
