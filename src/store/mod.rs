@@ -11,6 +11,7 @@ mod remote;
 mod rows;
 mod rules;
 pub mod seal;
+mod sql;
 pub mod sqlite;
 pub mod timed;
 mod tls;

@@ -301,7 +301,7 @@ impl Resealed {
     }
 }
 
-const NO_OTHER_WINDOW: StoreError =
+pub(super) const NO_OTHER_WINDOW: StoreError =
     StoreError::Broken("this store has no note of where nonces are kept");
 
 /// A token backend.

@@ -29,8 +29,11 @@ pub(super) trait Columns {
     fn flag(&self, column: &str) -> Result<Option<bool>, StoreError>;
 }
 
+/// Reads a row as a record.
+pub(super) type Read<T> = fn(&dyn Columns, &Seal) -> Result<T, StoreError>;
+
 /// Reads a row of `consumers`.
-pub(super) fn consumer(row: &impl Columns, seal: &Seal) -> Result<Consumer, StoreError> {
+pub(super) fn consumer(row: &dyn Columns, seal: &Seal) -> Result<Consumer, StoreError> {
     let key = text(row, "key")?;
     let previous = secret(row, seal, "previous_secret", field::CONSUMER_PREVIOUS, &key)?;
     Ok(Consumer {
@@ -53,7 +56,7 @@ pub(super) fn consumer(row: &impl Columns, seal: &Seal) -> Result<Consumer, Stor
 }
 
 /// Reads a row of `users`.
-pub(super) fn user(row: &impl Columns, seal: &Seal) -> Result<User, StoreError> {
+pub(super) fn user(row: &dyn Columns, seal: &Seal) -> Result<User, StoreError> {
     let id = text(row, "id")?;
     Ok(User {
         name: text(row, "name")?,
@@ -66,7 +69,7 @@ pub(super) fn user(row: &impl Columns, seal: &Seal) -> Result<User, StoreError> 
 }
 
 /// Reads a row of `access_tokens`.
-pub(super) fn access_token(row: &impl Columns, seal: &Seal) -> Result<AccessToken, StoreError> {
+pub(super) fn access_token(row: &dyn Columns, seal: &Seal) -> Result<AccessToken, StoreError> {
     let token = text(row, "token")?;
     Ok(AccessToken {
         secret: needed(secret(row, seal, "secret", field::ACCESS_TOKEN, &token)?)?,
@@ -82,7 +85,7 @@ pub(super) fn access_token(row: &impl Columns, seal: &Seal) -> Result<AccessToke
 }
 
 /// Reads a row of `request_tokens`.
-pub(super) fn request_token(row: &impl Columns, seal: &Seal) -> Result<RequestToken, StoreError> {
+pub(super) fn request_token(row: &dyn Columns, seal: &Seal) -> Result<RequestToken, StoreError> {
     let token = text(row, "token")?;
     let state = match text(row, "state")?.as_str() {
         "issued" => RequestTokenState::Issued,
@@ -111,7 +114,7 @@ pub(super) fn request_token(row: &impl Columns, seal: &Seal) -> Result<RequestTo
 }
 
 /// Reads a row of `sessions`.
-pub(super) fn session(row: &impl Columns) -> Result<Session, StoreError> {
+pub(super) fn session(row: &dyn Columns) -> Result<Session, StoreError> {
     let id_hash = needed(row.bytes("id_hash")?)?;
     Ok(Session {
         id_hash: id_hash
@@ -132,7 +135,7 @@ pub(super) fn open_sessions(count: i64, since: Option<i64>) -> Result<OpenSessio
 }
 
 /// Reads a row of `changes`.
-pub(super) fn change(row: &impl Columns) -> Result<Change, StoreError> {
+pub(super) fn change(row: &dyn Columns) -> Result<Change, StoreError> {
     let key = text(row, "key")?;
     match text(row, "kind")?.as_str() {
         "consumer" => Ok(Change::Consumer(name(&key)?)),
@@ -216,7 +219,7 @@ pub(super) fn unix_time(seconds: i64) -> Result<UnixTime, StoreError> {
 }
 
 fn secret(
-    row: &impl Columns,
+    row: &dyn Columns,
     seal: &Seal,
     column: &str,
     field: &'static str,
@@ -226,15 +229,15 @@ fn secret(
     kept.map(|kept| seal.open(field, record, &kept)).transpose()
 }
 
-fn text(row: &impl Columns, column: &str) -> Result<String, StoreError> {
+fn text(row: &dyn Columns, column: &str) -> Result<String, StoreError> {
     needed(row.text(column)?)
 }
 
-fn time(row: &impl Columns, column: &str) -> Result<Option<UnixTime>, StoreError> {
+fn time(row: &dyn Columns, column: &str) -> Result<Option<UnixTime>, StoreError> {
     row.integer(column)?.map(unix_time).transpose()
 }
 
-fn dialect(row: &impl Columns) -> Result<Option<Dialect>, StoreError> {
+fn dialect(row: &dyn Columns) -> Result<Option<Dialect>, StoreError> {
     match row.text("dialect")?.as_deref() {
         None => Ok(None),
         Some("rfc5849") => Ok(Some(Dialect::Rfc5849)),
@@ -243,7 +246,7 @@ fn dialect(row: &impl Columns) -> Result<Option<Dialect>, StoreError> {
     }
 }
 
-fn list<T: DeserializeOwned>(row: &impl Columns, column: &str) -> Result<Vec<T>, StoreError> {
+fn list<T: DeserializeOwned>(row: &dyn Columns, column: &str) -> Result<Vec<T>, StoreError> {
     serde_json::from_str(&text(row, column)?)
         .map_err(|_| StoreError::Broken("a list cannot be read"))
 }

@@ -134,32 +134,15 @@ pub(super) enum Take {
     KeepOut,
 }
 
-/// What of a record's environment an import has to know.
-#[derive(Debug, Default)]
-pub(super) struct Here<'a> {
-    /// The consumer of the record's key; for a token its consumer.
-    pub(super) consumer: Option<&'a Consumer>,
-    /// The user of the record's id; for a token its user.
-    pub(super) user: Option<&'a User>,
-    /// The token of the record's identifier.
-    pub(super) token: Option<&'a AccessToken>,
-    /// The id or the identifier of the record was removed.
-    pub(super) is_removed: bool,
-    /// The record's user was removed; for tokens.
-    pub(super) is_user_removed: bool,
-    /// Another user has the record's login name.
-    pub(super) is_name_taken: bool,
-    /// A login has replaced the record's password hash by the one that is here.
-    pub(super) is_hash_replaced: bool,
-}
-
 /// What the store has under the keys that some records of an import touch.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) consumers: HashMap<ConsumerKey, Consumer>,
     pub(super) users: HashMap<UserId, User>,
+    /// The [`digest`] of a hash that a login has replaced by the one that the user has now.
     pub(super) replaced_hashes: HashMap<UserId, Vec<u8>>,
     pub(super) tokens: HashMap<String, AccessToken>,
+    /// Ids and identifiers that were removed, and so are never used again.
     pub(super) removed_users: BTreeSet<String>,
     pub(super) removed_tokens: BTreeSet<String>,
     /// Login names, as [`folded`] makes them.
@@ -174,12 +157,7 @@ impl World {
         self.tokens.clear();
         self.replaced_hashes.clear();
         for (_, record) in records {
-            let (consumer, user) = match record {
-                Record::Consumer(consumer) => (Some(&consumer.key), None),
-                Record::User(User { id, .. }) | Record::RemovedUser(id) => (None, Some(id)),
-                Record::AccessToken(token) => (Some(&token.consumer), Some(&token.user)),
-                Record::RemovedToken(_) => (None, None),
-            };
+            let (consumer, user, _) = record.names();
             if let Some(consumer) = consumer.and_then(|key| self.consumers.get_mut(key)) {
                 *consumer = Consumer {
                     key: consumer.key.clone(),
@@ -202,44 +180,8 @@ impl World {
         }
     }
 
-    /// What of it decides about a record.
-    pub(super) fn here(&self, record: &Record) -> Here<'_> {
-        let is_user_removed = |id: &UserId| self.removed_users.contains(id.as_str());
-        let is_token_removed = |token: &str| self.removed_tokens.contains(token);
-        match record {
-            Record::RemovedUser(id) => Here {
-                user: self.users.get(id),
-                is_removed: is_user_removed(id),
-                ..Here::default()
-            },
-            Record::RemovedToken(token) => Here {
-                token: self.tokens.get(token),
-                is_removed: is_token_removed(token),
-                ..Here::default()
-            },
-            Record::Consumer(consumer) => Here {
-                consumer: self.consumers.get(&consumer.key),
-                ..Here::default()
-            },
-            Record::User(user) => Here {
-                user: self.users.get(&user.id),
-                is_removed: is_user_removed(&user.id),
-                is_name_taken: self.names.contains(&folded(&user.name)),
-                is_hash_replaced: user
-                    .password_hash
-                    .as_ref()
-                    .is_some_and(|hash| self.replaced_hashes.get(&user.id) == Some(&digest(hash))),
-                ..Here::default()
-            },
-            Record::AccessToken(token) => Here {
-                consumer: self.consumers.get(&token.consumer),
-                user: self.users.get(&token.user),
-                token: self.tokens.get(&token.token),
-                is_removed: is_token_removed(&token.token),
-                is_user_removed: is_user_removed(&token.user),
-                ..Here::default()
-            },
-        }
+    fn is_user_removed(&self, id: &UserId) -> bool {
+        self.removed_users.contains(id.as_str())
     }
 }
 
@@ -252,33 +194,33 @@ pub(super) fn folded(name: &str) -> String {
 ///
 /// # Errors
 /// Why the import is refused.
-pub(super) fn take(record: &Record, here: &Here<'_>) -> Result<Take, ImportRefusal> {
+pub(super) fn take(record: &Record, world: &World) -> Result<Take, ImportRefusal> {
     match record {
-        Record::RemovedUser(_) if here.is_removed => Ok(Take::Unchanged),
+        Record::RemovedUser(id) if world.is_user_removed(id) => Ok(Take::Unchanged),
         // To remove a user is for a person to decide, not for a file.
-        Record::RemovedUser(_) if here.user.is_some() => Err(ImportRefusal::Differs),
+        Record::RemovedUser(id) if world.users.contains_key(id) => Err(ImportRefusal::Differs),
         Record::RemovedUser(_) => Ok(Take::Add),
-        Record::RemovedToken(_) => Ok(match here.token {
+        Record::RemovedToken(token) => Ok(match world.tokens.get(token) {
             Some(token) => revoke(token),
-            None if here.is_removed => Take::Unchanged,
+            None if world.removed_tokens.contains(token) => Take::Unchanged,
             None => Take::Add,
         }),
-        Record::Consumer(consumer) => match here.consumer {
+        Record::Consumer(consumer) => match world.consumers.get(&consumer.key) {
             Some(same) if same_consumer(same, consumer) => Ok(Take::Unchanged),
             Some(_) => Err(ImportRefusal::Differs),
             None => Ok(Take::Add),
         },
-        Record::User(user) => take_user(user, here),
-        Record::AccessToken(token) => take_access_token(token, here),
+        Record::User(user) => take_user(user, world),
+        Record::AccessToken(token) => take_access_token(token, world),
     }
 }
 
-fn take_user(user: &User, here: &Here<'_>) -> Result<Take, ImportRefusal> {
-    if here.is_removed {
+fn take_user(user: &User, world: &World) -> Result<Take, ImportRefusal> {
+    if world.is_user_removed(&user.id) {
         return Ok(Take::KeepOut);
     }
-    let Some(found) = here.user else {
-        return if here.is_name_taken {
+    let Some(found) = world.users.get(&user.id) else {
+        return if world.names.contains(&folded(&user.name)) {
             Err(ImportRefusal::NameTaken)
         } else {
             Ok(Take::Add)
@@ -286,7 +228,8 @@ fn take_user(user: &User, here: &Here<'_>) -> Result<Take, ImportRefusal> {
     };
     let mut found = found.clone();
     // A login may have hashed the same password anew since the list was made.
-    if here.is_hash_replaced {
+    let hash = user.password_hash.as_ref();
+    if hash.is_some_and(|hash| world.replaced_hashes.get(&user.id) == Some(&digest(hash))) {
         found.password_hash.clone_from(&user.password_hash);
     }
     if same_user(&found, user) {
@@ -296,25 +239,25 @@ fn take_user(user: &User, here: &Here<'_>) -> Result<Take, ImportRefusal> {
     }
 }
 
-fn take_access_token(token: &AccessToken, here: &Here<'_>) -> Result<Take, ImportRefusal> {
-    if let Some(found) = here.token {
+fn take_access_token(token: &AccessToken, world: &World) -> Result<Take, ImportRefusal> {
+    if let Some(found) = world.tokens.get(&token.token) {
         return match token.revoked_at {
             _ if !same_access_token(found, token) => Err(ImportRefusal::Differs),
             Some(_) => Ok(revoke(found)),
             None => Ok(Take::Unchanged),
         };
     }
-    if here.is_removed {
+    if world.removed_tokens.contains(&token.token) {
         return Ok(Take::KeepOut);
     }
-    if here.consumer.is_none() {
+    if !world.consumers.contains_key(&token.consumer) {
         return Err(ImportRefusal::ConsumerUnknown);
     }
-    match here.user {
+    match world.users.get(&token.user) {
         _ if token.revoked_at.is_some() => Ok(Take::Add),
         Some(user) if user.enabled => Ok(Take::Add),
         Some(_) => Err(ImportRefusal::UserDisabled),
-        None if here.is_user_removed => Ok(Take::KeepOut),
+        None if world.is_user_removed(&token.user) => Ok(Take::KeepOut),
         None => Err(ImportRefusal::UserUnknown),
     }
 }

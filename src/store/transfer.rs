@@ -9,7 +9,7 @@ use super::{
     Store, StoreError,
     record::{AccessToken, Consumer, User},
 };
-use crate::names::UserId;
+use crate::names::{ConsumerKey, UserId};
 
 /// Records that are handed on at once, at most.
 pub const BATCH: usize = 500;
@@ -29,6 +29,35 @@ pub enum Record {
     RemovedUser(UserId),
     /// The identifier of an access token that was removed with its consumer, never to be used again.
     RemovedToken(String),
+}
+
+impl Record {
+    /// The consumer, the user and the access token that it is or names.
+    pub(super) const fn names(&self) -> (Option<&ConsumerKey>, Option<&UserId>, Option<&String>) {
+        match self {
+            Self::Consumer(consumer) => (Some(&consumer.key), None, None),
+            Self::User(User { id, .. }) | Self::RemovedUser(id) => (None, Some(id), None),
+            Self::AccessToken(token) => {
+                let AccessToken {
+                    consumer,
+                    user,
+                    token,
+                    ..
+                } = token;
+                (Some(consumer), Some(user), Some(token))
+            }
+            Self::RemovedToken(token) => (None, None, Some(token)),
+        }
+    }
+
+    /// Its key, id or identifier.
+    pub(super) fn key(&self) -> &str {
+        match self {
+            Self::Consumer(consumer) => consumer.key.as_str(),
+            Self::User(User { id, .. }) | Self::RemovedUser(id) => id.as_str(),
+            Self::AccessToken(AccessToken { token, .. }) | Self::RemovedToken(token) => token,
+        }
+    }
 }
 
 /// A record and its number in the place that it comes from: in a file its line.
@@ -107,14 +136,6 @@ impl<T> Receiver<T> {
     /// [`Cut`]
     pub async fn receive(&mut self) -> Result<Part<T>, Cut> {
         self.0.recv().await.ok_or(Cut)
-    }
-
-    /// As [`Self::receive`], outside of a runtime.
-    ///
-    /// # Errors
-    /// [`Cut`]
-    pub fn blocking_receive(&mut self) -> Result<Part<T>, Cut> {
-        self.0.blocking_recv().ok_or(Cut)
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_postgres::{
     types::{FromSql, ToSql, Type},
 };
 
-use super::{pool::Conn, tx::Tx, users::is_text};
+use super::{pool::Conn, tx::Tx};
 use crate::{
     clock::{Clock, UnixTime},
     names::{ConsumerKey, InvalidName, Permission},
@@ -23,7 +23,8 @@ use crate::{
     store::{
         StoreError,
         port::{Change, causes},
-        record::{AccessToken, Consumer, RequestToken},
+        record::{AccessToken, Consumer},
+        sql::Tx as _,
     },
     telemetry::redact::RedactedToken,
 };
@@ -171,30 +172,26 @@ async fn end(conn: &Conn) -> Result<(), tokio_postgres::Error> {
 }
 
 impl Tx {
-    /// Finds a consumer that is registered here, else one of the existing system.
-    pub(super) async fn consumer_anywhere(
+    /// Finds a consumer of the existing system.
+    pub(super) async fn find_consumer_outside(
         &mut self,
-        lookup: Lookup,
         key: &ConsumerKey,
     ) -> Result<Option<Consumer>, StoreError> {
-        let own = self.consumer(key).await?;
-        let (None, Some(sql)) = (&own, lookup.consumer_sql) else {
-            return Ok(own);
+        let Some(sql) = self.lookup.consumer_sql else {
+            return Ok(None);
         };
         let row = self.outside(CONSUMER_KEY, sql, key.as_str()).await?;
         Ok(row.and_then(|row| used(CONSUMER_KEY, key.as_str(), consumer(&row, key))))
     }
 
-    /// Finds a token that was given out here, else one of the existing system; such a one is revoked too if it was revoked
-    /// here, or if its user is disabled or removed here.
-    pub(super) async fn access_token_anywhere(
+    /// Finds a token of the existing system; it is revoked too if it was revoked here, or if its user is disabled or removed
+    /// here.
+    pub(super) async fn find_access_token_outside(
         &mut self,
-        lookup: Lookup,
         token: &str,
     ) -> Result<Option<AccessToken>, StoreError> {
-        let own = self.access_token(token).await?;
-        let (None, Some(sql), true) = (&own, lookup.token_sql, is_text(token)) else {
-            return Ok(own);
+        let Some(sql) = self.lookup.token_sql else {
+            return Ok(None);
         };
         let Some(row) = self.outside(TOKEN_KEY, sql, token).await? else {
             return Ok(None);
@@ -204,7 +201,7 @@ impl Tx {
             return Ok(None);
         };
         let ended = self
-            .exists(
+            .has_row(
                 "SELECT 1 WHERE EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
                  OR EXISTS (SELECT 1 FROM removed_users WHERE id = $2)
                  OR EXISTS (SELECT 1 FROM users WHERE id = $2 AND NOT enabled)",
@@ -217,25 +214,11 @@ impl Tx {
         Ok(Some(found))
     }
 
-    /// Keeps a request token of a consumer that is registered here.
-    pub(super) async fn issue_request_token_to(
-        &mut self,
-        lookup: Lookup,
-        token: &RequestToken,
-    ) -> Result<(), StoreError> {
-        if self.issue_request_token(token).await? || lookup.consumer_sql.is_none() {
-            return Ok(());
-        }
-        Err(StoreError::Broken(
-            "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
-        ))
-    }
-
     /// Notes that a token of the existing system is revoked, whatever that system says.
-    pub(super) async fn revoke_outside(&mut self, token: &str) -> Result<(), StoreError> {
+    pub(super) async fn revoke_outside(&mut self, token: String) -> Result<(), StoreError> {
         let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
-        if self.run(note, &[&token]).await? > 0 {
-            self.changed(Change::AccessToken(token.to_owned()));
+        if self.execute(note, &[&token]).await? > 0 {
+            self.changed(Change::AccessToken(token))?;
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ use crate::{
         port::{NoncesKept, is_of_logged_outage},
         remote::{before, jittered},
         rows::seconds,
+        sql::Tx as _,
     },
 };
 
@@ -90,7 +91,9 @@ impl Tx {
         digest: [u8; 16],
     ) -> Result<Option<bool>, StoreError> {
         let sql = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
-        Ok(Some(self.exists(sql, &[&second, &&digest[..]]).await?))
+        self.has_row(sql, &[&second, &digest.as_slice()])
+            .await
+            .map(Some)
     }
 }
 
@@ -216,9 +219,9 @@ const ELSEWHERE: &str = "elsewhere";
 
 impl Tx {
     pub(super) async fn nonces_kept(&mut self) -> Result<NoncesKept, StoreError> {
-        let row = self.first("SELECT server FROM nonce_state", &[]).await?;
-        let server: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
-        Ok(match server.as_deref() {
+        let find = "SELECT server FROM nonce_state";
+        let server = self.row(find, &[], |row, _| row.text("server")).await?;
+        Ok(match server.flatten().as_deref() {
             None => NoncesKept::Nowhere,
             Some(ELSEWHERE) => NoncesKept::Elsewhere,
             Some(_) => NoncesKept::Here,
@@ -227,7 +230,7 @@ impl Tx {
 
     pub(super) async fn keep_nonces_elsewhere(&mut self) -> Result<(), StoreError> {
         let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
-        self.run(note, &[&ELSEWHERE]).await.map(drop)
+        self.execute(note, &[&ELSEWHERE]).await.map(drop)
     }
 }
 

@@ -1,123 +1,24 @@
-//! Access tokens outside the flow: found, issued, revoked, listed.
+//! Many access tokens at once: one round trip for each question about each of them would take hours.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::{tx::Tx, users::is_text};
+use super::tx::Tx;
 use crate::{
     clock::UnixTime,
-    names::{ConsumerKey, UserId},
     store::{
         StoreError,
-        port::{Added, Change, TokenFilter},
+        port::Change,
         record::AccessToken,
-        rows::{self, json, seconds},
+        rows::{self, json, needed, seconds},
+        rules::{self, Take, World},
         seal::field,
+        sql::{self, Rejected, Tx as _},
+        transfer::{Imported, Numbered, Record},
     },
 };
 
 impl Tx {
-    pub(super) async fn access_token(
-        &mut self,
-        token: &str,
-    ) -> Result<Option<AccessToken>, StoreError> {
-        if !is_text(token) {
-            return Ok(None);
-        }
-        let row = self
-            .first("SELECT * FROM access_tokens WHERE token = $1", &[&token])
-            .await?;
-        row.map(|row| rows::access_token(&row, &self.seal))
-            .transpose()
-    }
-
-    pub(super) async fn access_tokens(
-        &mut self,
-        filter: &TokenFilter,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<AccessToken>, StoreError> {
-        let user = filter.user.as_ref().map(UserId::as_str);
-        let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
-        let (after, limit) = (after.unwrap_or_default(), i64::from(limit));
-        // A statement for each filter, so that each finds its index.
-        let found = match (&user, &consumer) {
-            (None, None) => {
-                self.all(
-                    "SELECT * FROM access_tokens WHERE token > $1 ORDER BY token LIMIT $2",
-                    &[&after, &limit],
-                )
-                .await?
-            }
-            (Some(user), None) => {
-                self.all(
-                    r#"SELECT * FROM access_tokens WHERE token > $1 AND "user" = $3
-                     ORDER BY token LIMIT $2"#,
-                    &[&after, &limit, user],
-                )
-                .await?
-            }
-            (None, Some(consumer)) => {
-                self.all(
-                    "SELECT * FROM access_tokens WHERE token > $1 AND consumer = $3
-                     ORDER BY token LIMIT $2",
-                    &[&after, &limit, consumer],
-                )
-                .await?
-            }
-            (Some(user), Some(consumer)) => {
-                self.all(
-                    r#"SELECT * FROM access_tokens WHERE token > $1 AND "user" = $3 AND consumer = $4
-                     ORDER BY token LIMIT $2"#,
-                    &[&after, &limit, user, consumer],
-                )
-                .await?
-            }
-        };
-        let tokens = found.iter().map(|row| rows::access_token(row, &self.seal));
-        tokens.collect()
-    }
-
-    pub(super) async fn issue_access_token(
-        &mut self,
-        token: &AccessToken,
-    ) -> Result<Added, StoreError> {
-        let may_be_issued = self
-            .exists(
-                "SELECT 1 FROM consumers, users
-                 WHERE consumers.key = $1 AND users.id = $2 AND users.enabled",
-                &[&token.consumer.as_str(), &token.user.as_str()],
-            )
-            .await?;
-        if may_be_issued && self.insert_access_token(token).await? {
-            Ok(Added::Added)
-        } else {
-            Ok(Added::Taken)
-        }
-    }
-
-    pub(super) async fn revoke_access_token(
-        &mut self,
-        token: &str,
-        now: UnixTime,
-    ) -> Result<bool, StoreError> {
-        if !is_text(token) {
-            return Ok(false);
-        }
-        let revoked = self
-            .run(
-                "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL",
-                &[&token, &seconds(now)],
-            )
-            .await?;
-        if revoked > 0 {
-            self.changed(Change::AccessToken(token.to_owned()));
-            return Ok(true);
-        }
-        self.exists("SELECT 1 FROM access_tokens WHERE token = $1", &[&token])
-            .await
-    }
-
-    pub(super) async fn record_uses(
+    pub(super) async fn record_all_uses(
         &mut self,
         uses: &[(String, UnixTime)],
     ) -> Result<(), StoreError> {
@@ -142,33 +43,74 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether an identifier is in use or was before.
-    pub(super) async fn is_access_token_taken(&mut self, token: &str) -> Result<bool, StoreError> {
-        self.exists(
-            "SELECT 1 WHERE EXISTS (SELECT 1 FROM access_tokens WHERE token = $1)
-             OR EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)",
-            &[&token],
-        )
-        .await
-    }
-
-    /// Keeps a token; `false` if its identifier is in use or was before.
-    pub(super) async fn insert_access_token(
+    /// Takes the access tokens of an import in; returns the one that is rejected.
+    pub(super) async fn take_all_tokens(
         &mut self,
-        token: &AccessToken,
-    ) -> Result<bool, StoreError> {
-        let added = self.insert_access_tokens(&[token]).await? > 0;
-        if added {
-            self.changed(Change::AccessToken(token.token.clone()));
+        batch: &[Numbered],
+        imported: &mut Imported,
+    ) -> Result<Rejected, StoreError> {
+        let tokens = || {
+            batch.iter().filter_map(|(index, record)| match record {
+                Record::AccessToken(token) => Some((*index, token, record)),
+                _ => None,
+            })
+        };
+        let ids: Vec<&str> = tokens().map(|(_, token, _)| &*token.token).collect();
+        let consumers: BTreeSet<&str> = tokens()
+            .map(|(_, token, _)| token.consumer.as_str())
+            .collect();
+        let users: BTreeSet<&str> = tokens().map(|(_, token, _)| token.user.as_str()).collect();
+        let (consumers, users): (Vec<_>, Vec<_>) =
+            (consumers.into_iter().collect(), users.into_iter().collect());
+        let mut here = World::default();
+        let find = "SELECT * FROM access_tokens WHERE token = ANY($1)";
+        let found = self.read(find, &[&ids], rows::access_token).await?;
+        here.tokens
+            .extend(found.into_iter().map(|found| (found.token.clone(), found)));
+        let find = "SELECT token FROM removed_tokens WHERE token = ANY($1)";
+        let removed = self
+            .read(find, &[&ids], |row, _| needed(row.text("token")?))
+            .await?;
+        here.removed_tokens.extend(removed);
+        let find = "SELECT * FROM consumers WHERE key = ANY($1)";
+        let found = self.read(find, &[&consumers], rows::consumer).await?;
+        here.consumers
+            .extend(found.into_iter().map(|found| (found.key.clone(), found)));
+        let find = "SELECT * FROM users WHERE id = ANY($1)";
+        let found = self.read(find, &[&users], rows::user).await?;
+        here.users
+            .extend(found.into_iter().map(|found| (found.id.clone(), found)));
+        let find = "SELECT id FROM removed_users WHERE id = ANY($1)";
+        let removed = self
+            .read(find, &[&users], |row, _| needed(row.text("id")?))
+            .await?;
+        here.removed_users.extend(removed);
+        let mut new = Vec::new();
+        for (index, token, record) in tokens() {
+            let take = match rules::take(record, &here) {
+                Ok(take) => take,
+                Err(refusal) => return Ok(Some((index, refusal))),
+            };
+            match take {
+                Take::Add => new.push(token),
+                Take::Revoke => {
+                    sql::tokens::revoke_at(self, &token.token, token.revoked_at).await?
+                }
+                Take::Unchanged | Take::KeepOut => {}
+            }
+            imported.count(take);
         }
-        Ok(added)
+        if self.insert_access_tokens(&new).await? < new.len() as u64 {
+            return Err(StoreError::Broken("a token comes twice in the import"));
+        }
+        for token in new {
+            self.changed(Change::AccessToken(token.token.clone()))?;
+        }
+        Ok(None)
     }
 
     /// Keeps tokens, but for those whose identifier is in use or was before; returns how many. Caches are not told.
-    pub(super) async fn insert_access_tokens(
-        &mut self,
-        tokens: &[&AccessToken],
-    ) -> Result<u64, StoreError> {
+    async fn insert_access_tokens(&mut self, tokens: &[&AccessToken]) -> Result<u64, StoreError> {
         fn column<'t, T>(
             tokens: &[&'t AccessToken],
             value: impl Fn(&'t AccessToken) -> Result<T, StoreError>,

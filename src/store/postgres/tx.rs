@@ -2,35 +2,28 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use tokio::time::timeout;
 use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 
 use super::{
-    STEP_PATIENCE, Trouble,
+    Lookup, STEP_PATIENCE, Trouble,
     pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
     schema::VERSION,
 };
-use crate::store::{
-    StoreError,
-    port::Change,
-    rows::{self, Columns},
-    rules::MOST_CHANGES,
-    seal::{Seal, hexadecimal},
+use crate::{
+    clock::UnixTime,
+    names::ConsumerKey,
+    store::{
+        StoreError,
+        port::Change,
+        record::{AccessToken, Consumer},
+        rows::{self, Columns, Read},
+        rules::MOST_CHANGES,
+        seal::{Seal, hexadecimal},
+        sql::{self, Mode, Param, Rejected, Statements},
+        transfer::{Imported, Numbered},
+    },
 };
-
-/// How use cases run beside each other. Every transaction is `READ COMMITTED`; an advisory lock, taken before the first
-/// statement sees anything, keeps those apart that could be in each other's way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// One statement, or several that need not see the same state; writes nothing that others rely on.
-    Single,
-    /// Several statements that see one state.
-    Snapshot,
-    /// Writes tokens or sessions: beside others of its kind, which lock the rows they decide on, and never beside
-    /// [`Mode::Alone`]. So consumers and users do not change while it looks at them.
-    Shared,
-    /// Changes consumers or users, or many records: alone among the writers of all processes.
-    Alone,
-}
 
 /// The key of the advisory lock: `CtSn`.
 pub(super) const LOCK: u32 = 0x4374_536e;
@@ -44,9 +37,10 @@ pub(super) struct Stamp {
 }
 
 /// A use case under way.
-pub(super) struct Tx {
+pub(in crate::store) struct Tx {
     pub(super) conn: Conn,
     pub(super) seal: Arc<Seal>,
+    pub(super) lookup: Lookup,
     changes: Vec<Change>,
     dropped_changes: u64,
 }
@@ -54,16 +48,18 @@ pub(super) struct Tx {
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Tx {
-    pub(super) const fn new(conn: Conn, seal: Arc<Seal>) -> Self {
+    pub(super) const fn new(conn: Conn, seal: Arc<Seal>, lookup: Lookup) -> Self {
         Self {
             conn,
             seal,
+            lookup,
             changes: Vec::new(),
             dropped_changes: 0,
         }
     }
 
-    /// Begins, in one round trip. `patience` above the usual one is given to each statement.
+    /// Begins, in one round trip. Every transaction is `READ COMMITTED`; an advisory lock, taken before the first statement
+    /// sees anything, keeps those apart that could be in each other's way. `patience` above the usual one is given to each statement.
     pub(super) async fn begin(&mut self, mode: Mode, patience: Duration) -> Result<(), StoreError> {
         let lock = match mode {
             Mode::Single => return Ok(()),
@@ -124,26 +120,6 @@ impl Tx {
         Ok(())
     }
 
-    /// Reports a change to every cache on the store, with the commit.
-    pub(super) fn changed(&mut self, change: Change) {
-        self.changes.push(change);
-    }
-
-    /// Keeps no more changes than are reported one by one: caches find the gap, and take every record for changed.
-    pub(super) fn drop_changes(&mut self) {
-        let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
-        if let Some(surplus) = self.changes.len().checked_sub(most) {
-            self.dropped_changes += surplus as u64;
-            self.changes.drain(..surplus);
-        }
-    }
-
-    /// Forgets the changes of a part that is rolled back.
-    pub(super) fn forget_changes(&mut self) {
-        self.changes.clear();
-        self.dropped_changes = 0;
-    }
-
     /// Runs a statement; returns how many rows it touched.
     pub(super) async fn run(
         &mut self,
@@ -155,33 +131,148 @@ impl Tx {
     }
 
     /// Reads all rows.
-    pub(super) async fn all(
+    pub(super) async fn read<T>(
         &mut self,
         sql: &'static str,
         params: Params<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
         let (client, statement) = self.conn.prepare(sql).await?;
-        Ok(client.query(&statement, params).await?)
+        let rows = client.query(&statement, params).await?;
+        rows.iter().map(|row| read(row, &self.seal)).collect()
+    }
+}
+
+impl sql::Tx for Tx {
+    const STATEMENTS: Statements = Statements {
+        user_by_name: r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
+        lock_user: "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE",
+        lock_request_token: "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
+             ORDER BY token <> $1 LIMIT 1 FOR UPDATE",
+        revoke_at: "UPDATE access_tokens
+             SET revoked_at = coalesce($2, extract(epoch FROM clock_timestamp())::bigint)
+             WHERE token = $1",
+        feed: "SELECT position FROM feed",
+        local_nonces_until: "SELECT local_nonces_until FROM meta",
+        raise_local_nonces_until: "UPDATE meta SET local_nonces_until = $1
+             WHERE local_nonces_until IS NULL OR local_nonces_until < $1",
+        purge: [
+            "DELETE FROM request_tokens WHERE token IN
+             (SELECT token FROM request_tokens WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            "DELETE FROM sessions WHERE id_hash IN
+             (SELECT id_hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            "DELETE FROM changes WHERE id IN
+             (SELECT id FROM changes WHERE at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        ],
+    };
+
+    fn seal(&self) -> &Seal {
+        &self.seal
     }
 
-    /// Reads the only row.
-    pub(super) async fn first(
+    async fn execute(
         &mut self,
         sql: &'static str,
-        params: Params<'_>,
-    ) -> Result<Option<Row>, StoreError> {
-        let (client, statement) = self.conn.prepare(sql).await?;
-        Ok(client.query_opt(&statement, params).await?)
+        params: sql::Params<'_>,
+    ) -> Result<u64, StoreError> {
+        self.run(sql, &own(params)).await
     }
 
-    /// Whether the statement, which returns at most one row, returns it.
-    pub(super) async fn exists(
+    async fn rows<T: Send>(
         &mut self,
         sql: &'static str,
-        params: Params<'_>,
-    ) -> Result<bool, StoreError> {
-        Ok(self.first(sql, params).await?.is_some())
+        params: sql::Params<'_>,
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(sql, &own(params), read).await
     }
+
+    async fn row<T: Send>(
+        &mut self,
+        sql: &'static str,
+        params: sql::Params<'_>,
+        read: Read<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        let row = client.query_opt(&statement, &own(params)).await?;
+        row.map(|row| read(&row, &self.seal)).transpose()
+    }
+
+    fn changed(&mut self, change: Change) -> Result<(), StoreError> {
+        self.changes.push(change);
+        Ok(())
+    }
+
+    fn drop_changes(&mut self) -> Result<(), StoreError> {
+        let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
+        if let Some(surplus) = self.changes.len().checked_sub(most) {
+            self.dropped_changes += surplus as u64;
+            self.changes.drain(..surplus);
+        }
+        Ok(())
+    }
+
+    fn forget_changes(&mut self) {
+        self.changes.clear();
+        self.dropped_changes = 0;
+    }
+
+    async fn record_uses(&mut self, uses: &[(String, UnixTime)]) -> Result<(), StoreError> {
+        self.record_all_uses(uses).await
+    }
+
+    async fn take_tokens(
+        &mut self,
+        tokens: &[Numbered],
+        imported: &mut Imported,
+    ) -> Result<Rejected, StoreError> {
+        self.take_all_tokens(tokens, imported).await
+    }
+
+    async fn in_time<T: Send>(
+        step: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let step = timeout(STEP_PATIENCE, step).await;
+        step.map_err(|_| Trouble::TimedOut)?
+    }
+
+    /// PostgreSQL has no NUL.
+    fn is_text(text: &str) -> bool {
+        !text.contains('\0')
+    }
+
+    fn kept_text(name: &str) -> Cow<'_, str> {
+        kept_text(name)
+    }
+
+    async fn consumer_outside(
+        &mut self,
+        key: &ConsumerKey,
+    ) -> Result<Option<Consumer>, StoreError> {
+        self.find_consumer_outside(key).await
+    }
+
+    async fn access_token_outside(
+        &mut self,
+        token: &str,
+    ) -> Result<Option<AccessToken>, StoreError> {
+        self.find_access_token_outside(token).await
+    }
+
+    fn check_consumer_outside(&self) -> Result<(), StoreError> {
+        match self.lookup.consumer_sql {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Broken(
+                "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
+            )),
+        }
+    }
+}
+
+/// Parameters as tokio-postgres takes them.
+fn own<'p>(params: sql::Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
+    let own = |param: &&'p dyn Param| -> &'p (dyn ToSql + Sync) { *param };
+    params.iter().map(own).collect()
 }
 
 /// Reads the stamp.
@@ -233,7 +324,7 @@ impl Columns for Row {
 }
 
 /// A name as a column holds it: PostgreSQL has no NUL, so it and the character that stands for it are escaped.
-pub(super) fn kept_text(name: &str) -> Cow<'_, str> {
+fn kept_text(name: &str) -> Cow<'_, str> {
     if name.contains(['\0', '\u{1}']) {
         let escaped = name.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0");
         Cow::Owned(escaped)

@@ -336,7 +336,7 @@ impl RedisStore {
         let mut imported = Imported::default();
         for (index, record) in records {
             let index = *index;
-            let take = match rules::take(record, &world.here(record)) {
+            let take = match rules::take(record, world) {
                 Ok(take) => take,
                 Err(refusal) => return Ok(Import::Refused { index, refusal }),
             };

@@ -17,8 +17,8 @@ use crate::{
         StoreError,
         port::VerifiedPassword,
         record::{AccessToken, Consumer, Session, User, password_cost},
-        rows::{self, dialect_word, digest, json},
-        seal::{Seal, field},
+        rows::{self, Read, dialect_word, digest, json},
+        seal::field,
     },
 };
 
@@ -92,7 +92,7 @@ impl RedisStore {
         &self,
         step: Step,
         key_column: &'static str,
-        read: impl Fn(&Row, &Seal) -> Result<T, StoreError>,
+        read: Read<T>,
     ) -> Result<Vec<T>, StoreError> {
         let found: Vec<(String, Fields)> = self.run(step).await?;
         let rows = found.into_iter().map(|found| row(key_column, found));

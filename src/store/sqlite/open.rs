@@ -14,10 +14,15 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use thiserror::Error;
 
-use super::{Params, schema, sealing, threads::Connections, tx::Tx};
+use super::{
+    Params, schema, sealing,
+    threads::{Connections, block_on},
+    tx::Tx,
+};
 use crate::store::{
     StoreError,
     seal::{Mismatch, Seal},
+    sql::users::fill_costs,
 };
 
 /// Why a store cannot be opened. Each names the file and the mend; nothing was changed.
@@ -90,8 +95,11 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
     create_or_check(path)?;
     let has_log = log_of(path).metadata().is_ok_and(|log| log.len() > 0);
     let step = |error| explain(path, error);
-    let writer = connect(path).map_err(step)?;
-    if writer.is_readonly("main").map_err(step)? {
+    let mut tx = Tx {
+        sql: connect(path).map_err(step)?,
+        seal: Arc::new(Seal::plain()),
+    };
+    if tx.sql.is_readonly("main").map_err(step)? {
         let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem).into();
         return Err(OpenError::NotWritable {
             path: path.clone(),
@@ -100,29 +108,26 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
     }
     // Looked at before anything is written, for a file that is not ours or newer stays as it is, and so does a log that
     // somebody who was killed has left beside it.
-    keep_log(&writer, has_log).map_err(step)?;
-    if !schema::is_ours(&writer).map_err(step)? {
+    keep_log(&tx.sql, has_log).map_err(step)?;
+    if !schema::is_ours(&tx.sql).map_err(step)? {
         return Err(OpenError::OfAnotherProgram(path.clone()));
     }
-    refuse_newer(path, &writer)?;
-    use_log(&writer).map_err(step)?;
-    let (seal, has_sealed) = prepare(path, params, &writer)?;
-    if has_sealed {
-        wipe(&writer).map_err(step)?;
+    refuse_newer(path, &tx.sql)?;
+    use_log(&tx.sql).map_err(step)?;
+    if prepare(path, params, &mut tx)? {
+        wipe(&tx.sql).map_err(step)?;
     }
-    keep_log(&writer, false).map_err(step)?;
+    keep_log(&tx.sql, false).map_err(step)?;
     let mut readers = Vec::with_capacity(READERS);
     for _ in 0..READERS {
-        let reader = connect(path).map_err(step)?;
-        reader
-            .pragma_update(None, "query_only", true)
-            .map_err(step)?;
-        readers.push(reader);
+        let sql = connect(path).map_err(step)?;
+        sql.pragma_update(None, "query_only", true).map_err(step)?;
+        let seal = Arc::clone(&tx.seal);
+        readers.push(Tx { sql, seal });
     }
     Ok(Connections {
-        writer,
+        writer: tx,
         readers,
-        seal: Arc::new(seal),
     })
 }
 
@@ -211,38 +216,39 @@ fn use_log(sql: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Migrates, and settles how secrets are kept: all or nothing.
-fn prepare(path: &Path, params: &Params, sql: &Connection) -> Result<(Seal, bool), OpenError> {
+/// Migrates, and settles how secrets are kept: all or nothing. `true`: it has just sealed some.
+fn prepare(path: &Path, params: &Params, tx: &mut Tx) -> Result<bool, OpenError> {
     let step = |error| explain(path, error);
     // What sealing replaces is overwritten, not only let go.
-    sql.pragma_update(None, "secure_delete", !params.keys.is_empty())
-        .map_err(step)?;
-    sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
-    let found = schema::version(sql).map_err(step)?;
-    let prepared = refuse_newer(path, sql)
-        .and_then(|()| schema::migrate(sql).map_err(step))
-        .and_then(|()| {
-            sealing::settle(sql, &params.keys, params.begins_sealing).map_err(|mismatch| {
-                match mismatch {
-                    Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
-                    Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),
-                    Mismatch::Store(error) => failed(path, error),
-                }
-            })
-        })
-        .and_then(|(seal, has_sealed)| {
-            if found < schema::COSTS_SINCE {
-                let tx = Tx { sql, seal: &seal };
-                tx.fill_costs().map_err(|error| failed(path, error))?;
-            }
-            Ok((seal, has_sealed))
-        })
-        .and_then(|settled| sql.execute_batch("COMMIT").map_err(step).map(|()| settled));
-    if prepared.is_err() && !sql.is_autocommit() {
+    let pragma = tx
+        .sql
+        .pragma_update(None, "secure_delete", !params.keys.is_empty());
+    pragma.map_err(step)?;
+    tx.sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
+    let prepared = prepare_in_transaction(path, params, tx);
+    if prepared.is_err() && !tx.sql.is_autocommit() {
         // Closing the connection would do as much.
-        let _ = sql.execute_batch("ROLLBACK");
+        let _ = tx.sql.execute_batch("ROLLBACK");
     }
     prepared
+}
+
+fn prepare_in_transaction(path: &Path, params: &Params, tx: &mut Tx) -> Result<bool, OpenError> {
+    let step = |error| explain(path, error);
+    let found = schema::version(&tx.sql).map_err(step)?;
+    refuse_newer(path, &tx.sql)?;
+    schema::migrate(&tx.sql).map_err(step)?;
+    let settled = sealing::settle(tx, &params.keys, params.begins_sealing);
+    let has_sealed = settled.map_err(|mismatch| match mismatch {
+        Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
+        Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),
+        Mismatch::Store(error) => failed(path, error),
+    })?;
+    if found < schema::COSTS_SINCE {
+        block_on(fill_costs(tx)).map_err(|error| failed(path, error))?;
+    }
+    tx.sql.execute_batch("COMMIT").map_err(step)?;
+    Ok(has_sealed)
 }
 
 fn refuse_newer(path: &Path, sql: &Connection) -> Result<(), OpenError> {

@@ -1,5 +1,7 @@
 //! Whether the secrets of a file are sealed, proved by one sealed word in it, and how a plain file becomes sealed.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{schema, tx::Tx};
@@ -18,41 +20,37 @@ fn word(sql: &Connection) -> rusqlite::Result<Option<Vec<u8>>> {
 
 /// Whether an open store may write: another process may have migrated the file meanwhile, or sealed it with a key that is
 /// not ours.
-pub(super) fn is_ours(tx: &Tx<'_>) -> Result<bool, StoreError> {
-    Ok(schema::version(tx.sql)? == schema::VERSION && tx.seal.follows(word(tx.sql)?.as_deref()))
+pub(super) fn is_ours(tx: &Tx) -> Result<bool, StoreError> {
+    Ok(schema::version(&tx.sql)? == schema::VERSION && tx.seal.follows(word(&tx.sql)?.as_deref()))
 }
 
 /// Finds how the secrets of the file are kept, and seals those of a plain file when there is a key, in the transaction
 /// that is open; unless `begins`, only a file without any. `true`: it has just sealed some.
-pub(super) fn settle(
-    sql: &Connection,
-    keys: &[SealKey],
-    begins: bool,
-) -> Result<(Seal, bool), Mismatch> {
-    let (seal, new_word, is_plain) = match seal::settle(word(sql)?.as_deref(), keys)? {
-        Settled::With(seal) => return Ok((seal, false)),
-        Settled::Older(seal, _) if !begins => return Ok((seal, false)),
-        Settled::Older(seal, new_word) => (seal, new_word, false),
+pub(super) fn settle(tx: &mut Tx, keys: &[SealKey], begins: bool) -> Result<bool, Mismatch> {
+    let (seal, new_word, is_plain) = match seal::settle(word(&tx.sql)?.as_deref(), keys)? {
+        Settled::Older(seal, new_word) if begins => (seal, new_word, false),
+        Settled::With(seal) | Settled::Older(seal, _) => {
+            tx.seal = Arc::new(seal);
+            return Ok(false);
+        }
+        Settled::Unsealed(..) if !begins && has_secrets(tx)? => return Ok(false),
         Settled::Unsealed(seal, new_word) => (seal, new_word, true),
     };
-    let tx = Tx { sql, seal: &seal };
-    if !begins && has_secrets(&tx)? {
-        return Ok((Seal::plain(), false));
-    }
+    tx.seal = Arc::new(seal);
     let mut any = false;
     for column in COLUMNS.iter().filter(|_| is_plain) {
-        any |= seal_column(&tx, column)?;
+        any |= seal_column(tx, column)?;
     }
     tx.run(
         "INSERT INTO meta (name, value) VALUES ('sealed', ?1)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         [&new_word],
     )?;
-    seal.follows(Some(&new_word));
-    Ok((seal, any))
+    tx.seal.follows(Some(&new_word));
+    Ok(any)
 }
 
-fn has_secrets(tx: &Tx<'_>) -> Result<bool, StoreError> {
+fn has_secrets(tx: &Tx) -> Result<bool, StoreError> {
     for Column { table, name, .. } in &COLUMNS {
         let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL");
         if tx.exists(&any, [])? {
@@ -68,7 +66,7 @@ const BATCH: usize = 1_000;
 /// A secret as it is kept: the row, the record's key, and what is kept.
 type Kept = (i64, String, Vec<u8>);
 
-fn batch(tx: &Tx<'_>, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> {
+fn batch(tx: &Tx, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> {
     let Column {
         table, key, name, ..
     } = column;
@@ -81,13 +79,13 @@ fn batch(tx: &Tx<'_>, column: &Column, after: i64) -> Result<Vec<Kept>, StoreErr
     })
 }
 
-fn put(tx: &Tx<'_>, column: &Column, row: i64, kept: &[u8]) -> Result<(), StoreError> {
+fn put(tx: &Tx, column: &Column, row: i64, kept: &[u8]) -> Result<(), StoreError> {
     let Column { table, name, .. } = column;
     let update = format!("UPDATE {table} SET {name} = ?2 WHERE rowid = ?1");
     tx.run(&update, params![row, kept]).map(drop)
 }
 
-fn seal_column(tx: &Tx<'_>, column: &Column) -> Result<bool, StoreError> {
+fn seal_column(tx: &Tx, column: &Column) -> Result<bool, StoreError> {
     let plain = Seal::plain();
     let mut last: i64 = 0;
     loop {
@@ -109,12 +107,12 @@ fn seal_column(tx: &Tx<'_>, column: &Column) -> Result<bool, StoreError> {
 }
 
 /// A batch of [`Store::reseal`](crate::store::Store::reseal).
-pub(super) fn reseal(tx: &Tx<'_>, from: &ResealFrom, look: bool) -> Result<Resealed, StoreError> {
+pub(super) fn reseal(tx: &Tx, from: &ResealFrom, look: bool) -> Result<Resealed, StoreError> {
     let mut resealed = Resealed::default();
     let column = &COLUMNS[from.column];
     let rows = batch(tx, column, from.after.parse().unwrap_or(0))?;
     for (row, record, kept) in &rows {
-        if let Some(new) = resealed.count(tx.seal, column.field, record, kept, look)? {
+        if let Some(new) = resealed.count(&tx.seal, column.field, record, kept, look)? {
             put(tx, column, *row, &new)?;
         }
     }

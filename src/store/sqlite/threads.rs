@@ -7,8 +7,10 @@
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::{Arc, Mutex, PoisonError, mpsc},
-    thread,
+    task::{Context, Poll, Wake},
+    thread::{self, Thread},
     time::Duration,
 };
 
@@ -21,12 +23,10 @@ use super::{
     sealing,
     tx::Tx,
 };
-use crate::store::{StoreError, StoreFuture, seal::Seal};
+use crate::store::{StoreError, StoreFuture};
 
 /// How long a caller waits for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a caller waits for an export or an import, which may have any length: whoever began it sees its progress.
-pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 /// Callers that may wait in each line: more than connections are allowed by default.
 const QUEUE_LENGTH: usize = 16_384;
 /// Use cases in one transaction at most: what a caller waits for behind others stays short.
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Gives the answer of a use case to its caller.
 type Deliver = Box<dyn FnOnce() + Send>;
 /// Runs a use case; what it returns is called once the change is durable.
-type Work = Box<dyn FnOnce(&Tx<'_>) -> Result<Deliver, StoreError> + Send>;
+type Work = Box<dyn FnOnce(&mut Tx) -> Result<Deliver, StoreError> + Send>;
 
 struct Task {
     waiter: Arc<dyn Waiter>,
@@ -46,9 +46,8 @@ struct Task {
 
 /// The connections of a store, all to the same file.
 pub(super) struct Connections {
-    pub(super) writer: Connection,
-    pub(super) readers: Vec<Connection>,
-    pub(super) seal: Arc<Seal>,
+    pub(super) writer: Tx,
+    pub(super) readers: Vec<Tx>,
 }
 
 /// The running threads; they end when this is dropped.
@@ -64,9 +63,8 @@ impl Threads {
     /// Starts a thread for each connection.
     pub(super) fn start(connections: Connections) -> io::Result<Self> {
         let Connections {
-            writer,
+            mut writer,
             readers,
-            seal,
         } = connections;
         let (alive, ended) = mpsc::channel();
         let alive = Alive {
@@ -81,20 +79,16 @@ impl Threads {
         };
         let watchdog = Arc::clone(&threads.watchdog);
         spawn("store-watch", move || watchdog.run())?;
-        let (queue, sealed, end) = (
-            Arc::clone(&threads.writes),
-            Arc::clone(&seal),
-            alive.clone(),
-        );
+        let (queue, end) = (Arc::clone(&threads.writes), alive.clone());
         spawn("store-write", move || {
-            write(&queue, &writer, &sealed);
-            end.close(writer);
+            write(&queue, &mut writer);
+            end.close(writer.sql);
         })?;
-        for reader in readers {
-            let (queue, seal, end) = (Arc::clone(&threads.reads), Arc::clone(&seal), alive.clone());
+        for mut reader in readers {
+            let (queue, end) = (Arc::clone(&threads.reads), alive.clone());
             spawn("store-read", move || {
-                read(&queue, &reader, &seal);
-                end.close(reader);
+                read(&queue, &mut reader);
+                end.close(reader.sql);
             })?;
         }
         Ok(threads)
@@ -104,7 +98,7 @@ impl Threads {
     pub(super) fn read<T: Send + 'static>(
         &self,
         patience: Duration,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.ask(&self.reads, patience, work)
     }
@@ -116,7 +110,7 @@ impl Threads {
     pub(super) fn write<T: Send + 'static>(
         &self,
         patience: Duration,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.ask(&self.writes, patience, work)
     }
@@ -125,7 +119,7 @@ impl Threads {
         &'a self,
         queue: &'a Queue<Task>,
         patience: Duration,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         Box::pin(async move {
             let (slot, answer) = Slot::new();
@@ -174,15 +168,34 @@ impl Alive {
     }
 }
 
+/// Runs a use case to its end on this thread. SQLite never lets it wait, but the stream of an export or an import may.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    let mut work = pin!(work);
+    loop {
+        match work.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(body).map(drop)
 }
 
-fn read(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
-    until_closed(queue, 1, sql, |tasks| {
+fn read(queue: &Queue<Task>, tx: &mut Tx) {
+    until_closed(queue, 1, tx, |tx, tasks| {
         for Task { waiter, work } in tasks {
-            match read_one(&Tx { sql, seal }, work) {
+            match read_one(tx, work) {
                 Ok(deliver) => deliver(),
                 Err(error) => waiter.fail(error),
             }
@@ -190,7 +203,7 @@ fn read(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
     });
 }
 
-fn read_one(tx: &Tx<'_>, work: Work) -> Result<Deliver, StoreError> {
+fn read_one(tx: &mut Tx, work: Work) -> Result<Deliver, StoreError> {
     tx.run("BEGIN DEFERRED", [])?;
     let result = work(tx);
     // Nothing was written, so it does not matter how the transaction ends; if it does not, the next one fails.
@@ -198,10 +211,10 @@ fn read_one(tx: &Tx<'_>, work: Work) -> Result<Deliver, StoreError> {
     result
 }
 
-fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
-    until_closed(queue, GROUP, sql, |tasks| {
+fn write(queue: &Queue<Task>, tx: &mut Tx) {
+    until_closed(queue, GROUP, tx, |tx, tasks| {
         let waiters: Vec<_> = tasks.iter().map(|task| Arc::clone(&task.waiter)).collect();
-        match write_group(&Tx { sql, seal }, tasks) {
+        match write_group(tx, tasks) {
             Ok(delivers) => delivers.into_iter().for_each(|deliver| deliver()),
             Err(error) => {
                 // One cause for all. Those that have failed on their own have their answer already.
@@ -215,7 +228,7 @@ fn write(queue: &Queue<Task>, sql: &Connection, seal: &Seal) {
 }
 
 /// Runs a group and commits it. An error is the group's: nothing of it is kept.
-fn write_group(tx: &Tx<'_>, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
+fn write_group(tx: &mut Tx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
     tx.run("BEGIN IMMEDIATE", [])?;
     if !sealing::is_ours(tx)? {
         return Err(Trouble::Replaced.into());
@@ -239,7 +252,7 @@ fn write_group(tx: &Tx<'_>, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError
 }
 
 /// Gives `work` what still has a caller, until the queue is closed.
-fn until_closed(queue: &Queue<Task>, most: usize, sql: &Connection, work: impl Fn(Vec<Task>)) {
+fn until_closed(queue: &Queue<Task>, most: usize, tx: &mut Tx, work: impl Fn(&mut Tx, Vec<Task>)) {
     loop {
         let mut tasks = queue.take(most);
         if tasks.is_empty() {
@@ -250,11 +263,11 @@ fn until_closed(queue: &Queue<Task>, most: usize, sql: &Connection, work: impl F
             continue;
         }
         // A panic ends the use case and not the thread; its caller gets `Stopped`.
-        if catch_unwind(AssertUnwindSafe(|| work(tasks))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| work(tx, tasks))).is_err() {
             tracing::error!("a use case of the store panicked");
         }
-        if !sql.is_autocommit()
-            && let Err(error) = sql.execute_batch("ROLLBACK")
+        if !tx.sql.is_autocommit()
+            && let Err(error) = tx.sql.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a transaction of the store cannot be rolled back");
         }
@@ -427,7 +440,7 @@ mod tests {
     async fn a_read_sees_one_state() {
         let (_directory, threads) = threads();
         let (go, gone) = mpsc::channel::<()>();
-        let count = |tx: &Tx<'_>| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
+        let count = |tx: &Tx| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let mut reading = threads.read(PATIENCE, move |tx| {
             let before = count(tx)?.len();
