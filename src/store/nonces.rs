@@ -101,7 +101,7 @@ struct Shared<W> {
 
 /// Why a nonce was not written, other than the engine's reasons.
 #[derive(Debug, Error)]
-enum Trouble {
+enum NotWritten {
     #[error("too many nonces wait")]
     Overloaded,
     #[error("the nonce was not recorded in time")]
@@ -172,19 +172,19 @@ impl<W: Writer> SharedWindow for Window<W> {
         };
         Box::pin(async move {
             // An outage is the cause of what waits too long, if there is one.
-            let unavailable = |trouble: Trouble| {
+            let unavailable = |trouble: NotWritten| {
                 let outage = self.shared.writer.check().err();
                 let error = outage.unwrap_or_else(|| StoreError::Unavailable(trouble.into()));
                 Unavailable(error.into())
             };
             if self.queue.try_send((nonce, reply)).is_err() {
-                return Err(unavailable(Trouble::Overloaded));
+                return Err(unavailable(NotWritten::Overloaded));
             }
             match timeout(PATIENCE, inserted).await {
                 Ok(Ok(result)) => result,
                 // Its reply was dropped: the write has panicked, or the thread has ended.
                 Ok(Err(ended)) => Err(Unavailable(ended.into())),
-                Err(_) => Err(unavailable(Trouble::TimedOut)),
+                Err(_) => Err(unavailable(NotWritten::TimedOut)),
             }
         })
     }

@@ -29,14 +29,21 @@ impl TlsFileError {
     }
 }
 
-/// Trusts the authorities of the PEM file `ca`, or the system's, and shows `identity`, a certificate and its key.
+/// The files of TLS; without any, the system's authorities are trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TlsFiles {
+    /// The authorities, in PEM form.
+    pub(super) ca: Option<PathBuf>,
+    /// The own certificate and its key, in PEM form.
+    pub(super) identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// Reads the files.
 ///
 /// # Errors
 /// [`TlsFileError`] names the file.
-pub(super) fn client_config(
-    ca: Option<&Path>,
-    identity: Option<(&Path, &Path)>,
-) -> Result<Arc<ClientConfig>, TlsFileError> {
+pub(super) fn client_config(files: &TlsFiles) -> Result<Arc<ClientConfig>, TlsFileError> {
+    let TlsFiles { ca, identity } = files;
     let mut roots = RootCertStore::empty();
     match ca {
         Some(path) => {

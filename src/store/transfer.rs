@@ -137,6 +137,20 @@ impl<T> Receiver<T> {
     pub async fn receive(&mut self) -> Result<Part<T>, Cut> {
         self.0.recv().await.ok_or(Cut)
     }
+
+    /// Receives some records; `None`: there are no more.
+    ///
+    /// # Errors
+    /// [`Cut`]
+    pub async fn next(&mut self) -> Result<Option<Vec<T>>, Cut> {
+        loop {
+            match self.receive().await? {
+                Part::Count(_) => {}
+                Part::Records(records) => return Ok(Some(records)),
+                Part::End => return Ok(None),
+            }
+        }
+    }
 }
 
 /// What an import reads: each call begins a stream of the same records, in the order of [`import_order`].
@@ -147,13 +161,10 @@ pub(super) async fn collect<S: Store + ?Sized>(store: &S) -> Result<Vec<Record>,
     let (sender, mut receiver) = stream();
     let collect = async {
         let mut all = Vec::new();
-        loop {
-            match receiver.receive().await? {
-                Part::Count(_) => {}
-                Part::Records(records) => all.extend(records),
-                Part::End => return Ok(all),
-            }
+        while let Some(records) = receiver.next().await? {
+            all.extend(records);
         }
+        Ok(all)
     };
     let (exported, all) = tokio::join!(store.export_to(sender), collect);
     exported.and(all)

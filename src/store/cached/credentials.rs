@@ -10,7 +10,7 @@ use std::sync::{
 
 use once_cell::race::OnceBox;
 
-use super::kind::{Entry, Stamp};
+use super::kind::{CacheEntry, ReadStamp};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
@@ -39,7 +39,7 @@ pub struct ConsumerCredentials {
     // Most calls bring a token, whose keys are used instead.
     keys: OnceBox<ConsumerKeys>,
     rare: Option<Box<Rare>>,
-    stamp: Stamp,
+    stamp: ReadStamp,
 }
 
 /// What few consumers have, or few calls need.
@@ -60,7 +60,11 @@ struct ConsumerKeys {
 }
 
 impl ConsumerCredentials {
-    pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
+    pub(super) fn new(
+        consumer: Consumer,
+        permissions: Arc<[Permission]>,
+        stamp: ReadStamp,
+    ) -> Self {
         let is_rare = !consumer.callbacks.is_empty()
             || consumer.rsa_public_key.is_some()
             || consumer.previous_secret.is_some();
@@ -137,12 +141,12 @@ impl ConsumerCredentials {
     }
 }
 
-impl Entry for ConsumerCredentials {
+impl CacheEntry for ConsumerCredentials {
     fn key(&self) -> &[u8] {
         self.key.as_str().as_bytes()
     }
 
-    fn stamp(&self) -> &Stamp {
+    fn stamp(&self) -> &ReadStamp {
         &self.stamp
     }
 
@@ -179,7 +183,7 @@ pub struct AccessCredentials {
     previous_states: OnceBox<KeyStates>,
     /// The last use in seconds since 1970; 0: none.
     last_used: AtomicU64,
-    stamp: Stamp,
+    stamp: ReadStamp,
     /// A use has not been taken for writing yet.
     unwritten: AtomicBool,
     /// It was revoked.
@@ -193,7 +197,7 @@ impl AccessCredentials {
         token: &AccessToken,
         permissions: Arc<[Permission]>,
         consumer: Arc<ConsumerCredentials>,
-        stamp: Stamp,
+        stamp: ReadStamp,
     ) -> Self {
         let parts = [
             token.secret.expose(),
@@ -293,12 +297,12 @@ impl AccessCredentials {
     }
 }
 
-impl Entry for AccessCredentials {
+impl CacheEntry for AccessCredentials {
     fn key(&self) -> &[u8] {
         self.part(self.token_at, Some(self.user_at))
     }
 
-    fn stamp(&self) -> &Stamp {
+    fn stamp(&self) -> &ReadStamp {
         &self.stamp
     }
 

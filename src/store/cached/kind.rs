@@ -45,7 +45,7 @@ pub struct Counts {
 
 /// When an entry was read.
 #[derive(Debug)]
-pub(super) struct Stamp {
+pub(super) struct ReadStamp {
     /// The record's state from before the read.
     epoch: Epoch,
     /// When the read began, or the last one that found the same.
@@ -54,7 +54,7 @@ pub(super) struct Stamp {
     failed_at: AtomicU64,
 }
 
-impl Stamp {
+impl ReadStamp {
     fn new(epoch: Epoch, read_at: UnixTime) -> Self {
         Self {
             epoch,
@@ -71,11 +71,11 @@ impl Stamp {
 }
 
 /// What is cached.
-pub(super) trait Entry: Send + Sync + 'static {
+pub(super) trait CacheEntry: Send + Sync + 'static {
     /// Its key.
     fn key(&self) -> &[u8];
     /// When it was read.
-    fn stamp(&self) -> &Stamp;
+    fn stamp(&self) -> &ReadStamp;
     /// Takes over what `old`, the entry of the same key before, has gathered since; `true` if both are otherwise the
     /// same, so that `old` may stay.
     fn succeed(&self, old: &Self) -> bool;
@@ -84,16 +84,16 @@ pub(super) trait Entry: Send + Sync + 'static {
 type Outcome<V> = Result<Option<Arc<V>>, Arc<StoreError>>;
 
 /// The cache of one kind of record.
-pub(super) struct Kind<V: Entry> {
+pub(super) struct RecordCache<V: CacheEntry> {
     known: Groups<V>,
-    unknown: Cache<Arc<[u8]>, Arc<Stamp>>,
+    unknown: Cache<Arc<[u8]>, Arc<ReadStamp>>,
     flights: Flights<Outcome<V>>,
     epochs: Epochs,
     params: Params,
     pub(super) counts: Counts,
 }
 
-impl<V: Entry> Kind<V> {
+impl<V: CacheEntry> RecordCache<V> {
     pub(super) fn new(params: &Params, cells: usize) -> Self {
         // moka's own expiry only frees memory; what may be used is decided by the stamps.
         let keep = params
@@ -154,7 +154,7 @@ impl<V: Entry> Kind<V> {
         now: UnixTime,
         holds: impl Fn(&V) -> bool,
         bears: impl Fn(&V) -> bool,
-        read: impl Fn(Stamp) -> F,
+        read: impl Fn(ReadStamp) -> F,
     ) -> Result<Option<Arc<V>>, StoreError>
     where
         F: Future<Output = Result<Option<V>, StoreError>>,
@@ -193,7 +193,7 @@ impl<V: Entry> Kind<V> {
             }
         }
         // It changes faster than it can be read. What this call reads by itself is no older than this call.
-        let found = read(Stamp::new(self.epochs.of(key), now)).await;
+        let found = read(ReadStamp::new(self.epochs.of(key), now)).await;
         found
             .map(|found| found.map(Arc::new))
             .inspect_err(|_| count(&self.counts.errors))
@@ -205,12 +205,12 @@ impl<V: Entry> Kind<V> {
         epoch: Epoch,
         now: UnixTime,
         bears: impl Fn(&V) -> bool,
-        read: impl Fn(Stamp) -> F,
+        read: impl Fn(ReadStamp) -> F,
     ) -> Outcome<V>
     where
         F: Future<Output = Result<Option<V>, StoreError>>,
     {
-        let outcome = read(Stamp::new(epoch, now)).await;
+        let outcome = read(ReadStamp::new(epoch, now)).await;
         let (old, hash) = (self.known(&key), self.epochs.hash(&key));
         match outcome {
             Ok(Some(new)) => {
@@ -229,7 +229,8 @@ impl<V: Entry> Kind<V> {
             }
             Ok(None) => {
                 self.known.remove(hash);
-                self.unknown.insert(key, Arc::new(Stamp::new(epoch, now)));
+                self.unknown
+                    .insert(key, Arc::new(ReadStamp::new(epoch, now)));
                 Ok(None)
             }
             Err(error) => match old.filter(|old| self.is_bearable(old, now) && bears(old)) {

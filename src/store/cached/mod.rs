@@ -25,7 +25,7 @@ use std::{
 
 pub use credentials::{AccessCredentials, ConsumerCredentials};
 pub use kind::Counts;
-use kind::{Kind, count};
+use kind::{RecordCache, count};
 use permissions::PermissionLists;
 
 use super::{Store, StoreError, port::Change};
@@ -65,8 +65,8 @@ const ANSWERS_AT_ONCE: usize = 16;
 pub struct Cached {
     store: Arc<dyn Store>,
     clock: Clock,
-    consumers: Kind<ConsumerCredentials>,
-    access: Kind<AccessCredentials>,
+    consumers: RecordCache<ConsumerCredentials>,
+    access: RecordCache<AccessCredentials>,
     permissions: PermissionLists,
     dummy: SigningKey,
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
@@ -86,8 +86,8 @@ impl Cached {
         Self {
             store,
             clock,
-            consumers: Kind::new(params, CONSUMER_CELLS),
-            access: Kind::new(params, TOKEN_CELLS),
+            consumers: RecordCache::new(params, CONSUMER_CELLS),
+            access: RecordCache::new(params, TOKEN_CELLS),
             permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),

@@ -48,7 +48,7 @@ pub struct LookupError {
 
 /// What a column holds, and the types that it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     Text,
     /// A text, or a number as text.
     Id,
@@ -58,7 +58,7 @@ enum Kind {
     Time,
 }
 
-impl Kind {
+impl ColumnKind {
     fn accepts(self, of: &Type) -> bool {
         let text = <&str as ToSql>::accepts(of);
         match self {
@@ -86,20 +86,20 @@ fn is_integer(of: &Type) -> bool {
 }
 
 const CONSUMER_KEY: &str = "store.lookup.consumer_sql";
-const CONSUMER_COLUMNS: &[(&str, Kind)] = &[
-    ("secret", Kind::Text),
-    ("name", Kind::Text),
-    ("permissions", Kind::List),
-    ("enabled", Kind::Flag),
+const CONSUMER_COLUMNS: &[(&str, ColumnKind)] = &[
+    ("secret", ColumnKind::Text),
+    ("name", ColumnKind::Text),
+    ("permissions", ColumnKind::List),
+    ("enabled", ColumnKind::Flag),
 ];
 const TOKEN_KEY: &str = "store.lookup.token_sql";
-const TOKEN_COLUMNS: &[(&str, Kind)] = &[
-    ("secret", Kind::Text),
-    ("consumer", Kind::Text),
-    ("user_id", Kind::Id),
-    ("permissions", Kind::List),
-    ("expires_at", Kind::Time),
-    ("revoked", Kind::Flag),
+const TOKEN_COLUMNS: &[(&str, ColumnKind)] = &[
+    ("secret", ColumnKind::Text),
+    ("consumer", ColumnKind::Text),
+    ("user_id", ColumnKind::Id),
+    ("permissions", ColumnKind::List),
+    ("expires_at", ColumnKind::Time),
+    ("revoked", ColumnKind::Flag),
 ];
 
 /// Runs each query once with a value that matches nothing, and checks its parameter and its columns.
@@ -133,9 +133,9 @@ pub(super) async fn check(conn: &mut Conn, lookup: &Lookup) -> Result<(), Lookup
 }
 
 /// What is wrong with the parameters and columns of a query.
-fn problem(statement: &Statement, columns: &[(&str, Kind)]) -> Option<String> {
+fn problem(statement: &Statement, columns: &[(&str, ColumnKind)]) -> Option<String> {
     match statement.params() {
-        [one] if Kind::Text.accepts(one) => {}
+        [one] if ColumnKind::Text.accepts(one) => {}
         [one] => {
             return Some(format!(
                 "$1 is compared with a column of the type {one}; write column::text = $1"
@@ -340,7 +340,7 @@ fn permissions(row: &Row) -> Result<Vec<Permission>, String> {
     let is_list = row
         .columns()
         .iter()
-        .any(|found| found.name() == "permissions" && !Kind::Text.accepts(found.type_()));
+        .any(|found| found.name() == "permissions" && !ColumnKind::Text.accepts(found.type_()));
     let names: Vec<String> = match is_list {
         true => value(row, "permissions")?.unwrap_or_default(),
         false => {

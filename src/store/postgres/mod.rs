@@ -36,13 +36,13 @@ pub use lookup::{Lookup, LookupError};
 pub use open::{OpenError, Params};
 pub use url::{Url, UrlError};
 
-use pool::Pool;
+use pool::PostgresPool;
 use tx::Tx;
 
 /// A store in PostgreSQL.
 pub struct PostgresStore {
     remote: Remote,
-    pool: Arc<Pool>,
+    pool: Arc<PostgresPool>,
     seal: Arc<Seal>,
     lookup: Lookup,
 }
@@ -55,7 +55,7 @@ impl std::fmt::Debug for PostgresStore {
 
 /// Why the store did not answer, other than PostgreSQL's own reasons.
 #[derive(Debug, Error)]
-enum Trouble {
+enum PostgresFault {
     #[error("PostgreSQL did not answer in time")]
     TimedOut,
     #[error("too many callers wait for PostgreSQL")]
@@ -66,8 +66,8 @@ enum Trouble {
     Connect(#[from] tokio_postgres::Error),
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<PostgresFault> for StoreError {
+    fn from(trouble: PostgresFault) -> Self {
         Self::Unavailable(Box::new(trouble))
     }
 }
@@ -103,7 +103,7 @@ impl Engine for PostgresStore {
                 };
                 timeout(patience, done)
                     .await
-                    .unwrap_or_else(|_| Err(Trouble::TimedOut.into()))
+                    .unwrap_or_else(|_| Err(PostgresFault::TimedOut.into()))
             };
             attempt.await.map_err(|error| pool.failed(error))
         })

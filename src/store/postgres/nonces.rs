@@ -19,8 +19,8 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 
 use super::{
-    PostgresStore, Trouble,
-    pool::{Conn, Pool},
+    PostgresFault, PostgresStore,
+    pool::{Conn, PostgresPool},
     tx::Tx,
 };
 use crate::{
@@ -50,7 +50,7 @@ const SKEW: i64 = 10;
 
 /// Inserts by one statement.
 struct Inserter {
-    pool: Arc<Pool>,
+    pool: Arc<PostgresPool>,
     on_lost: OnLost,
     /// Tells when partitions have to be made and dropped.
     due: watch::Sender<Time>,
@@ -118,7 +118,7 @@ impl Writer for Inserter {
             is_due
         });
         let inserted = before(deadline, self.insert(nonces, time)).await;
-        let inserted = inserted.unwrap_or_else(|| Err(Trouble::TimedOut.into()));
+        let inserted = inserted.unwrap_or_else(|| Err(PostgresFault::TimedOut.into()));
         inserted.map_err(|error| self.pool.failed(error))
     }
 }
@@ -184,7 +184,7 @@ impl Inserter {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Trouble::Replaced.into())
+        Err(PostgresFault::Replaced.into())
     }
 }
 
@@ -250,13 +250,13 @@ async fn make_slots(conn: &mut Conn, slots: Vec<i64>) -> Result<(), StoreError> 
 }
 
 /// Makes partitions ahead and drops old ones, each time the present gets into another one.
-async fn tend(pool: Arc<Pool>, mut due: watch::Receiver<Time>) {
+async fn tend(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
     while due.changed().await.is_ok() {
         let mut logged = false;
         loop {
             let time = *due.borrow_and_update();
             let tending = timeout(TEND, tend_once(&pool, time)).await;
-            match tending.unwrap_or_else(|_| Err(Trouble::TimedOut.into())) {
+            match tending.unwrap_or_else(|_| Err(PostgresFault::TimedOut.into())) {
                 Ok(()) => break,
                 Err(error) if !logged && !is_of_logged_outage(&error) => {
                     logged = true;
@@ -273,7 +273,7 @@ async fn tend(pool: Arc<Pool>, mut due: watch::Receiver<Time>) {
     }
 }
 
-async fn tend_once(pool: &Pool, Time { now, length }: Time) -> Result<(), StoreError> {
+async fn tend_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<(), StoreError> {
     let mut conn = pool.take().await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.

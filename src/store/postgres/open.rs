@@ -7,11 +7,11 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use super::{
-    PostgresStore, Trouble, Url,
+    PostgresFault, PostgresStore, Url,
     lookup::{self, Lookup, LookupError},
-    pool::Pool,
+    pool::PostgresPool,
     schema::{MIGRATIONS, VERSION},
-    tx::{LOCK, STAMP, Stamp, Tx, read_stamp},
+    tx::{LOCK, STAMP, StoreStamp, Tx, read_stamp},
 };
 use crate::store::{
     Opening, StoreError,
@@ -109,7 +109,7 @@ impl PostgresStore {
     pub fn open(params: Params) -> Result<Self, OpenError> {
         let (config, tls) = params.url.connector()?;
         let remote = Remote::start("store-postgres").map_err(OpenError::Thread)?;
-        let pool = Arc::new(Pool::new(config, tls));
+        let pool = Arc::new(PostgresPool::new(config, tls));
         let (place, lookup) = (params.url.place(), params.lookup);
         let preparing = prepare(Arc::clone(&pool), params);
         let prepared = remote.wait_for(preparing).unwrap_or_else(|| {
@@ -163,11 +163,11 @@ impl Cause {
     }
 }
 
-async fn prepare(pool: Arc<Pool>, params: Params) -> Result<Seal, Cause> {
+async fn prepare(pool: Arc<PostgresPool>, params: Params) -> Result<Seal, Cause> {
     let mut conn = match timeout(REACH, pool.connect()).await {
         Ok(Ok(conn)) => conn,
         Ok(Err(error)) => return Err(Cause::Unreachable(error.into())),
-        Err(_) => return Err(Cause::Unreachable(Trouble::TimedOut.into())),
+        Err(_) => return Err(Cause::Unreachable(PostgresFault::TimedOut.into())),
     };
     // Looked at before anything is locked or written.
     if matches!(params.opening, Opening::Serve | Opening::Check) {
@@ -188,7 +188,7 @@ async fn prepare(pool: Arc<Pool>, params: Params) -> Result<Seal, Cause> {
     }
     let mut settled = None;
     if found == VERSION {
-        let Stamp { sealed, .. } = stamp(client).await?;
+        let StoreStamp { sealed, .. } = stamp(client).await?;
         settled = match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
             Settled::With(seal) => Some(seal),
             Settled::Older(seal, _) if !params.opening.begins_sealing() => Some(seal),
@@ -233,7 +233,7 @@ async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
         .execute("UPDATE meta SET version = $1", &[&VERSION])
         .await?;
     let begins = params.opening.begins_sealing();
-    let Stamp { sealed, .. } = stamp(client).await?;
+    let StoreStamp { sealed, .. } = stamp(client).await?;
     let (seal, new_word) =
         match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
             Settled::With(seal) => (seal, None),
@@ -269,7 +269,7 @@ async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
         .try_get(0)
 }
 
-async fn stamp(client: &Client) -> Result<Stamp, Cause> {
+async fn stamp(client: &Client) -> Result<StoreStamp, Cause> {
     let stamp = read_stamp(&client.simple_query(STAMP).await?);
     Ok(stamp.ok_or(StoreError::Broken("the table meta is empty"))?)
 }

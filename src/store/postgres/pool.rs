@@ -13,12 +13,9 @@ use tokio::{
     task::AbortHandle,
     time::{sleep, timeout},
 };
-use tokio_postgres::{
-    AsyncMessage, Client, Config, Connection, Error, NoTls, Socket, Statement, error::SqlState,
-    tls::TlsStream,
-};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
 
-use super::{Trouble, tls::MakeTls, url::CONNECT_TIMEOUT};
+use super::{PostgresFault, tls::MakeTls, url::CONNECT_TIMEOUT};
 use crate::store::{
     StoreError,
     remote::{Outage, jittered},
@@ -35,9 +32,9 @@ pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_millis(500);
 pub(super) const CHANNEL: &str = "countersign";
 
 /// The connections of a store.
-pub(super) struct Pool {
+pub(super) struct PostgresPool {
     config: Config,
-    tls: Option<Arc<ClientConfig>>,
+    tls: MakeTls,
     idle: Mutex<Vec<Conn>>,
     permits: Semaphore,
     outage: Outage,
@@ -81,11 +78,11 @@ impl Conn {
     }
 }
 
-impl Pool {
+impl PostgresPool {
     pub(super) fn new(config: Config, tls: Option<Arc<ClientConfig>>) -> Self {
         Self {
             config,
-            tls,
+            tls: MakeTls(tls),
             idle: Mutex::default(),
             permits: Semaphore::new(CONNECTIONS),
             outage: Outage::none("postgres"),
@@ -103,7 +100,7 @@ impl Pool {
         self.outage.check()?;
         match timeout(WAIT, self.permits.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(Trouble::Overloaded.into()),
+            Ok(Err(_)) | Err(_) => Err(PostgresFault::Overloaded.into()),
         }
     }
 
@@ -116,7 +113,7 @@ impl Pool {
                 return Ok(conn);
             }
         }
-        Ok(self.connect().await.map_err(Trouble::Connect)?)
+        Ok(self.connect().await.map_err(PostgresFault::Connect)?)
     }
 
     fn pop(&self) -> Option<Conn> {
@@ -136,24 +133,7 @@ impl Pool {
 
     /// Makes a connection.
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
-        match &self.tls {
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await?;
-                self.start(client, connection).await
-            }
-            Some(tls) => {
-                let tls = MakeTls(Arc::clone(tls));
-                let (client, connection) = self.config.connect(tls).await?;
-                self.start(client, connection).await
-            }
-        }
-    }
-
-    async fn start<S: TlsStream + Unpin + Send + 'static>(
-        &self,
-        client: Client,
-        connection: Connection<Socket, S>,
-    ) -> Result<Conn, Error> {
+        let (client, connection) = self.config.connect(self.tls.clone()).await?;
         // It ends with an error when the connection breaks, and every request on it fails with that.
         let task = tokio::spawn(async { drop(connection.await) }).abort_handle();
         let conn = Conn {
@@ -172,11 +152,11 @@ impl Pool {
         };
         let is_outage = match (source.downcast_ref::<Error>(), source.downcast_ref()) {
             (Some(error), _) => is_outage(error),
-            (_, Some(Trouble::Connect(error))) => {
+            (_, Some(PostgresFault::Connect(error))) => {
                 // The connections that there are serve on.
                 error.code() != Some(&SqlState::TOO_MANY_CONNECTIONS)
             }
-            (_, Some(Trouble::TimedOut)) => true,
+            (_, Some(PostgresFault::TimedOut)) => true,
             _ => false,
         };
         if !is_outage {
@@ -194,9 +174,9 @@ impl Pool {
         tokio::spawn(async move {
             let attempt = || async {
                 let connecting = timeout(CONNECT_TIMEOUT, pool.connect());
-                let conn = connecting.await.map_err(|_| Trouble::TimedOut)??;
+                let conn = connecting.await.map_err(|_| PostgresFault::TimedOut)??;
                 pool.put_back(conn);
-                Ok::<_, Trouble>(())
+                Ok::<_, PostgresFault>(())
             };
             pool.outage.until(attempt).await;
             // Nobody was told of changes meanwhile.
@@ -208,25 +188,13 @@ impl Pool {
     pub(super) async fn listen(&self) {
         loop {
             // Not logged: the feed is asked regularly as well, and use cases report an outage.
-            let _ = match &self.tls {
-                None => match self.config.connect(NoTls).await {
-                    Ok((client, connection)) => self.follow(client, connection).await,
-                    Err(error) => Err(error),
-                },
-                Some(tls) => match self.config.connect(MakeTls(Arc::clone(tls))).await {
-                    Ok((client, connection)) => self.follow(client, connection).await,
-                    Err(error) => Err(error),
-                },
-            };
+            let _ = self.follow().await;
             sleep(jittered(Duration::from_millis(500))).await;
         }
     }
 
-    async fn follow<S: TlsStream + Unpin>(
-        &self,
-        client: Client,
-        mut connection: Connection<Socket, S>,
-    ) -> Result<(), Error> {
+    async fn follow(&self) -> Result<(), Error> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
         let messages = async {
             loop {
                 match poll_fn(|cx| connection.poll_message(cx)).await {

@@ -1,16 +1,15 @@
 //! rustls under tokio-postgres.
 
 use std::{
+    convert::Infallible,
+    error::Error,
     io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use rustls::{
-    ClientConfig,
-    pki_types::{InvalidDnsNameError, ServerName},
-};
+use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::{
     Socket,
@@ -18,52 +17,54 @@ use tokio_postgres::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Makes a connector for each host.
+/// Makes a connector for each host. Without a configuration it is never asked to connect.
 #[derive(Clone)]
-pub(super) struct MakeTls(pub(super) Arc<ClientConfig>);
+pub(super) struct MakeTls(pub(super) Option<Arc<ClientConfig>>);
 
 pub(super) struct Connect {
-    connector: TlsConnector,
-    name: ServerName<'static>,
+    tls: Option<Arc<ClientConfig>>,
+    host: String,
 }
 
 /// An encrypted connection.
-pub(super) struct Stream(Box<TlsStream<Socket>>);
+pub(super) struct Encrypted(Box<TlsStream<Socket>>);
 
 impl MakeTlsConnect<Socket> for MakeTls {
-    type Stream = Stream;
+    type Stream = Encrypted;
     type TlsConnect = Connect;
-    type Error = InvalidDnsNameError;
+    type Error = Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connect, InvalidDnsNameError> {
+    fn make_tls_connect(&mut self, host: &str) -> Result<Connect, Infallible> {
         Ok(Connect {
-            connector: Arc::clone(&self.0).into(),
-            name: ServerName::try_from(host)?.to_owned(),
+            tls: self.0.clone(),
+            host: host.to_owned(),
         })
     }
 }
 
 impl TlsConnect<Socket> for Connect {
-    type Stream = Stream;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+    type Stream = Encrypted;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Encrypted, Self::Error>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
-            let stream = self.connector.connect(self.name, socket).await?;
-            Ok(Stream(Box::new(stream)))
+            let tls = self.tls.ok_or("the connection is not to be encrypted")?;
+            let name = ServerName::try_from(self.host)?;
+            let stream = TlsConnector::from(tls).connect(name, socket).await?;
+            Ok(Encrypted(Box::new(stream)))
         })
     }
 }
 
-impl tokio_postgres::tls::TlsStream for Stream {
+impl tokio_postgres::tls::TlsStream for Encrypted {
     fn channel_binding(&self) -> ChannelBinding {
         // The name in the certificate is checked; binding would need the hash of the certificate's own signature.
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for Encrypted {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -73,7 +74,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Encrypted {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 
 use super::{
-    Lookup, STEP_PATIENCE, Trouble,
+    Lookup, PostgresFault, STEP_PATIENCE,
     pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
     schema::VERSION,
 };
@@ -30,7 +30,7 @@ pub(super) const LOCK: u32 = 0x4374_536e;
 
 /// What every process on a database must agree on to write: schema and sealing.
 #[derive(Debug)]
-pub(super) struct Stamp {
+pub(super) struct StoreStamp {
     pub(super) version: i32,
     /// The sealed word.
     pub(super) sealed: Option<Vec<u8>>,
@@ -86,11 +86,11 @@ impl Tx {
         batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});{STAMP}");
         let messages = self.conn.client().simple_query(&batch).await?;
         match read_stamp(&messages) {
-            Some(Stamp {
+            Some(StoreStamp {
                 version: VERSION,
                 sealed,
             }) if self.seal.follows(sealed.as_deref()) => Ok(()),
-            _ => Err(Trouble::Replaced.into()),
+            _ => Err(PostgresFault::Replaced.into()),
         }
     }
 
@@ -233,7 +233,7 @@ impl sql::Tx for Tx {
         step: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let step = timeout(STEP_PATIENCE, step).await;
-        step.map_err(|_| Trouble::TimedOut)?
+        step.map_err(|_| PostgresFault::TimedOut)?
     }
 
     /// PostgreSQL has no NUL.
@@ -279,12 +279,12 @@ fn own<'p>(params: sql::Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
 pub(super) const STAMP: &str = "SELECT version, encode(sealed, 'hex') FROM countersign.meta";
 
 /// The stamp in the answer to a batch that ends with [`STAMP`].
-pub(super) fn read_stamp(messages: &[SimpleQueryMessage]) -> Option<Stamp> {
+pub(super) fn read_stamp(messages: &[SimpleQueryMessage]) -> Option<StoreStamp> {
     let row = messages.iter().rev().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     })?;
-    Some(Stamp {
+    Some(StoreStamp {
         version: row.try_get(0).ok()??.parse().ok()?,
         sealed: match row.try_get(1).ok()? {
             Some(word) => Some(hexadecimal(word.as_bytes())?),

@@ -1,11 +1,6 @@
 //! `store.url` of PostgreSQL: what tokio-postgres reads, and the parameters of TLS, which it leaves to us.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
@@ -15,15 +10,13 @@ use tokio_postgres::{
     config::{Host, SslMode, TargetSessionAttrs},
 };
 
-use crate::store::tls::{TlsFileError, client_config};
+use crate::store::tls::{TlsFileError, TlsFiles, client_config};
 
 /// A URL that was read. Does not print.
 #[derive(Clone)]
 pub struct Url {
     config: Config,
-    encrypts: bool,
-    ca: Option<PathBuf>,
-    identity: Option<(PathBuf, PathBuf)>,
+    tls: Option<TlsFiles>,
 }
 
 impl fmt::Debug for Url {
@@ -119,20 +112,13 @@ impl Url {
         }
         Ok(Self {
             config,
-            encrypts,
-            ca,
-            identity,
+            tls: encrypts.then_some(TlsFiles { ca, identity }),
         })
     }
 
     /// How to connect, and with what TLS.
     pub(super) fn connector(&self) -> Result<(Config, Option<Arc<ClientConfig>>), TlsFileError> {
-        let identity = self.identity.as_ref();
-        let identity: Option<(&Path, &Path)> = identity.map(|(cert, key)| (&**cert, &**key));
-        let tls = self
-            .encrypts
-            .then(|| client_config(self.ca.as_deref(), identity))
-            .transpose()?;
+        let tls = self.tls.as_ref().map(client_config).transpose()?;
         Ok((self.config.clone(), tls))
     }
 
@@ -186,7 +172,7 @@ mod tests {
             ("postgres://localhost/c?sslrootcert=/etc/ca.pem", true),
             ("postgres://db.example/c?sslmode=disable", false),
         ] {
-            assert_eq!(Url::parse(url).unwrap().encrypts, encrypts, "{url}");
+            assert_eq!(Url::parse(url).unwrap().tls.is_some(), encrypts, "{url}");
         }
     }
 

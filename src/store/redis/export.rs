@@ -8,7 +8,7 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-use super::{RedisStore, Trouble};
+use super::{RedisFault, RedisStore};
 use crate::{
     names::{ConsumerKey, UserId},
     store::{
@@ -42,7 +42,7 @@ impl Exported {
     fn user(&mut self, user: User) -> Result<Record, StoreError> {
         if !self.names.insert(self.hasher.hash_one(folded(&user.name))) {
             // One was renamed and another has got the name since.
-            return Err(Trouble::Contended.into());
+            return Err(RedisFault::Contended.into());
         }
         self.users
             .insert(self.hasher.hash_one(&user.id), user.enabled);

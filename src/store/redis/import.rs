@@ -13,7 +13,7 @@ use redis::Value;
 use sha2::{Digest, Sha256};
 
 use super::{
-    CHUNK, RedisStore, TRIES, Trouble,
+    CHUNK, RedisFault, RedisStore, TRIES,
     open::SCHEMA,
     row,
     step::{self, Step},
@@ -26,8 +26,8 @@ use crate::{
         rows,
         rules::{self, MOST_CHANGES, Take, World, folded},
         transfer::{
-            BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Part, Receiver,
-            Record, Source,
+            BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Receiver, Record,
+            Source,
         },
     },
 };
@@ -88,10 +88,9 @@ impl RedisStore {
         let mut records = source();
         let mut first = Vec::new();
         while first.len() <= AT_ONCE {
-            match records.receive().await? {
-                Part::Count(_) => {}
-                Part::Records(batch) => first.extend(batch),
-                Part::End => return self.import_all(&first).await,
+            match records.next().await? {
+                Some(batch) => first.extend(batch),
+                None => return self.import_all(&first).await,
             }
         }
         let mut whole = Whole::default();
@@ -106,12 +105,7 @@ impl RedisStore {
         let mut imported = Imported::default();
         let parts = async {
             let mut records = source();
-            loop {
-                let batch = match records.receive().await? {
-                    Part::Count(_) => continue,
-                    Part::Records(batch) => batch,
-                    Part::End => break,
-                };
+            while let Some(batch) = records.next().await? {
                 match self.patiently(|| self.import_all(&batch)).await? {
                     Import::Imported(part) => imported.add(part),
                     Import::Refused { refusal, .. } => return Err(refusal.into()),
@@ -126,7 +120,7 @@ impl RedisStore {
         };
         match parts.await {
             Ok(()) => Ok(Import::Imported(imported)),
-            Err(error) => Err(Trouble::Partly(imported.total(), count, error).into()),
+            Err(error) => Err(RedisFault::Partly(imported.total(), count, error).into()),
         }
     }
 
@@ -180,11 +174,10 @@ impl RedisStore {
                 }
                 world.forget_details(some);
             }
-            batch = match rest.receive().await? {
-                Part::Count(_) => Vec::new(),
-                Part::Records(batch) => batch,
-                Part::End => return Ok(None),
-            };
+            match rest.next().await? {
+                Some(next) => batch = next,
+                None => return Ok(None),
+            }
         }
     }
 
@@ -204,7 +197,7 @@ impl RedisStore {
                 return Ok(import);
             }
         }
-        Err(Trouble::Contended.into())
+        Err(RedisFault::Contended.into())
     }
 
     /// Makes a prepared transaction; `false`: something that it depends on has changed, so nothing was done.

@@ -48,7 +48,7 @@ const MOST_CALLS: usize = 16_384;
 
 /// Why Redis did not do what it was asked.
 #[derive(Debug, Error)]
-pub(super) enum Trouble {
+pub(super) enum RedisFault {
     #[error("Redis did not answer in time")]
     TimedOut,
     #[error("too many callers wait for Redis")]
@@ -73,22 +73,22 @@ pub(super) enum Trouble {
     Redis(#[from] RedisError),
 }
 
-impl Trouble {
+impl RedisFault {
     fn cut() -> Self {
         Self::Io(io::ErrorKind::ConnectionReset.into())
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<RedisFault> for StoreError {
+    fn from(trouble: RedisFault) -> Self {
         Self::Unavailable(Box::new(trouble))
     }
 }
 
 type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// What the primary is asked.
 pub(super) trait Request: Send + Sync + 'static {
@@ -108,10 +108,10 @@ impl Request for Cmd {
 /// The running connection; it is closed when this is dropped.
 pub(super) struct Link {
     remote: Remote,
-    shared: Arc<Shared>,
+    shared: Arc<LinkState>,
 }
 
-struct Shared {
+struct LinkState {
     target: Target,
     tls: Option<TlsConnector>,
     /// `None`: broken, and the first attempt to connect again is under way.
@@ -137,7 +137,7 @@ impl Link {
     ) -> io::Result<Self> {
         Ok(Self {
             remote: Remote::start("store-redis")?,
-            shared: Arc::new(Shared {
+            shared: Arc::new(LinkState {
                 target,
                 tls: tls.map(TlsConnector::from),
                 connection: watch::Sender::new(None),
@@ -148,7 +148,7 @@ impl Link {
     }
 
     /// Connects, and keeps the connection from then on. Blocks the thread for a second at most.
-    pub(super) fn connect(&self) -> Result<(), Trouble> {
+    pub(super) fn connect(&self) -> Result<(), RedisFault> {
         let shared = Arc::clone(&self.shared);
         let driver = self.wait_for(async move { shared.put_up().await })??;
         let shared = Arc::clone(&self.shared);
@@ -160,8 +160,8 @@ impl Link {
     pub(super) fn wait_for<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        self.remote.wait_for(future).ok_or_else(Trouble::cut)
+    ) -> Result<T, RedisFault> {
+        self.remote.wait_for(future).ok_or_else(RedisFault::cut)
     }
 
     /// Waits.
@@ -210,24 +210,27 @@ impl Link {
             let (mut connection, driver) = shared.connect().await?;
             tokio::select! {
                 answer = timeout(LONG_PATIENCE, request.send(&mut connection)) => {
-                    let answer = answer.map_err(|_| Trouble::TimedOut)?;
+                    let answer = answer.map_err(|_| RedisFault::TimedOut)?;
                     answer.map_err(|error| fault(error.into()))
                 }
-                () = driver => Err(Trouble::cut().into()),
+                () = driver => Err(RedisFault::cut().into()),
             }
         };
         self.remote.run(call).await
     }
 }
 
-impl Shared {
+impl LinkState {
     async fn call(
         &self,
         request: &impl Request,
         mut deadline: Pin<&mut Sleep>,
     ) -> Result<Value, StoreError> {
         self.outage.check()?;
-        let _permit = self.calls.try_acquire().map_err(|_| Trouble::Overloaded)?;
+        let _permit = self
+            .calls
+            .try_acquire()
+            .map_err(|_| RedisFault::Overloaded)?;
         let mut connections = self.connection.subscribe();
         let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;
         let Some(Ok(Some(Shareable {
@@ -236,7 +239,7 @@ impl Shared {
         }))) = up.map(|up| up.map(|up| up.clone()))
         else {
             self.outage.check()?;
-            return Err(Trouble::TimedOut.into());
+            return Err(RedisFault::TimedOut.into());
         };
         match before(deadline, request.send(&mut connection)).await {
             Some(Ok(answer)) => Ok(answer),
@@ -250,11 +253,11 @@ impl Shared {
             None => {
                 // All of this is on one thread, so that `keep` cannot replace the connection in between.
                 if self.is_current(&broken) {
-                    self.outage.begin(&Trouble::TimedOut);
+                    self.outage.begin(&RedisFault::TimedOut);
                     broken.notify_one();
                 }
                 self.outage.check()?;
-                Err(Trouble::TimedOut.into())
+                Err(RedisFault::TimedOut.into())
             }
         }
     }
@@ -280,7 +283,7 @@ impl Shared {
                     sleep(jittered(PAUSE)).await;
                     self.put_up().await
                 }
-                Err(_) => Err(Trouble::TimedOut),
+                Err(_) => Err(RedisFault::TimedOut),
             };
             (driver, broken) = match connected {
                 Ok(connected) => connected,
@@ -299,7 +302,7 @@ impl Shared {
                 .until(|| async {
                     let up = self.put_up().await?;
                     *connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(up);
-                    Ok::<_, Trouble>(())
+                    Ok::<_, RedisFault>(())
                 })
                 .await;
             let connected = connected
@@ -313,7 +316,7 @@ impl Shared {
     }
 
     /// Connects and gives the connection to all calls.
-    async fn put_up(&self) -> Result<(Driver, Arc<Notify>), Trouble> {
+    async fn put_up(&self) -> Result<(Driver, Arc<Notify>), RedisFault> {
         let (connection, driver) = self.connect().await?;
         let broken = Arc::new(Notify::new());
         self.connection.send_replace(Some(Shareable {
@@ -324,7 +327,7 @@ impl Shared {
     }
 
     /// Finds the primary and connects to it, within [`CONNECT`].
-    async fn connect(&self) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    async fn connect(&self) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let Target {
             nodes,
             topology,
@@ -333,7 +336,7 @@ impl Shared {
         } = &self.target;
         // A node that hangs must not keep the others from being asked.
         let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
-        let mut trouble = Trouble::TimedOut;
+        let mut trouble = RedisFault::TimedOut;
         for node in nodes {
             let attempt = async {
                 let primary = match topology {
@@ -359,15 +362,15 @@ impl Shared {
         node: &Node,
         service: &str,
         login: &Login,
-    ) -> Result<Node, Trouble> {
+    ) -> Result<Node, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
         let connection = self.dial(node, login, 0).await?;
         let primary: Option<Node> = ask(connection, &question).await?;
-        primary.ok_or_else(|| Trouble::UnknownService(service.to_owned()))
+        primary.ok_or_else(|| RedisFault::UnknownService(service.to_owned()))
     }
 
-    async fn ask_cluster(&self, node: &Node) -> Result<Node, Trouble> {
+    async fn ask_cluster(&self, node: &Node) -> Result<Node, RedisFault> {
         let (connection, driver) = self.dial(node, &self.target.login, 0).await?;
         let mut slot = cmd("CLUSTER");
         slot.arg("KEYSLOT").arg(super::META);
@@ -381,7 +384,7 @@ impl Shared {
         };
         let (slot, ranges) = tokio::select! {
             asked = asked => asked?,
-            () = driver => return Err(Trouble::cut()),
+            () = driver => return Err(RedisFault::cut()),
         };
         for range in ranges {
             let [first, last, primary, ..] = &*range else {
@@ -403,14 +406,14 @@ impl Shared {
                 return Ok((host.unwrap_or_else(|| node.0.clone()), port));
             }
         }
-        Err(Trouble::NoSlot)
+        Err(RedisFault::NoSlot)
     }
 
     async fn connect_to_primary(
         &self,
         node: &Node,
         login: &Login,
-    ) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
         // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
         let mut first = redis::pipe();
@@ -418,10 +421,10 @@ impl Shared {
         let answered = async { first.query_async::<(Value, bool)>(&mut connection).await };
         let (hello, _) = tokio::select! {
             answered = answered => answered?,
-            () = &mut driver => return Err(Trouble::cut()),
+            () = &mut driver => return Err(RedisFault::cut()),
         };
         if !is_primary(&hello) {
-            return Err(Trouble::Replica(format!("{}:{}", node.0, node.1)));
+            return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
         Ok((connection, driver))
     }
@@ -431,14 +434,14 @@ impl Shared {
         (host, port): &Node,
         login: &Login,
         db: i64,
-    ) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let tcp = TcpStream::connect((host.as_str(), *port)).await?;
         tcp.set_nodelay(true)?;
-        let stream: Box<dyn Stream> = match &self.tls {
+        let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(tcp),
             Some(tls) => {
-                let name =
-                    ServerName::try_from(host.clone()).map_err(|_| Trouble::Name(host.clone()))?;
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| RedisFault::Name(host.clone()))?;
                 Box::new(tls.connect(name, tcp).await?)
             }
         };
@@ -465,10 +468,10 @@ impl Shared {
 async fn ask<T: FromRedisValue>(
     (mut connection, driver): (MultiplexedConnection, Driver),
     question: &Cmd,
-) -> Result<T, Trouble> {
+) -> Result<T, RedisFault> {
     tokio::select! {
         answer = question.query_async(&mut connection) => Ok(answer?),
-        () = driver => Err(Trouble::cut()),
+        () = driver => Err(RedisFault::cut()),
     }
 }
 

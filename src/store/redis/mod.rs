@@ -47,7 +47,7 @@ pub use nonces::{check_nonces, nonce_used, open_nonces};
 pub use open::{OpenError, Params};
 pub use target::Target;
 
-use link::{Link, Trouble};
+use link::{Link, RedisFault};
 use run::{CHUNK, TRIES, row};
 use step::{Args, Fields};
 
@@ -216,7 +216,7 @@ impl Store for RedisStore {
                     return Ok(outcome);
                 }
             }
-            Err(Trouble::Contended.into())
+            Err(RedisFault::Contended.into())
         })
     }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{
     CHUNK, RedisStore, TRIES,
     import::Prepared,
-    link::{Link, PATIENCE, Trouble},
+    link::{Link, PATIENCE, RedisFault},
     step::{self, Fields, Step},
     target::Target,
 };
@@ -111,7 +111,7 @@ impl RedisStore {
         let place = target.to_string();
         let tls = target.client_config()?;
         let link = Arc::new(Link::new("redis", target, tls).map_err(OpenError::Thread)?);
-        let unreachable = |trouble: Trouble| OpenError::Unreachable {
+        let unreachable = |trouble: RedisFault| OpenError::Unreachable {
             place: place.clone(),
             source: trouble.into(),
         };

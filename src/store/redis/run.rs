@@ -6,7 +6,7 @@ use redis::{FromRedisValue, cmd};
 
 use super::{
     META, RedisStore, hex,
-    link::Trouble,
+    link::RedisFault,
     open,
     step::{self, Args, Fields, Row, Step},
 };
@@ -125,7 +125,7 @@ impl RedisStore {
                 return Ok(Some(consumer));
             }
         }
-        Err(Trouble::Contended.into())
+        Err(RedisFault::Contended.into())
     }
 
     /// Opens a session and writes the new hash, if there is one; `is_changed`: it is of another password.
@@ -165,7 +165,7 @@ impl RedisStore {
                 _ => return Ok(false),
             }
         }
-        Err(Trouble::Contended.into())
+        Err(RedisFault::Contended.into())
     }
 
     pub(super) fn consumer_fields(&self, consumer: &Consumer) -> Result<Args, StoreError> {

@@ -10,7 +10,7 @@ use redis::{
 };
 use sha1::{Digest, Sha1};
 
-use super::link::{Request, Trouble};
+use super::link::{RedisFault, Request};
 use crate::{
     clock::UnixTime,
     store::{StoreError, rows::Columns},
@@ -191,12 +191,12 @@ pub(super) fn is_of_stamp(error: &StoreError) -> bool {
     let StoreError::Unavailable(source) = error else {
         return false;
     };
-    matches!(source.downcast_ref(), Some(Trouble::Redis(error)) if error.code() == Some("STAMP"))
+    matches!(source.downcast_ref(), Some(RedisFault::Redis(error)) if error.code() == Some("STAMP"))
 }
 
 /// The fault that an error means.
-pub(super) fn fault(trouble: Trouble) -> StoreError {
-    if let Trouble::Redis(error) = &trouble
+pub(super) fn fault(trouble: RedisFault) -> StoreError {
+    if let RedisFault::Redis(error) = &trouble
         && error.code() == Some("BROKEN")
     {
         return StoreError::Broken("the store in Redis is incomplete");

@@ -7,7 +7,7 @@ use rustls::ClientConfig;
 
 use crate::{
     secret::Secret,
-    store::tls::{TlsFileError, client_config},
+    store::tls::{TlsFileError, TlsFiles, client_config},
 };
 
 const REDIS_PORT: u16 = 6379;
@@ -37,13 +37,6 @@ pub(super) enum Topology {
     Cluster,
 }
 
-/// The files of TLS; without any the system's authorities are trusted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct TlsFiles {
-    ca: Option<PathBuf>,
-    identity: Option<(PathBuf, PathBuf)>,
-}
-
 /// User and password, each perhaps absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Login {
@@ -67,7 +60,7 @@ impl Target {
             _ => return Err("a URL of Redis begins with redis://, or rediss:// for TLS"),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut query = Query::parse(query)?;
+        let mut query = UrlQuery::parse(query)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (parse_login(login)?, hosts),
@@ -122,23 +115,17 @@ impl Target {
 
     /// Reads the files of TLS; `None`: no TLS.
     pub(super) fn client_config(&self) -> Result<Option<Arc<ClientConfig>>, TlsFileError> {
-        let config = self.tls.as_ref().map(|TlsFiles { ca, identity }| {
-            let identity = identity
-                .as_ref()
-                .map(|(certificate, key)| (&**certificate, &**key));
-            client_config(ca.as_deref(), identity)
-        });
-        config.transpose()
+        self.tls.as_ref().map(client_config).transpose()
     }
 }
 
 #[derive(Default)]
-struct Query {
+struct UrlQuery {
     sentinel_password: Option<Secret>,
     tls: TlsFiles,
 }
 
-impl Query {
+impl UrlQuery {
     fn parse(query: &str) -> Result<Self, &'static str> {
         let mut parsed = Self::default();
         let (mut certificate, mut key) = (None, None);

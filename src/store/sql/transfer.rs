@@ -80,17 +80,13 @@ async fn take_all<T: Tx>(
     records: &mut Receiver<Numbered>,
 ) -> Result<Import, StoreError> {
     let mut imported = Imported::default();
-    loop {
-        let batch = match records.receive().await? {
-            Part::Count(_) => continue,
-            Part::Records(batch) => batch,
-            Part::End => return Ok(Import::Imported(imported)),
-        };
+    while let Some(batch) = records.next().await? {
         if let Some((index, refusal)) = T::in_time(take_batch(tx, &batch, &mut imported)).await? {
             return Ok(Import::Refused { index, refusal });
         }
         tx.drop_changes()?;
     }
+    Ok(Import::Imported(imported))
 }
 
 /// Takes some records in; returns the one that is rejected.

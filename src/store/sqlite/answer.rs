@@ -1,13 +1,15 @@
 //! What stands between a caller that awaits and a thread that works: one answer, at the latest when time is up.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
-use super::Trouble;
+use super::SqliteFault;
 use crate::store::StoreError;
 
 /// A caller that waits for an answer of some type.
@@ -28,9 +30,13 @@ impl<T> Slot<T> {
         (Arc::new(Self(Mutex::new(Some(sender)))), receiver)
     }
 
+    fn lock(&self) -> MutexGuard<'_, Option<oneshot::Sender<Result<T, StoreError>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Answers, unless there is an answer already.
     pub(super) fn answer(&self, result: Result<T, StoreError>) {
-        let sender = lock(&self.0).take();
+        let sender = self.lock().take();
         if let Some(sender) = sender {
             // A caller that has gone away needs no answer.
             let _ = sender.send(result);
@@ -40,7 +46,7 @@ impl<T> Slot<T> {
 
 impl<T: Send> Waiter for Slot<T> {
     fn is_waiting(&self) -> bool {
-        lock(&self.0)
+        self.lock()
             .as_ref()
             .is_some_and(|sender| !sender.is_closed())
     }
@@ -57,95 +63,66 @@ const TICK: Duration = Duration::from_millis(250);
 ///
 /// This is a thread and not a timer of tokio's, because a caller's runtime may have no timers, and under a paused
 /// clock they would fire while a thread is at work.
-#[derive(Default)]
-pub(super) struct Watchdog {
-    state: Mutex<Watched>,
-    wake: Condvar,
-}
+pub(super) struct Watchdog(mpsc::Sender<Watched>);
 
-#[derive(Default)]
-struct Watched {
-    callers: Vec<(Instant, Weak<dyn Waiter>)>,
-    is_closed: bool,
-}
+type Watched = (Instant, Weak<dyn Waiter>);
 
 impl Watchdog {
-    /// Fails `waiter` if it has no answer within `patience`.
-    pub(super) fn watch(&self, waiter: &Arc<dyn Waiter>, patience: Duration) {
-        let mut state = lock(&self.state);
-        state
-            .callers
-            .push((Instant::now() + patience, Arc::downgrade(waiter)));
-        let is_first = state.callers.len() == 1;
-        drop(state);
-        if is_first {
-            self.wake.notify_one();
-        }
+    /// Starts the thread, which ends when this is dropped.
+    pub(super) fn start() -> io::Result<Self> {
+        let (sender, callers) = mpsc::channel();
+        let thread = thread::Builder::new().name("store-watch".to_owned());
+        thread.spawn(move || watch(&callers))?;
+        Ok(Self(sender))
     }
 
-    /// Watches until [`Self::close`].
-    pub(super) fn run(&self) {
-        let mut state = lock(&self.state);
-        while !state.is_closed {
-            state = if state.callers.is_empty() {
-                self.wake
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let (state, _) = self
-                    .wake
-                    .wait_timeout(state, TICK)
-                    .unwrap_or_else(PoisonError::into_inner);
-                state
-            };
+    /// Fails `waiter` if it has no answer within `patience`.
+    pub(super) fn watch(&self, waiter: &Arc<dyn Waiter>, patience: Duration) {
+        // The thread has not ended before.
+        let _ = self
+            .0
+            .send((Instant::now() + patience, Arc::downgrade(waiter)));
+    }
+}
+
+fn watch(callers: &mpsc::Receiver<Watched>) {
+    while let Ok(first) = callers.recv() {
+        let mut waiting = vec![first];
+        while !waiting.is_empty() {
+            thread::sleep(TICK);
+            waiting.extend(callers.try_iter());
             let now = Instant::now();
-            state.callers.retain(|(deadline, waiter)| {
+            waiting.retain(|(deadline, waiter)| {
                 let Some(waiter) = waiter.upgrade().filter(|waiter| waiter.is_waiting()) else {
                     return false;
                 };
                 if now >= *deadline {
-                    waiter.fail(Trouble::TimedOut.into());
+                    waiter.fail(SqliteFault::TimedOut.into());
                 }
                 now < *deadline
             });
         }
     }
-
-    /// Ends [`Self::run`].
-    pub(super) fn close(&self) {
-        lock(&self.state).is_closed = true;
-        self.wake.notify_all();
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     #[test]
     fn fails_whoever_waits_too_long_and_nobody_else() {
-        let watchdog = Watchdog::default();
-        thread::scope(|scope| {
-            scope.spawn(|| watchdog.run());
-            let (late, late_answer) = Slot::<u8>::new();
-            let (early, early_answer) = Slot::<u8>::new();
-            watchdog.watch(&(Arc::clone(&late) as _), Duration::ZERO);
-            watchdog.watch(&(Arc::clone(&early) as _), Duration::from_secs(3600));
-            assert!(matches!(
-                late_answer.blocking_recv(),
-                Ok(Err(StoreError::Unavailable(_)))
-            ));
-            assert!(!late.is_waiting());
-            early.answer(Ok(7));
-            assert!(matches!(early_answer.blocking_recv(), Ok(Ok(7))));
-            watchdog.close();
-        });
+        let watchdog = Watchdog::start().unwrap();
+        let (late, late_answer) = Slot::<u8>::new();
+        let (early, early_answer) = Slot::<u8>::new();
+        watchdog.watch(&(Arc::clone(&late) as _), Duration::ZERO);
+        watchdog.watch(&(Arc::clone(&early) as _), Duration::from_secs(3600));
+        assert!(matches!(
+            late_answer.blocking_recv(),
+            Ok(Err(StoreError::Unavailable(_)))
+        ));
+        assert!(!late.is_waiting());
+        early.answer(Ok(7));
+        assert!(matches!(early_answer.blocking_recv(), Ok(Ok(7))));
     }
 
     #[test]

@@ -16,7 +16,6 @@ use crate::store::{
 
 mod answer;
 mod open;
-mod queue;
 mod schema;
 mod sealing;
 mod threads;
@@ -66,7 +65,7 @@ impl SqliteStore {
 
 /// Why the store did not answer, other than SQLite's own reasons.
 #[derive(Debug, Error)]
-enum Trouble {
+enum SqliteFault {
     #[error("the store did not answer in time")]
     TimedOut,
     #[error("too many callers wait for the store")]
@@ -79,8 +78,8 @@ enum Trouble {
     Group(#[source] Arc<StoreError>),
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<SqliteFault> for StoreError {
+    fn from(trouble: SqliteFault) -> Self {
         Self::Unavailable(Box::new(trouble))
     }
 }

@@ -15,11 +15,11 @@ use std::{
 };
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::{
-    Trouble,
+    SqliteFault,
     answer::{Slot, Waiter, Watchdog},
-    queue::Queue,
     sealing,
     tx::Tx,
 };
@@ -52,11 +52,12 @@ pub(super) struct Connections {
 
 /// The running threads; they end when this is dropped.
 pub(super) struct Threads {
-    writes: Arc<Queue<Task>>,
-    reads: Arc<Queue<Task>>,
-    watchdog: Arc<Watchdog>,
-    /// Disconnected when the last thread has closed its connection.
-    ended: Mutex<mpsc::Receiver<()>>,
+    // Dropping them ends the threads, once all that waits has been done.
+    writes: Sender<Task>,
+    reads: Sender<Task>,
+    watchdog: Watchdog,
+    // Dropped last.
+    _farewell: Farewell,
 }
 
 impl Threads {
@@ -71,27 +72,27 @@ impl Threads {
             sender: alive,
             closing: Arc::default(),
         };
-        let threads = Self {
-            writes: Arc::new(Queue::new(QUEUE_LENGTH)),
-            reads: Arc::new(Queue::new(QUEUE_LENGTH)),
-            watchdog: Arc::default(),
-            ended: Mutex::new(ended),
-        };
-        let watchdog = Arc::clone(&threads.watchdog);
-        spawn("store-watch", move || watchdog.run())?;
-        let (queue, end) = (Arc::clone(&threads.writes), alive.clone());
+        let (writes, waiting_writes) = channel(QUEUE_LENGTH);
+        let (reads, waiting_reads) = channel(QUEUE_LENGTH);
+        let waiting_reads = Arc::new(Mutex::new(waiting_reads));
+        let end = alive.clone();
         spawn("store-write", move || {
-            write(&queue, &mut writer);
+            write(&Mutex::new(waiting_writes), &mut writer);
             end.close(writer.sql);
         })?;
         for mut reader in readers {
-            let (queue, end) = (Arc::clone(&threads.reads), alive.clone());
+            let (waiting, end) = (Arc::clone(&waiting_reads), alive.clone());
             spawn("store-read", move || {
-                read(&queue, &mut reader);
+                read(&waiting, &mut reader);
                 end.close(reader.sql);
             })?;
         }
-        Ok(threads)
+        Ok(Self {
+            writes,
+            reads,
+            watchdog: Watchdog::start()?,
+            _farewell: Farewell(Mutex::new(ended)),
+        })
     }
 
     /// Runs `work` in a transaction that sees one state of the store and changes nothing.
@@ -117,7 +118,7 @@ impl Threads {
 
     fn ask<'a, T: Send + 'static>(
         &'a self,
-        queue: &'a Queue<Task>,
+        queue: &'a Sender<Task>,
         patience: Duration,
         work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
@@ -130,23 +131,23 @@ impl Threads {
             });
             self.watchdog.watch(&waiter, patience);
             queue
-                .push(Task { waiter, work })
-                .map_err(|_| Trouble::Overloaded)?;
+                .try_send(Task { waiter, work })
+                .map_err(|_| SqliteFault::Overloaded)?;
             answer
                 .await
-                .unwrap_or_else(|_| Err(Trouble::Stopped.into()))
+                .unwrap_or_else(|_| Err(SqliteFault::Stopped.into()))
         })
     }
 }
 
-impl Drop for Threads {
+/// Disconnected when the last thread has closed its connection.
+struct Farewell(Mutex<mpsc::Receiver<()>>);
+
+impl Drop for Farewell {
     fn drop(&mut self) {
-        self.writes.close();
-        self.reads.close();
-        self.watchdog.close();
         // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
         // not waited for: the log is taken up at the next start.
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = ended.recv_timeout(FAREWELL);
     }
 }
@@ -192,7 +193,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread.spawn(body).map(drop)
 }
 
-fn read(queue: &Queue<Task>, tx: &mut Tx) {
+fn read(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
     until_closed(queue, 1, tx, |tx, tasks| {
         for Task { waiter, work } in tasks {
             match read_one(tx, work) {
@@ -211,7 +212,7 @@ fn read_one(tx: &mut Tx, work: Work) -> Result<Deliver, StoreError> {
     result
 }
 
-fn write(queue: &Queue<Task>, tx: &mut Tx) {
+fn write(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
     until_closed(queue, GROUP, tx, |tx, tasks| {
         let waiters: Vec<_> = tasks.iter().map(|task| Arc::clone(&task.waiter)).collect();
         match write_group(tx, tasks) {
@@ -220,7 +221,7 @@ fn write(queue: &Queue<Task>, tx: &mut Tx) {
                 // One cause for all. Those that have failed on their own have their answer already.
                 let error = Arc::new(error);
                 for waiter in waiters {
-                    waiter.fail(Trouble::Group(Arc::clone(&error)).into());
+                    waiter.fail(SqliteFault::Group(Arc::clone(&error)).into());
                 }
             }
         }
@@ -231,7 +232,7 @@ fn write(queue: &Queue<Task>, tx: &mut Tx) {
 fn write_group(tx: &mut Tx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
     tx.run("BEGIN IMMEDIATE", [])?;
     if !sealing::is_ours(tx)? {
-        return Err(Trouble::Replaced.into());
+        return Err(SqliteFault::Replaced.into());
     }
     let mut delivers = Vec::with_capacity(tasks.len());
     for Task { waiter, work } in tasks {
@@ -252,12 +253,19 @@ fn write_group(tx: &mut Tx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError
 }
 
 /// Gives `work` what still has a caller, until the queue is closed.
-fn until_closed(queue: &Queue<Task>, most: usize, tx: &mut Tx, work: impl Fn(&mut Tx, Vec<Task>)) {
+fn until_closed(
+    queue: &Mutex<Receiver<Task>>,
+    most: usize,
+    tx: &mut Tx,
+    work: impl Fn(&mut Tx, Vec<Task>),
+) {
     loop {
-        let mut tasks = queue.take(most);
-        if tasks.is_empty() {
+        let mut tasks = Vec::new();
+        let mut waiting = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.blocking_recv_many(&mut tasks, most) == 0 {
             return;
         }
+        drop(waiting);
         tasks.retain(|task| task.waiter.is_waiting());
         if tasks.is_empty() {
             continue;
