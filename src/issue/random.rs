@@ -2,6 +2,10 @@
 //!
 //! All but the out-of-band verifier consist of `A-Z a-z 0-9`: they need no escape in a URL, a header, a form or a cookie,
 //! are never read as an option on a command line, and a double click selects them whole.
+//!
+//! # Errors
+//!
+//! [`NoRandomness`] for every function that makes something.
 
 use std::str::FromStr;
 
@@ -26,56 +30,32 @@ pub const OOB_VERIFIER_LENGTH: usize = 8;
 pub struct NoRandomness;
 
 /// Makes the identifier of a request token or an access token.
-///
-/// # Errors
-///
-/// [`NoRandomness`] if the system's generator failed; so for every function of this file.
 pub fn token() -> Result<String, NoRandomness> {
     text(TOKEN_LENGTH).map(|text| String::clone(&text))
 }
 
 /// Makes an identifier of 130 bits.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn identifier() -> Result<String, NoRandomness> {
     text(VERIFIER_LENGTH).map(|text| String::clone(&text))
 }
 
 /// Makes the key of a consumer or the id of a user that was given none: 130 bits.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn name<N: FromStr>() -> Result<N, NoRandomness> {
     // The characters that are drawn are among those of names.
     identifier()?.parse().map_err(|_| NoRandomness)
 }
 
 /// Makes the secret of a consumer or a token.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn secret() -> Result<Secret, NoRandomness> {
     text(SECRET_LENGTH).map(|text| Secret::from(text.as_str()))
 }
 
 /// Makes the id of a browser session, as the cookie holds it.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn session_id() -> Result<Secret, NoRandomness> {
     secret()
 }
 
 /// Makes a verifier that travels to the consumer by redirect.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn verifier() -> Result<Secret, NoRandomness> {
     text(VERIFIER_LENGTH).map(|text| Secret::from(text.as_str()))
 }
@@ -84,10 +64,6 @@ pub fn verifier() -> Result<Secret, NoRandomness> {
 ///
 /// Eight digits are enough because of [`MAX_WRONG_VERIFIERS`](crate::store::port::MAX_WRONG_VERIFIERS) and the request
 /// token's lifetime.
-///
-/// # Errors
-///
-/// See [`token`].
 pub fn oob_verifier() -> Result<Secret, NoRandomness> {
     const COMBINATIONS: u32 = 100_000_000;
     // The numbers from here on would make the low combinations likelier: they are drawn again.

@@ -168,16 +168,16 @@ impl Outage {
     }
 
     /// Tries until `attempt` succeeds, then ends the outage and logs that.
-    pub(super) async fn until<E, F>(&self, mut attempt: impl FnMut() -> F)
+    pub(super) async fn until<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> T
     where
         E: StdError + 'static,
-        F: Future<Output = Result<(), E>>,
+        F: Future<Output = Result<T, E>>,
     {
         let mut pause = SHORTEST_PAUSE;
-        loop {
+        let reached = loop {
             sleep(jittered(pause)).await;
             match attempt().await {
-                Ok(()) => break,
+                Ok(reached) => break reached,
                 Err(error) => {
                     if let Some(down) = &mut *self.state() {
                         down.cause = Causes(&error).to_string().into();
@@ -185,7 +185,7 @@ impl Outage {
                 }
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        };
         if let Some(down) = self.state().take() {
             let seconds = down.began.elapsed().as_secs_f32();
             tracing::info!(
@@ -194,6 +194,7 @@ impl Outage {
                 "the store can be reached again"
             );
         }
+        reached
     }
 
     fn state(&self) -> MutexGuard<'_, Option<Down>> {

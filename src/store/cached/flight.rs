@@ -37,21 +37,15 @@ impl<T: Clone> Flights<T> {
     /// Joins the read of `key` that is under way, or begins one. A read from before the last change is not joined.
     pub(super) fn join(&self, key: &[u8], epoch: Epoch) -> Passenger<'_, T> {
         let mut flights = self.lock();
-        if let Some((key, flight)) = flights.get_key_value(key)
-            && flight.epoch == epoch
-        {
-            return Passenger {
-                flights: self,
-                key: Arc::clone(key),
-                flight: Arc::clone(flight),
-            };
-        }
-        let key: Arc<[u8]> = key.into();
-        let flight = Arc::new(Flight {
-            epoch,
-            outcome: OnceCell::new(),
-        });
-        flights.insert(Arc::clone(&key), Arc::clone(&flight));
+        let (key, flight) = match flights.get_key_value(key) {
+            Some((key, flight)) if flight.epoch == epoch => (Arc::clone(key), Arc::clone(flight)),
+            _ => {
+                let outcome = OnceCell::new();
+                let (key, flight) = (Arc::from(key), Arc::new(Flight { epoch, outcome }));
+                flights.insert(Arc::clone(&key), Arc::clone(&flight));
+                (key, flight)
+            }
+        };
         Passenger {
             flights: self,
             key,
@@ -92,11 +86,16 @@ impl<T: Clone> Passenger<'_, T> {
 
     /// Takes the read off the list: it is over, and who comes now finds its outcome in the cache or reads anew.
     fn land(&self) {
+        self.leave(|_| true);
+    }
+}
+
+impl<T> Passenger<'_, T> {
+    /// Takes the read off the list, if it is on it and `ends` says so.
+    fn leave(&self, ends: impl Fn(&Arc<Flight<T>>) -> bool) {
         let mut flights = self.flights.lock();
-        if flights
-            .get(&self.key)
-            .is_some_and(|found| Arc::ptr_eq(found, &self.flight))
-        {
+        let listed = flights.get(&self.key);
+        if listed.is_some_and(|listed| Arc::ptr_eq(listed, &self.flight) && ends(listed)) {
             flights.remove(&self.key);
         }
     }
@@ -104,13 +103,7 @@ impl<T: Clone> Passenger<'_, T> {
 
 impl<T> Drop for Passenger<'_, T> {
     fn drop(&mut self) {
-        let mut flights = self.flights.lock();
-        let listed = flights
-            .get(&self.key)
-            .is_some_and(|found| Arc::ptr_eq(found, &self.flight));
         // Two hold it: the list and this one. Nobody can join meanwhile, for the list is locked.
-        if listed && Arc::strong_count(&self.flight) <= 2 {
-            flights.remove(&self.key);
-        }
+        self.leave(|flight| Arc::strong_count(flight) <= 2);
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use thiserror::Error;
 use tokio_postgres::{
-    Row, Statement,
+    Column, Row, Statement,
     types::{FromSql, ToSql, Type},
 };
 
@@ -308,24 +308,26 @@ fn secret(row: &Row) -> Result<Secret, String> {
     needed::<&str>(row, "secret").map(Secret::from)
 }
 
+fn type_of<'r>(row: &'r Row, column: &str) -> Option<&'r Type> {
+    let mut columns = row.columns().iter();
+    columns
+        .find(|found| found.name() == column)
+        .map(Column::type_)
+}
+
 /// `None`: no number, or of another type.
 fn integer(row: &Row, column: &str) -> Result<Option<i64>, String> {
-    let found = row.columns().iter().find(|found| found.name() == column);
-    Ok(match found.map(|found| found.type_().clone()) {
-        Some(Type::INT8) => value(row, column)?,
-        Some(Type::INT4) => value::<i32>(row, column)?.map(i64::from),
-        Some(Type::INT2) => value::<i16>(row, column)?.map(i64::from),
+    Ok(match type_of(row, column) {
+        Some(&Type::INT8) => value(row, column)?,
+        Some(&Type::INT4) => value::<i32>(row, column)?.map(i64::from),
+        Some(&Type::INT2) => value::<i16>(row, column)?.map(i64::from),
         _ => None,
     })
 }
 
 fn time(row: &Row, column: &str) -> Result<Option<UnixTime>, String> {
-    let is_integer = row
-        .columns()
-        .iter()
-        .any(|found| found.name() == column && is_integer(found.type_()));
     // What was before 1970 is over all the same.
-    if is_integer {
+    if type_of(row, column).is_some_and(is_integer) {
         let seconds = integer(row, column)?;
         return Ok(seconds.map(|seconds| UnixTime(u64::try_from(seconds).unwrap_or(0))));
     }
@@ -337,10 +339,7 @@ fn time(row: &Row, column: &str) -> Result<Option<UnixTime>, String> {
 }
 
 fn permissions(row: &Row) -> Result<Vec<Permission>, String> {
-    let is_list = row
-        .columns()
-        .iter()
-        .any(|found| found.name() == "permissions" && !ColumnKind::Text.accepts(found.type_()));
+    let is_list = type_of(row, "permissions").is_some_and(|of| !ColumnKind::Text.accepts(of));
     let names: Vec<String> = match is_list {
         true => value(row, "permissions")?.unwrap_or_default(),
         false => {

@@ -209,7 +209,7 @@ impl RedisStore {
     ) -> Result<bool, StoreError> {
         let mut name = [0; 16];
         rand::fill(&mut name).map_err(|_| StoreError::Broken("there is no randomness"))?;
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = step::hex(&name);
         for some in prepared.0.chunks(CHUNK) {
             let step = self.step("stage").arg(&name);
             let step = some.iter().fold(step, |step, packed| step.arg(packed));

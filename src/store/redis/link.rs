@@ -8,7 +8,7 @@ use std::{
     future::Future,
     io,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -289,29 +289,9 @@ impl LinkState {
                 Ok(connected) => connected,
                 Err(trouble) => {
                     self.outage.begin(&trouble);
-                    self.reconnect().await
+                    self.outage.until(|| self.put_up()).await
                 }
             };
-        }
-    }
-
-    async fn reconnect(&self) -> (Driver, Arc<Notify>) {
-        let connected = Mutex::new(None);
-        loop {
-            self.outage
-                .until(|| async {
-                    let up = self.put_up().await?;
-                    *connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(up);
-                    Ok::<_, RedisFault>(())
-                })
-                .await;
-            let connected = connected
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            if let Some(connected) = connected {
-                return connected;
-            }
         }
     }
 
@@ -365,27 +345,24 @@ impl LinkState {
     ) -> Result<Node, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
-        let connection = self.dial(node, login, 0).await?;
-        let primary: Option<Node> = ask(connection, &question).await?;
+        let (mut connection, mut driver) = self.dial(node, login, 0).await?;
+        let asked = question.query_async(&mut connection);
+        let primary: Option<Node> = driven(&mut driver, asked).await?;
         primary.ok_or_else(|| RedisFault::UnknownService(service.to_owned()))
     }
 
     async fn ask_cluster(&self, node: &Node) -> Result<Node, RedisFault> {
-        let (connection, driver) = self.dial(node, &self.target.login, 0).await?;
+        let (mut connection, mut driver) = self.dial(node, &self.target.login, 0).await?;
         let mut slot = cmd("CLUSTER");
         slot.arg("KEYSLOT").arg(super::META);
         let mut slots = cmd("CLUSTER");
         slots.arg("SLOTS");
-        let mut connection = connection;
         let asked = async {
             let slot: u16 = slot.query_async(&mut connection).await?;
             let ranges: Vec<Vec<Value>> = slots.query_async(&mut connection).await?;
             Ok::<_, RedisError>((slot, ranges))
         };
-        let (slot, ranges) = tokio::select! {
-            asked = asked => asked?,
-            () = driver => return Err(RedisFault::cut()),
-        };
+        let (slot, ranges) = driven(&mut driver, asked).await?;
         for range in ranges {
             let [first, last, primary, ..] = &*range else {
                 continue;
@@ -418,11 +395,8 @@ impl LinkState {
         // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
         let mut first = redis::pipe();
         first.cmd("HELLO").cmd("EXISTS").arg(super::META);
-        let answered = async { first.query_async::<(Value, bool)>(&mut connection).await };
-        let (hello, _) = tokio::select! {
-            answered = answered => answered?,
-            () = &mut driver => return Err(RedisFault::cut()),
-        };
+        let asked = first.query_async(&mut connection);
+        let (hello, _): (Value, bool) = driven(&mut driver, asked).await?;
         if !is_primary(&hello) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
@@ -464,13 +438,13 @@ impl LinkState {
     }
 }
 
-/// Sends one command over a connection that is closed afterwards.
-async fn ask<T: FromRedisValue>(
-    (mut connection, driver): (MultiplexedConnection, Driver),
-    question: &Cmd,
+/// What is asked over a connection that `driver` drives.
+async fn driven<T>(
+    driver: &mut Driver,
+    asked: impl Future<Output = Result<T, RedisError>>,
 ) -> Result<T, RedisFault> {
     tokio::select! {
-        answer = question.query_async(&mut connection) => Ok(answer?),
+        answer = asked => Ok(answer?),
         () = driver => Err(RedisFault::cut()),
     }
 }

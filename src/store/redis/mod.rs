@@ -49,7 +49,7 @@ pub use target::Target;
 
 use link::{Link, RedisFault};
 use run::{CHUNK, TRIES, row};
-use step::{Args, Fields};
+use step::{Args, Fields, hex};
 
 /// The record that every version of the schema has; its hash tag is that of all keys.
 const META: &str = "cs:{store}";
@@ -67,10 +67,6 @@ impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisStore").finish_non_exhaustive()
     }
-}
-
-fn hex(id_hash: &[u8; 32]) -> String {
-    id_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const fn added(is_added: bool) -> Added {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use redis::{FromRedisValue, cmd};
 
 use super::{
-    META, RedisStore, hex,
+    META, RedisStore,
     link::RedisFault,
     open,
-    step::{self, Args, Fields, Row, Step},
+    step::{self, Args, Fields, Row, Step, hex},
 };
 use crate::{
     names::ConsumerKey,

@@ -41,10 +41,7 @@ impl Script {
         arguments: &[Vec<u8>],
         connection: &mut MultiplexedConnection,
     ) -> Result<Value, RedisError> {
-        let hash = self.hash.get_or_init(|| {
-            let hash = Sha1::digest(self.text);
-            hash.iter().map(|byte| format!("{byte:02x}")).collect()
-        });
+        let hash = self.hash.get_or_init(|| hex(&Sha1::digest(self.text)));
         let command = |name, script: &str| {
             let mut command = cmd(name);
             command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
@@ -63,6 +60,11 @@ impl Script {
 
 fn is_missing(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The use case and its arguments, behind what the script checks first.
@@ -95,9 +97,7 @@ impl Step {
         self.0.extend(more.0);
         self
     }
-}
 
-impl Step {
     /// The same for a store that keeps another word.
     pub(super) fn sealed(&self, sealed: &[u8]) -> Self {
         let mut args = self.0.clone();

@@ -146,7 +146,8 @@ async fn take(
         (Take::Add, Record::Consumer(consumer)) => consumers::put(tx, consumer).await?,
         (Take::Add, Record::User(user)) => users::insert(tx, user).await?,
         (Take::Add, Record::AccessToken(token)) => {
-            if !tokens::insert(tx, token).await? {
+            let is_new = tokens::insert(tx, token).await?;
+            if !is_new {
                 return Err(StoreError::Broken("a token comes twice in the import"));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::{
     clock::UnixTime,
@@ -148,7 +148,7 @@ fn numbered(sql: &str) -> String {
 
 /// Parameters as rusqlite takes them.
 fn own<'p>(params: Params<'p>) -> impl rusqlite::Params + use<'p> {
-    params_from_iter(params.iter().map(|param| -> &dyn ToSql { *param }))
+    params_from_iter(params.iter().copied())
 }
 
 impl Columns for Row<'_> {
