@@ -18,13 +18,10 @@ pub(super) fn watch(
     let (nonces, credentials) = (Arc::clone(nonces), Arc::clone(credentials));
     metrics.watch(Box::new(move |text| {
         let window = nonces.window();
-        text.gauge(
-            "countersign_nonces",
-            "Nonces in the window.",
-            window.entries(),
-        );
-        let bytes = "countersign_nonce_window_bytes";
-        text.gauge(bytes, "Memory of the nonce window.", window.bytes());
+        let name = "countersign_nonces";
+        text.gauge(name, "Nonces in the window.", window.entries());
+        let name = "countersign_nonce_window_bytes";
+        text.gauge(name, "Memory of the nonce window.", window.bytes());
         let name = "countersign_cache_requests_total";
         text.family(name, "counter", "Look-ups in the caches by their result.");
         let (consumers, tokens) = credentials.counts();

@@ -110,10 +110,8 @@ fn certificates(config: &Config, _: &mut Vec<String>) -> CheckResult {
         return Ok("none: the public listener speaks plain HTTP".to_owned());
     };
     tls::Tls::read(&params, None).map_err(StartError::from)?;
-    Ok(format!(
-        "{} read, each with its key",
-        params.certificates.len()
-    ))
+    let count = params.certificates.len();
+    Ok(format!("{count} read, each with its key"))
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
@@ -126,10 +124,8 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
-    Ok(format!(
-        "in {}",
-        look.languages.tags().collect::<Vec<_>>().join(", ")
-    ))
+    let languages: Vec<_> = look.languages.tags().collect();
+    Ok(format!("in {}", languages.join(", ")))
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
@@ -225,11 +221,8 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if let Some(target) = services::nonce_target(config).map_err(StartError::from)? {
         let place = target.to_string();
         let findings = block_on(redis::check_nonces(target))?.map_err(ServiceError::from)?;
-        warnings.extend(
-            findings
-                .iter()
-                .map(|finding| format!("nonce.url: {finding}")),
-        );
+        let findings = findings.iter();
+        warnings.extend(findings.map(|finding| format!("nonce.url: {finding}")));
         return Ok(format!("{place} answers"));
     }
     let Some(path) = config.nonce_path() else {

@@ -90,10 +90,7 @@ impl SignArgs {
             let name = &self.signature_method;
             CommandError::usage(format!("--method {name:?} is not a signature method"))
         })?;
-        let (key, token) = (
-            self.consumer_key.as_bytes(),
-            self.token().map(str::as_bytes),
-        );
+        let (key, token) = (&self.consumer_key, self.token().map(str::as_bytes));
         let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));
         let parameters = collected(&request, &header).map_err(|error| {
             CommandError::failed(format!("the request cannot be signed: {error}"))
@@ -102,7 +99,9 @@ impl SignArgs {
         let signature = if method.is_rsa() {
             self.rsa_signature(method, &base)?
         } else {
-            let secrets = self.secrets.read_to_sign(key, token, lookup, stdin)?;
+            let secrets = self
+                .secrets
+                .read_to_sign(key.as_bytes(), token, lookup, stdin)?;
             let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
             // Every method but those of RSA makes one.
             sign(method, &key, &base).unwrap_or_default()
@@ -175,12 +174,7 @@ fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, Sh
 fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
     let uri = &request.uri;
     let query = uri.query.map(|query| format!("?{query}"));
-    let target = [
-        uri.authority,
-        uri.path,
-        query.as_deref().unwrap_or_default(),
-    ]
-    .concat();
+    let target = [uri.authority, uri.path, &query.unwrap_or_default()].concat();
     let mut command = vec!["curl".to_owned()];
     if request.method == "HEAD" {
         // With `--request HEAD` curl waits for a body that does not come.

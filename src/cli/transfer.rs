@@ -203,10 +203,8 @@ impl ImportArgs {
             }
             Import::Refused { index, refusal } => {
                 let record = checked.name(index).map_err(unreadable)?;
-                Err(failed(format!(
-                    "{index}: {record} {refusal}; {}",
-                    fix(refusal)
-                )))
+                let fix = fix(refusal);
+                Err(failed(format!("{index}: {record} {refusal}; {fix}")))
             }
         }
     }

@@ -36,10 +36,8 @@ pub fn line(error: &clap::Error) -> String {
             sentences.push(line);
         }
     }
-    let mut line = format!(
-        "countersign: {}; see {command} --help",
-        sentences.join("; ")
-    );
+    let sentences = sentences.join("; ");
+    let mut line = format!("countersign: {sentences}; see {command} --help");
     // A superfluous argument may be a secret, such as a password behind the user's name.
     let stray = match error.kind() {
         ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),

@@ -84,26 +84,17 @@ impl DemoApplication {
             .into_owned()
             .collect();
         if given.contains_key("oauth_problem") {
-            return Ok(page(
-                200,
-                "Denied",
-                "You did not let the demo application in, and it got nothing.",
-            ));
+            let text = "You did not let the demo application in, and it got nothing.";
+            return Ok(page(200, "Denied", text));
         }
         let (Some(token), Some(verifier)) = (given.get("oauth_token"), given.get("oauth_verifier"))
         else {
-            return Ok(page(
-                400,
-                "This is where the authorization page sends you",
-                "Begin at /.",
-            ));
+            let title = "This is where the authorization page sends you";
+            return Ok(page(400, title, "Begin at /."));
         };
         let Some(secret) = self.pending.borrow_mut().remove(token) else {
-            return Ok(page(
-                400,
-                "This authorization has been used already",
-                "Begin again at /.",
-            ));
+            let title = "This authorization has been used already";
+            return Ok(page(400, title, "Begin again at /."));
         };
         let mut call = self.call("POST", "/oauth/access_token");
         call.verifier = Some(verifier.clone());

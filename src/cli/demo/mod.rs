@@ -115,14 +115,9 @@ fn serve(listener: TcpListener, handler: impl Handler) {
 
 fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {
     let store = toml::Value::String(directory.join("demo.db").display().to_string());
-    let allow = if listen.ip().is_loopback() {
-        ""
-    } else {
-        "allow_http = true\n"
-    };
-    let base = match listen.ip() {
-        ip if ip.is_loopback() => String::new(),
-        _ => format!("base_url = \"http://{listen}\"\n"),
+    let public = match listen.ip().is_loopback() {
+        true => String::new(),
+        false => format!("allow_http = true\nbase_url = \"http://{listen}\"\n"),
     };
     format!(
         r#"
@@ -132,7 +127,7 @@ workers = 1
 
 [service]
 realm = "countersign demo"
-{allow}{base}
+{public}
 [upstream]
 api_url = "http://{api}"
 

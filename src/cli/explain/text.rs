@@ -75,11 +75,8 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
         return text + &section("Verdict", ["the signature matches"]);
     }
     if examined.accepted {
-        text += &section(
-            "Verdict",
-            ["the server takes this signature from this consumer as well"],
-        );
-        return text;
+        let verdict = "the server takes this signature from this consumer as well";
+        return text + &section("Verdict", [verdict]);
     }
     text += &section("Verdict", ["the signature does not match"]);
     let Some(diagnosis) = &examined.diagnosis else {

@@ -163,18 +163,11 @@ impl Metrics {
     }
 
     fn render_gauges(&self, text: &mut Text) {
-        let connections = "countersign_connections";
-        text.gauge(
-            connections,
-            "Open connections of callers.",
-            self.connections(),
-        );
+        let name = "countersign_connections";
+        text.gauge(name, "Open connections of callers.", self.connections());
+        let name = "countersign_uptime_seconds";
         let uptime = self.started.elapsed().as_secs_f64();
-        text.gauge(
-            "countersign_uptime_seconds",
-            "Time since the process started.",
-            uptime,
-        );
+        text.gauge(name, "Time since the process started.", uptime);
         let name = "countersign_build_info";
         text.family(name, "gauge", "Which version this is; always 1.");
         text.sample(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
