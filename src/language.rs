@@ -136,10 +136,8 @@ impl Languages {
         let resource = FluentResource::try_new(source.clone()).map_err(|(_, errors)| {
             let error = errors.first();
             let what = error.map(ToString::to_string).unwrap_or_default();
-            wrong(
-                error.map(|error| error.pos.start),
-                format!("no Fluent message: {what}; correct it"),
-            )
+            let start = error.map(|error| error.pos.start);
+            wrong(start, format!("no Fluent message: {what}; correct it"))
         })?;
         for entry in resource.entries() {
             let Entry::Message(message) = entry else {

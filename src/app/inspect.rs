@@ -244,11 +244,8 @@ pub fn listeners(config: &Config) -> Result<String, StartError> {
 
 /// Binds as a listener would, without listening.
 fn bind(address: SocketAddr) -> io::Result<()> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let (domain, protocol) = (Domain::for_address(address), Protocol::TCP);
+    let socket = Socket::new(domain, Type::STREAM, Some(protocol))?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())
 }

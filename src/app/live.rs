@@ -196,11 +196,8 @@ pub fn operations(config: &Config) -> Result<Operations, OperationError> {
     };
     let unlisted = Access::of(config.unlisted().kind().as_slice());
     let hide = config.operations.forbidden_status == ForbiddenStatus::NotFound;
-    Operations::new(
-        config.operation.iter().map(operation).collect(),
-        unlisted,
-        hide,
-    )
+    let listed = config.operation.iter().map(operation).collect();
+    Operations::new(listed, unlisted, hide)
 }
 
 fn forward_params(config: &Config, secure: bool, services: &Services) -> forward::Params {

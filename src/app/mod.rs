@@ -211,10 +211,8 @@ impl App {
             drain: Notify::new(),
             started: Instant::now(),
         });
-        let bounds = Arc::new(Bounds::new(
-            connections(&config),
-            config.limits.connections_per_address.map(NonZeroU32::get),
-        ));
+        let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
+        let bounds = Arc::new(Bounds::new(connections(&config), per_address));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
@@ -336,10 +334,8 @@ impl App {
         }
         let throttle = &self.services.pages.throttle;
         throttle.set_limit(config.login.max_failures);
-        self.common.bounds.set(
-            connections(&config),
-            config.limits.connections_per_address.map(NonZeroU32::get),
-        );
+        let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
+        self.common.bounds.set(connections(&config), per_address);
         self.swap_live(live);
         self.swap_tls(tls);
         let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);

@@ -226,16 +226,11 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let learns = move |report: &str| counts.learn(report, reads.now());
     let credentials = Arc::new(cached.on_failed_login(learns));
     credentials.follow_changes().await?;
-    let nonces = Arc::new(Nonces::new(
-        window,
-        shared_window(config, &*store, clock.now()).await?,
-    ));
+    let shared = shared_window(config, &*store, clock.now()).await?;
+    let nonces = Arc::new(Nonces::new(window, shared));
     mark(&nonces, &*store, &clock).await?;
-    let verifier = Arc::new(Verifier::new(
-        Arc::clone(&credentials),
-        Arc::clone(&nonces),
-        clock.clone(),
-    ));
+    let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
+    let verifier = Arc::new(Verifier::new(cached, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
     let pages = pages::Services {
         store: Arc::clone(&store),
@@ -372,12 +367,8 @@ async fn start_window(
 ) -> Result<LocalWindow, ServiceError> {
     let on_lost = config.nonce.on_lost;
     let mark = store.local_nonces_until().await?;
-    let gap = Gap::after(
-        opened.continuity(),
-        mark,
-        config.signature.timestamp_window,
-        on_lost,
-    );
+    let length = config.signature.timestamp_window;
+    let gap = Gap::after(opened.continuity(), mark, length, on_lost);
     let window = opened.start(gap)?;
     if let (OnLost::Accept, Some(mark)) = (on_lost, mark) {
         // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.

@@ -352,10 +352,8 @@ impl<'r> Rules<'r, '_> {
             .collect();
         let unread = names.iter().any(|name| self.reader.problems.concern(name));
         let declared = entries.iter().any(|entry| entry.name == *permission);
-        let near = nearest(
-            permission.as_str(),
-            entries.iter().map(|entry| entry.name.as_str()),
-        );
+        let known = entries.iter().map(|entry| entry.name.as_str());
+        let near = nearest(permission.as_str(), known);
         let fix = match near {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("add [[permission]] with name = \"{permission}\""),

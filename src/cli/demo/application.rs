@@ -103,11 +103,9 @@ impl DemoApplication {
         let call = with_token(self.call("GET", "/members/1"), token, secret);
         let echoed = self.send(call).await?;
         let echoed = String::from_utf8_lossy(&echoed);
-        Ok(page(
-            200,
-            "The application is in",
-            &format!("This is what reached the API, the user's identity with it:\n\n{echoed}"),
-        ))
+        let text =
+            format!("This is what reached the API, the user's identity with it:\n\n{echoed}");
+        Ok(page(200, "The application is in", &text))
     }
 
     /// A call without a token, to be signed as `countersign sign` does.

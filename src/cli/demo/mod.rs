@@ -106,11 +106,8 @@ fn serve(listener: TcpListener, handler: impl Handler) {
         bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
     };
-    spawn_local(listener::accept(
-        tcp,
-        Rc::new(handler),
-        std::future::pending(),
-    ));
+    let forever = std::future::pending();
+    spawn_local(listener::accept(tcp, Rc::new(handler), forever));
 }
 
 fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {

@@ -36,10 +36,8 @@ pub(super) fn written(explanation: &Explanation) -> String {
         text += &signature(examined, mask, &explanation.base_string);
     }
     if let Some(problem) = &explanation.problem {
-        text += &section(
-            "Rejected before the signature is checked",
-            [problem.to_string()],
-        );
+        let title = "Rejected before the signature is checked";
+        text += &section(title, [problem.to_string()]);
     }
     match explanation.nonce_used {
         Some(Some(false)) => text += &section("Nonce", ["not used yet"]),
@@ -83,10 +81,8 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
         let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
         return text + &section("Diagnosis", [unknown]);
     };
-    text += &section(
-        "Diagnosis",
-        diagnosis.mistakes.iter().map(ToString::to_string),
-    );
+    let mistakes = diagnosis.mistakes.iter();
+    text += &section("Diagnosis", mistakes.map(ToString::to_string));
     if diagnosis.base_string != base_string {
         text += &section("The consumer signed", [mask.text(&diagnosis.base_string)]);
     }
