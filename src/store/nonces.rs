@@ -172,9 +172,9 @@ impl<W: Writer> SharedWindow for Window<W> {
         };
         Box::pin(async move {
             // An outage is the cause of what waits too long, if there is one.
-            let unavailable = |trouble: NotWritten| {
+            let unavailable = |fault: NotWritten| {
                 let outage = self.shared.writer.check().err();
-                let error = outage.unwrap_or_else(|| StoreError::Unavailable(trouble.into()));
+                let error = outage.unwrap_or_else(|| StoreError::Unavailable(fault.into()));
                 Unavailable(error.into())
             };
             if self.queue.try_send((nonce, reply)).is_err() {

@@ -1,9 +1,9 @@
 //! Settings of the server that lose what was acknowledged.
 
-use super::tx::Tx;
+use super::tx::PostgresTx;
 use crate::store::{StoreError, sql::Tx as _};
 
-impl Tx {
+impl PostgresTx {
     /// Settings of the server that lose what was acknowledged.
     pub(super) async fn findings(&mut self) -> Result<Vec<String>, StoreError> {
         let mut findings = Vec::new();

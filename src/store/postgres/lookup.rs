@@ -15,7 +15,7 @@ use tokio_postgres::{
     types::{FromSql, ToSql, Type},
 };
 
-use super::{pool::Conn, tx::Tx};
+use super::{pool::Conn, tx::PostgresTx};
 use crate::{
     clock::{Clock, UnixTime},
     names::{ConsumerKey, InvalidName, Permission},
@@ -171,7 +171,7 @@ async fn end(conn: &Conn) -> Result<(), tokio_postgres::Error> {
     conn.client().batch_execute("COMMIT").await
 }
 
-impl Tx {
+impl PostgresTx {
     /// Finds a consumer of the existing system.
     pub(super) async fn find_consumer_outside(
         &mut self,

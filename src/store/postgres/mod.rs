@@ -37,7 +37,7 @@ pub use open::{OpenError, Params};
 pub use url::{Url, UrlError};
 
 use pool::PostgresPool;
-use tx::Tx;
+use tx::PostgresTx;
 
 /// A store in PostgreSQL.
 pub struct PostgresStore {
@@ -67,8 +67,8 @@ enum PostgresFault {
 }
 
 impl From<PostgresFault> for StoreError {
-    fn from(trouble: PostgresFault) -> Self {
-        Self::Unavailable(Box::new(trouble))
+    fn from(fault: PostgresFault) -> Self {
+        Self::Unavailable(Box::new(fault))
     }
 }
 
@@ -76,7 +76,7 @@ impl From<PostgresFault> for StoreError {
 const STEP_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Engine for PostgresStore {
-    type Tx = Tx;
+    type Tx = PostgresTx;
     /// With the wait for a connection, less than a second.
     const PATIENCE: Duration = Duration::from_millis(700);
     const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
@@ -86,14 +86,14 @@ impl Engine for PostgresStore {
         &self,
         mode: Mode,
         patience: Duration,
-        work: impl for<'t> FnOnce(&'t mut Tx) -> Work<'t, T> + Send + 'static,
+        work: impl for<'t> FnOnce(&'t mut PostgresTx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         let (pool, seal, lookup) = (Arc::clone(&self.pool), Arc::clone(&self.seal), self.lookup);
         self.remote.run(async move {
             let attempt = async {
                 let _permit = pool.permit().await?;
                 let done = async {
-                    let mut tx = Tx::new(pool.take().await?, seal, lookup);
+                    let mut tx = PostgresTx::new(pool.take().await?, seal, lookup);
                     tx.begin(mode, patience).await?;
                     let value = work(&mut tx).await?;
                     tx.commit(mode).await?;

@@ -21,7 +21,7 @@ use tokio_postgres::error::SqlState;
 use super::{
     PostgresFault, PostgresStore,
     pool::{Conn, PostgresPool},
-    tx::Tx,
+    tx::PostgresTx,
 };
 use crate::{
     clock::UnixTime,
@@ -83,7 +83,7 @@ impl PostgresStore {
     }
 }
 
-impl Tx {
+impl PostgresTx {
     /// Whether a nonce is in the shared window.
     pub(super) async fn nonce_used(
         &mut self,
@@ -217,7 +217,7 @@ async fn adopt_server(conn: &mut Conn, time: Time, on_lost: OnLost) -> Result<()
 /// In the place of the server that recorded nonces last.
 const ELSEWHERE: &str = "elsewhere";
 
-impl Tx {
+impl PostgresTx {
     pub(super) async fn nonces_kept(&mut self) -> Result<NoncesKept, StoreError> {
         let find = "SELECT server FROM nonce_state";
         let server = self.row(find, &[], |row, _| row.text("server")).await?;

@@ -11,7 +11,7 @@ use super::{
     lookup::{self, Lookup, LookupError},
     pool::PostgresPool,
     schema::{MIGRATIONS, VERSION},
-    tx::{LOCK, STAMP, StoreStamp, Tx, read_stamp},
+    tx::{LOCK, PostgresTx, STAMP, StoreStamp, read_stamp},
 };
 use crate::store::{
     Opening, StoreError,
@@ -287,7 +287,7 @@ async fn has_secrets(client: &Client) -> Result<bool, tokio_postgres::Error> {
 /// Rows that are read before they are written anew.
 const BATCH: usize = 1_000;
 
-impl Tx {
+impl PostgresTx {
     /// A batch of [`Store::reseal`](crate::store::Store::reseal).
     pub(super) async fn reseal(
         &mut self,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::tx::Tx;
+use super::tx::PostgresTx;
 use crate::{
     clock::UnixTime,
     store::{
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-impl Tx {
+impl PostgresTx {
     pub(super) async fn record_all_uses(
         &mut self,
         uses: &[(String, UnixTime)],

@@ -37,7 +37,7 @@ pub(super) struct StoreStamp {
 }
 
 /// A use case under way.
-pub(in crate::store) struct Tx {
+pub(in crate::store) struct PostgresTx {
     pub(super) conn: Conn,
     pub(super) seal: Arc<Seal>,
     pub(super) lookup: Lookup,
@@ -47,7 +47,7 @@ pub(in crate::store) struct Tx {
 
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-impl Tx {
+impl PostgresTx {
     pub(super) const fn new(conn: Conn, seal: Arc<Seal>, lookup: Lookup) -> Self {
         Self {
             conn,
@@ -58,19 +58,16 @@ impl Tx {
         }
     }
 
-    /// Begins, in one round trip. Every transaction is `READ COMMITTED`; an advisory lock, taken before the first statement
-    /// sees anything, keeps those apart that could be in each other's way. `patience` above the usual one is given to each statement.
+    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, keeps those apart that
+    /// could be in each other's way. `patience` above the usual one is given to each statement.
     pub(super) async fn begin(&mut self, mode: Mode, patience: Duration) -> Result<(), StoreError> {
-        let lock = match mode {
+        let (isolation, lock) = match mode {
             Mode::Single => return Ok(()),
-            Mode::Snapshot => "",
-            Mode::Shared => "_shared",
-            Mode::Alone => "",
+            Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
+            Mode::Shared => ("READ COMMITTED", Some("_shared")),
+            Mode::Alone => ("READ COMMITTED", Some("")),
         };
-        let mut batch = match mode {
-            Mode::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;".to_owned(),
-            _ => "BEGIN ISOLATION LEVEL READ COMMITTED;".to_owned(),
-        };
+        let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
         if patience > STATEMENT_TIMEOUT * 2 {
             // The server ends it before the caller gives up.
             let limit = patience.min(STEP_PATIENCE).as_millis() * 4 / 5;
@@ -79,10 +76,9 @@ impl Tx {
                 "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit};"
             );
         }
-        if mode == Mode::Snapshot {
-            self.conn.client().batch_execute(&batch).await?;
-            return Ok(());
-        }
+        let Some(lock) = lock else {
+            return Ok(self.conn.client().batch_execute(&batch).await?);
+        };
         batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});{STAMP}");
         let messages = self.conn.client().simple_query(&batch).await?;
         match read_stamp(&messages) {
@@ -143,7 +139,7 @@ impl Tx {
     }
 }
 
-impl sql::Tx for Tx {
+impl sql::Tx for PostgresTx {
     const STATEMENTS: Statements = Statements {
         user_by_name: r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
         lock_user: "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE",

@@ -80,8 +80,8 @@ impl RedisFault {
 }
 
 impl From<RedisFault> for StoreError {
-    fn from(trouble: RedisFault) -> Self {
-        Self::Unavailable(Box::new(trouble))
+    fn from(fault: RedisFault) -> Self {
+        Self::Unavailable(Box::new(fault))
     }
 }
 
@@ -287,8 +287,8 @@ impl LinkState {
             };
             (driver, broken) = match connected {
                 Ok(connected) => connected,
-                Err(trouble) => {
-                    self.outage.begin(&trouble);
+                Err(fault) => {
+                    self.outage.begin(&fault);
                     self.outage.until(|| self.put_up()).await
                 }
             };
@@ -316,7 +316,7 @@ impl LinkState {
         } = &self.target;
         // A node that hangs must not keep the others from being asked.
         let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
-        let mut trouble = RedisFault::TimedOut;
+        let mut fault = RedisFault::TimedOut;
         for node in nodes {
             let attempt = async {
                 let primary = match topology {
@@ -330,11 +330,11 @@ impl LinkState {
             };
             match timeout(share, attempt).await {
                 Ok(Ok(connected)) => return Ok(connected),
-                Ok(Err(error)) => trouble = error,
+                Ok(Err(error)) => fault = error,
                 Err(_) => {}
             }
         }
-        Err(trouble)
+        Err(fault)
     }
 
     async fn ask_sentinel(

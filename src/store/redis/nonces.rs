@@ -160,9 +160,9 @@ fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
     let place = target.to_string();
     let tls = target.client_config()?;
     let link = Link::new("redis of nonce.url", target, tls).map_err(OpenError::Thread)?;
-    link.connect().map_err(|trouble| OpenError::Unreachable {
+    link.connect().map_err(|fault| OpenError::Unreachable {
         place,
-        source: trouble.into(),
+        source: fault.into(),
     })?;
     Ok(Arc::new(link))
 }

@@ -111,9 +111,9 @@ impl RedisStore {
         let place = target.to_string();
         let tls = target.client_config()?;
         let link = Arc::new(Link::new("redis", target, tls).map_err(OpenError::Thread)?);
-        let unreachable = |trouble: RedisFault| OpenError::Unreachable {
+        let unreachable = |fault: RedisFault| OpenError::Unreachable {
             place: place.clone(),
-            source: trouble.into(),
+            source: fault.into(),
         };
         link.connect().map_err(unreachable)?;
         let (opening_link, at) = (Arc::clone(&link), place.clone());

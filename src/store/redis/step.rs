@@ -195,11 +195,11 @@ pub(super) fn is_of_stamp(error: &StoreError) -> bool {
 }
 
 /// The fault that an error means.
-pub(super) fn fault(trouble: RedisFault) -> StoreError {
-    if let RedisFault::Redis(error) = &trouble
+pub(super) fn fault(fault: RedisFault) -> StoreError {
+    if let RedisFault::Redis(error) = &fault
         && error.code() == Some("BROKEN")
     {
         return StoreError::Broken("the store in Redis is incomplete");
     }
-    trouble.into()
+    fault.into()
 }

@@ -24,7 +24,7 @@ mod tx;
 pub use open::OpenError;
 
 use threads::{PATIENCE, Threads, block_on};
-use tx::Tx;
+use tx::SqliteTx;
 
 /// Where the store is and how it keeps secrets.
 #[derive(Debug)]
@@ -79,13 +79,13 @@ enum SqliteFault {
 }
 
 impl From<SqliteFault> for StoreError {
-    fn from(trouble: SqliteFault) -> Self {
-        Self::Unavailable(Box::new(trouble))
+    fn from(fault: SqliteFault) -> Self {
+        Self::Unavailable(Box::new(fault))
     }
 }
 
 impl Engine for SqliteStore {
-    type Tx = Tx;
+    type Tx = SqliteTx;
     const PATIENCE: Duration = PATIENCE;
     const ADMIN_PATIENCE: Duration = PATIENCE;
 
@@ -93,9 +93,9 @@ impl Engine for SqliteStore {
         &self,
         mode: Mode,
         patience: Duration,
-        work: impl for<'t> FnOnce(&'t mut Tx) -> Work<'t, T> + Send + 'static,
+        work: impl for<'t> FnOnce(&'t mut SqliteTx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
-        let work = move |tx: &mut Tx| block_on(work(tx));
+        let work = move |tx: &mut SqliteTx| block_on(work(tx));
         match mode {
             Mode::Single | Mode::Snapshot => self.threads.read(patience, work),
             Mode::Shared | Mode::Alone => self.threads.write(patience, work),
@@ -103,7 +103,7 @@ impl Engine for SqliteStore {
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
-        let work = move |tx: &mut Tx| sealing::reseal(tx, &from, look);
+        let work = move |tx: &mut SqliteTx| sealing::reseal(tx, &from, look);
         match look {
             true => self.threads.read(PATIENCE, work),
             false => self.threads.write(PATIENCE, work),

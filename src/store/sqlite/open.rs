@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::{
     Params, schema, sealing,
     threads::{Connections, block_on},
-    tx::Tx,
+    tx::SqliteTx,
 };
 use crate::store::{
     StoreError,
@@ -95,7 +95,7 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
     create_or_check(path)?;
     let has_log = log_of(path).metadata().is_ok_and(|log| log.len() > 0);
     let step = |error| explain(path, error);
-    let mut tx = Tx {
+    let mut tx = SqliteTx {
         sql: connect(path).map_err(step)?,
         seal: Arc::new(Seal::plain()),
     };
@@ -123,7 +123,7 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
         let sql = connect(path).map_err(step)?;
         sql.pragma_update(None, "query_only", true).map_err(step)?;
         let seal = Arc::clone(&tx.seal);
-        readers.push(Tx { sql, seal });
+        readers.push(SqliteTx { sql, seal });
     }
     Ok(Connections {
         writer: tx,
@@ -217,7 +217,7 @@ fn use_log(sql: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Migrates, and settles how secrets are kept: all or nothing. `true`: it has just sealed some.
-fn prepare(path: &Path, params: &Params, tx: &mut Tx) -> Result<bool, OpenError> {
+fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<bool, OpenError> {
     let step = |error| explain(path, error);
     // What sealing replaces is overwritten, not only let go.
     let pragma = tx
@@ -233,7 +233,11 @@ fn prepare(path: &Path, params: &Params, tx: &mut Tx) -> Result<bool, OpenError>
     prepared
 }
 
-fn prepare_in_transaction(path: &Path, params: &Params, tx: &mut Tx) -> Result<bool, OpenError> {
+fn prepare_in_transaction(
+    path: &Path,
+    params: &Params,
+    tx: &mut SqliteTx,
+) -> Result<bool, OpenError> {
     let step = |error| explain(path, error);
     let found = schema::version(&tx.sql).map_err(step)?;
     refuse_newer(path, &tx.sql)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{schema, tx::Tx};
+use super::{schema, tx::SqliteTx};
 use crate::store::{
     StoreError,
     port::{ResealFrom, Resealed},
@@ -20,13 +20,13 @@ fn word(sql: &Connection) -> rusqlite::Result<Option<Vec<u8>>> {
 
 /// Whether an open store may write: another process may have migrated the file meanwhile, or sealed it with a key that is
 /// not ours.
-pub(super) fn is_ours(tx: &Tx) -> Result<bool, StoreError> {
+pub(super) fn is_ours(tx: &SqliteTx) -> Result<bool, StoreError> {
     Ok(schema::version(&tx.sql)? == schema::VERSION && tx.seal.follows(word(&tx.sql)?.as_deref()))
 }
 
 /// Finds how the secrets of the file are kept, and seals those of a plain file when there is a key, in the transaction
 /// that is open; unless `begins`, only a file without any. `true`: it has just sealed some.
-pub(super) fn settle(tx: &mut Tx, keys: &[SealKey], begins: bool) -> Result<bool, Mismatch> {
+pub(super) fn settle(tx: &mut SqliteTx, keys: &[SealKey], begins: bool) -> Result<bool, Mismatch> {
     let (seal, new_word, is_plain) = match seal::settle(word(&tx.sql)?.as_deref(), keys)? {
         Settled::Older(seal, new_word) if begins => (seal, new_word, false),
         Settled::With(seal) | Settled::Older(seal, _) => {
@@ -50,7 +50,7 @@ pub(super) fn settle(tx: &mut Tx, keys: &[SealKey], begins: bool) -> Result<bool
     Ok(any)
 }
 
-fn has_secrets(tx: &Tx) -> Result<bool, StoreError> {
+fn has_secrets(tx: &SqliteTx) -> Result<bool, StoreError> {
     for Column { table, name, .. } in &COLUMNS {
         let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL");
         if tx.exists(&any, [])? {
@@ -66,7 +66,7 @@ const BATCH: usize = 1_000;
 /// A secret as it is kept: the row, the record's key, and what is kept.
 type Kept = (i64, String, Vec<u8>);
 
-fn batch(tx: &Tx, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> {
+fn batch(tx: &SqliteTx, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> {
     let Column {
         table, key, name, ..
     } = column;
@@ -79,13 +79,13 @@ fn batch(tx: &Tx, column: &Column, after: i64) -> Result<Vec<Kept>, StoreError> 
     })
 }
 
-fn put(tx: &Tx, column: &Column, row: i64, kept: &[u8]) -> Result<(), StoreError> {
+fn put(tx: &SqliteTx, column: &Column, row: i64, kept: &[u8]) -> Result<(), StoreError> {
     let Column { table, name, .. } = column;
     let update = format!("UPDATE {table} SET {name} = ?2 WHERE rowid = ?1");
     tx.run(&update, params![row, kept]).map(drop)
 }
 
-fn seal_column(tx: &Tx, column: &Column) -> Result<bool, StoreError> {
+fn seal_column(tx: &SqliteTx, column: &Column) -> Result<bool, StoreError> {
     let plain = Seal::plain();
     let mut last: i64 = 0;
     loop {
@@ -107,7 +107,7 @@ fn seal_column(tx: &Tx, column: &Column) -> Result<bool, StoreError> {
 }
 
 /// A batch of [`Store::reseal`](crate::store::Store::reseal).
-pub(super) fn reseal(tx: &Tx, from: &ResealFrom, look: bool) -> Result<Resealed, StoreError> {
+pub(super) fn reseal(tx: &SqliteTx, from: &ResealFrom, look: bool) -> Result<Resealed, StoreError> {
     let mut resealed = Resealed::default();
     let column = &COLUMNS[from.column];
     let rows = batch(tx, column, from.after.parse().unwrap_or(0))?;

@@ -21,7 +21,7 @@ use super::{
     SqliteFault,
     answer::{Slot, Waiter, Watchdog},
     sealing,
-    tx::Tx,
+    tx::SqliteTx,
 };
 use crate::store::{StoreError, StoreFuture};
 
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Gives the answer of a use case to its caller.
 type Deliver = Box<dyn FnOnce() + Send>;
 /// Runs a use case; what it returns is called once the change is durable.
-type Work = Box<dyn FnOnce(&mut Tx) -> Result<Deliver, StoreError> + Send>;
+type Work = Box<dyn FnOnce(&mut SqliteTx) -> Result<Deliver, StoreError> + Send>;
 
 struct Task {
     waiter: Arc<dyn Waiter>,
@@ -46,8 +46,8 @@ struct Task {
 
 /// The connections of a store, all to the same file.
 pub(super) struct Connections {
-    pub(super) writer: Tx,
-    pub(super) readers: Vec<Tx>,
+    pub(super) writer: SqliteTx,
+    pub(super) readers: Vec<SqliteTx>,
 }
 
 /// The running threads; they end when this is dropped.
@@ -99,7 +99,7 @@ impl Threads {
     pub(super) fn read<T: Send + 'static>(
         &self,
         patience: Duration,
-        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.ask(&self.reads, patience, work)
     }
@@ -111,7 +111,7 @@ impl Threads {
     pub(super) fn write<T: Send + 'static>(
         &self,
         patience: Duration,
-        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.ask(&self.writes, patience, work)
     }
@@ -120,7 +120,7 @@ impl Threads {
         &'a self,
         queue: &'a Sender<Task>,
         patience: Duration,
-        work: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         Box::pin(async move {
             let (slot, answer) = Slot::new();
@@ -193,7 +193,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread.spawn(body).map(drop)
 }
 
-fn read(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
+fn read(queue: &Mutex<Receiver<Task>>, tx: &mut SqliteTx) {
     until_closed(queue, 1, tx, |tx, tasks| {
         for Task { waiter, work } in tasks {
             match read_one(tx, work) {
@@ -204,7 +204,7 @@ fn read(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
     });
 }
 
-fn read_one(tx: &mut Tx, work: Work) -> Result<Deliver, StoreError> {
+fn read_one(tx: &mut SqliteTx, work: Work) -> Result<Deliver, StoreError> {
     tx.run("BEGIN DEFERRED", [])?;
     let result = work(tx);
     // Nothing was written, so it does not matter how the transaction ends; if it does not, the next one fails.
@@ -212,7 +212,7 @@ fn read_one(tx: &mut Tx, work: Work) -> Result<Deliver, StoreError> {
     result
 }
 
-fn write(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
+fn write(queue: &Mutex<Receiver<Task>>, tx: &mut SqliteTx) {
     until_closed(queue, GROUP, tx, |tx, tasks| {
         let waiters: Vec<_> = tasks.iter().map(|task| Arc::clone(&task.waiter)).collect();
         match write_group(tx, tasks) {
@@ -229,7 +229,7 @@ fn write(queue: &Mutex<Receiver<Task>>, tx: &mut Tx) {
 }
 
 /// Runs a group and commits it. An error is the group's: nothing of it is kept.
-fn write_group(tx: &mut Tx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
+fn write_group(tx: &mut SqliteTx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
     tx.run("BEGIN IMMEDIATE", [])?;
     if !sealing::is_ours(tx)? {
         return Err(SqliteFault::Replaced.into());
@@ -256,8 +256,8 @@ fn write_group(tx: &mut Tx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError
 fn until_closed(
     queue: &Mutex<Receiver<Task>>,
     most: usize,
-    tx: &mut Tx,
-    work: impl Fn(&mut Tx, Vec<Task>),
+    tx: &mut SqliteTx,
+    work: impl Fn(&mut SqliteTx, Vec<Task>),
 ) {
     loop {
         let mut tasks = Vec::new();
@@ -448,7 +448,7 @@ mod tests {
     async fn a_read_sees_one_state() {
         let (_directory, threads) = threads();
         let (go, gone) = mpsc::channel::<()>();
-        let count = |tx: &Tx| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
+        let count = |tx: &SqliteTx| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let mut reading = threads.read(PATIENCE, move |tx| {
             let before = count(tx)?.len();

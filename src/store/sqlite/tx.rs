@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// A connection, and the transaction on it.
-pub(in crate::store) struct Tx {
+pub(in crate::store) struct SqliteTx {
     pub(super) sql: Connection,
     pub(super) seal: Arc<Seal>,
 }
 
-impl Tx {
+impl SqliteTx {
     /// Runs a statement that returns no rows; returns how many rows it touched.
     pub(super) fn run(
         &self,
@@ -59,7 +59,7 @@ impl Tx {
     }
 }
 
-impl sql::Tx for Tx {
+impl sql::Tx for SqliteTx {
     const STATEMENTS: Statements = Statements {
         // The column's collation folds ASCII letters and no others.
         user_by_name: "SELECT * FROM users WHERE name = $1",
