@@ -91,8 +91,7 @@ impl Admin {
 }
 
 fn text(status: u16, line: &str) -> OwnResponse {
-    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}
-"));
+    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}\n"));
     OwnResponse::new(status, kind, line, Verdict::Page).never_stored()
 }
 
