@@ -92,7 +92,7 @@ fn idle_connections_are_told_and_closed() {
 fn what_is_begun_must_come_to_its_end() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nhead_timeout = '300ms'\nidle_timeout = '60s'")
+        .config("[limits]\nhead_timeout = '2s'\nidle_timeout = '60s'")
         .start();
     let head = block(&[(":method", "GET")]);
     // A header block whose rest never comes, though its caller is not silent.
