@@ -69,10 +69,10 @@ impl<'de> serde::Deserialize<'de> for UnixTime {
 
 /// Tells the time: the system's, or one that a test sets.
 #[derive(Debug, Clone)]
-pub struct Clock(Source);
+pub struct Clock(TimeSource);
 
 #[derive(Debug, Clone)]
-enum Source {
+enum TimeSource {
     System,
     Manual(Arc<AtomicU64>),
 }
@@ -81,31 +81,31 @@ impl Clock {
     /// The system's wall clock.
     #[must_use]
     pub fn system() -> Self {
-        Self(Source::System)
+        Self(TimeSource::System)
     }
 
     /// A clock that stands still until [`Clock::set`] moves it; clones move together.
     #[must_use]
     pub fn manual(start: UnixTime) -> Self {
-        Self(Source::Manual(Arc::new(AtomicU64::new(start.0))))
+        Self(TimeSource::Manual(Arc::new(AtomicU64::new(start.0))))
     }
 
     /// The time now; 1970 if the system's clock stands before it.
     #[must_use]
     pub fn now(&self) -> UnixTime {
         match &self.0 {
-            Source::System => UnixTime(
+            TimeSource::System => UnixTime(
                 SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .map_or(0, |elapsed| elapsed.as_secs()),
             ),
-            Source::Manual(seconds) => UnixTime(seconds.load(Ordering::Relaxed)),
+            TimeSource::Manual(seconds) => UnixTime(seconds.load(Ordering::Relaxed)),
         }
     }
 
     /// Moves a manual clock; the system's clock is left alone.
     pub fn set(&self, time: UnixTime) {
-        if let Source::Manual(seconds) = &self.0 {
+        if let TimeSource::Manual(seconds) = &self.0 {
             seconds.store(time.0, Ordering::Relaxed);
         }
     }

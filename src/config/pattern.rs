@@ -9,12 +9,12 @@ use crate::{oauth::percent, origin::plain_segment};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     text: String,
-    shape: Vec<Segment>,
+    shape: Vec<PathSegment>,
 }
 
 /// What a segment of a pattern matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Segment {
+enum PathSegment {
     /// This, all its escapes decoded.
     Literal(Vec<u8>),
     /// Any one segment.
@@ -53,26 +53,29 @@ impl PathPattern {
             match (one.next(), other.next()) {
                 (None, None) => return literal_meets_parameter,
                 (None, Some(_)) | (Some(_), None) => return false,
-                (Some(Segment::Rest), Some(first)) => {
+                (Some(PathSegment::Rest), Some(first)) => {
                     return literal_meets_parameter || has_literal(first, other);
                 }
-                (Some(first), Some(Segment::Rest)) => {
+                (Some(first), Some(PathSegment::Rest)) => {
                     return literal_meets_parameter || has_literal(first, one);
                 }
-                (Some(Segment::Literal(one)), Some(Segment::Literal(other))) => {
+                (Some(PathSegment::Literal(one)), Some(PathSegment::Literal(other))) => {
                     if one != other {
                         return false;
                     }
                 }
-                (Some(Segment::Parameter), Some(Segment::Parameter)) => {}
+                (Some(PathSegment::Parameter), Some(PathSegment::Parameter)) => {}
                 (Some(_), Some(_)) => literal_meets_parameter = true,
             }
         }
     }
 }
 
-fn has_literal<'s>(first: &'s Segment, mut rest: impl Iterator<Item = &'s Segment>) -> bool {
-    let is_literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
+fn has_literal<'s>(
+    first: &'s PathSegment,
+    mut rest: impl Iterator<Item = &'s PathSegment>,
+) -> bool {
+    let is_literal = |segment: &PathSegment| matches!(segment, PathSegment::Literal(_));
     is_literal(first) || rest.any(is_literal)
 }
 
@@ -104,9 +107,9 @@ impl Text for PathPattern {
                     names.push(name);
                     ended = rest;
                     shape.push(if rest {
-                        Segment::Rest
+                        PathSegment::Rest
                     } else {
-                        Segment::Parameter
+                        PathSegment::Parameter
                     });
                 }
                 None if segment.is_empty() && segments.is_empty() => {}
@@ -119,7 +122,7 @@ impl Text for PathPattern {
                     plain_segment(segment).map_err(|error| error.to_string())?;
                     let decoded = percent::decode(segment.as_bytes());
                     let decoded = decoded.map_err(|_| "it has an invalid escape")?;
-                    shape.push(Segment::Literal(decoded.into_owned()));
+                    shape.push(PathSegment::Literal(decoded.into_owned()));
                 }
             }
         }

@@ -115,7 +115,7 @@ pub struct OperationError {
 /// All operations.
 #[derive(Debug)]
 pub struct Operations {
-    root: Node,
+    root: PathNode,
     labels: Vec<String>,
     unlisted: Access,
     hide: bool,
@@ -123,18 +123,18 @@ pub struct Operations {
 
 /// The patterns with the same segments so far.
 #[derive(Debug, Default)]
-struct Node {
+struct PathNode {
     /// By a literal, decoded.
-    literals: HashMap<Vec<u8>, Node>,
+    literals: HashMap<Vec<u8>, PathNode>,
     /// By a parameter.
-    parameter: Option<Box<Node>>,
+    parameter: Option<Box<PathNode>>,
     /// Those that end in `{*rest}` here.
     rest: Vec<Operation>,
     /// Those that end here.
     end: Vec<Operation>,
 }
 
-impl Node {
+impl PathNode {
     fn insert(&mut self, operation: Operation) -> Result<(), OperationError> {
         let mut node = self;
         for segment in operation.path.split('/').skip(1) {
@@ -232,7 +232,7 @@ impl Operations {
         hide: bool,
     ) -> Result<Self, OperationError> {
         let labels = operations.iter().map(Operation::label).collect();
-        let mut root = Node::default();
+        let mut root = PathNode::default();
         for (index, mut operation) in operations.into_iter().enumerate() {
             operation.index = index;
             root.insert(operation)?;

@@ -4,7 +4,7 @@ use std::{mem, rc::Rc};
 
 use http::{Method, Request, Response, StatusCode, request::Parts};
 
-use super::{Current, Worker, nanoseconds, permission::Outgoing, record::Record};
+use super::{Current, Worker, nanoseconds, permission::Outgoing, record::RequestRecord};
 use crate::{
     forward::{
         self, Fault, body::UpstreamBody, exchange, pool::Lease, request, response, tunnel,
@@ -32,7 +32,7 @@ impl Worker {
         params: &forward::Params,
         parts: &mut Parts,
         outgoing: Outgoing<'o>,
-        record: &mut Record,
+        record: &mut RequestRecord,
     ) -> Result<(Request<UpstreamBody>, Forwarded<'o>), Failure> {
         let Outgoing {
             permit,
@@ -75,7 +75,7 @@ impl Worker {
         caller: &Rc<Caller>,
         request: &mut Request<UpstreamBody>,
         forwarded: &mut Forwarded<'_>,
-        record: &mut Record,
+        record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let params = &live.forward;

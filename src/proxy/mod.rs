@@ -57,7 +57,7 @@ pub use self::{
 };
 use self::{
     permission::{Outgoing, PendingCall},
-    record::{InFlight, Record},
+    record::{InFlight, RequestRecord},
 };
 
 /// The state that all workers share.
@@ -139,7 +139,7 @@ impl Worker {
         current: &Current,
         parts: &mut Parts,
         mut body: RequestBody,
-        record: &mut Record,
+        record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
@@ -187,7 +187,7 @@ impl Worker {
         call: ApiCall<'o, '_>,
         named: Vec<HeaderName>,
         mut body: RequestBody,
-        record: &mut Record,
+        record: &mut RequestRecord,
     ) -> Result<Outgoing<'o>, Failure> {
         if !live.forward.api_path.is_empty() && target::climbs(call.path) {
             return Err(route::Rejection::PathAbovePrefix.into());
@@ -304,7 +304,7 @@ impl Handler for Worker {
         let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
         let request_id = self.request_id(&current.live, &parts.headers, peer);
-        let mut record = Record::begin(&self, &current, &parts, peer, request_id, in_flight);
+        let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
         let format = Format::preferred_by(&parts.headers);
         let language = parts.headers.get(header::ACCEPT_LANGUAGE);
         let language = language.filter(|_| format == Format::Html).cloned();

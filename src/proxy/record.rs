@@ -192,7 +192,7 @@ impl Drop for InFlight {
 }
 
 /// The record of a request; it is written when this is dropped.
-pub(super) struct Record {
+pub(super) struct RequestRecord {
     worker: Rc<Worker>,
     current: Rc<Current>,
     method: Method,
@@ -219,7 +219,7 @@ pub(super) struct Record {
     pub(super) in_flight: Option<InFlight>,
 }
 
-impl Record {
+impl RequestRecord {
     pub(super) fn begin(
         worker: &Rc<Worker>,
         current: &Rc<Current>,
@@ -303,7 +303,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         self.stopwatch.lap();
         let took = self.stopwatch.total();

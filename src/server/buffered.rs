@@ -35,11 +35,11 @@ const PARTS: usize = 4;
 /// How much memory is taken, in all and by each caller. A caller is an IPv4 address or an IPv6 /64.
 #[derive(Debug)]
 pub struct FormMemory {
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenMemory>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct TakenMemory {
     bytes: usize,
     /// Without those that have taken nothing, so that it is no larger than what it counts. `None` is a Unix socket.
     by_caller: BTreeMap<Option<IpAddr>, usize>,
@@ -50,7 +50,7 @@ impl FormMemory {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            taken: Mutex::new(Taken {
+            taken: Mutex::new(TakenMemory {
                 bytes: 0,
                 by_caller: BTreeMap::new(),
             }),
@@ -66,7 +66,7 @@ impl FormMemory {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, TakenMemory> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

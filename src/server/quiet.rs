@@ -12,14 +12,14 @@ use std::{
 };
 
 #[derive(Debug, Default)]
-struct Shared {
+struct QuietState {
     /// Somebody polls: waking is noted instead.
     silenced: AtomicBool,
     woken: AtomicBool,
     outer: Mutex<Option<Waker>>,
 }
 
-impl Wake for Shared {
+impl Wake for QuietState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -33,7 +33,7 @@ impl Wake for Shared {
     }
 }
 
-impl Shared {
+impl QuietState {
     fn wake_outer(&self) {
         // Not under the lock: the thread that is woken takes it first.
         let outer = self
@@ -50,13 +50,13 @@ impl Shared {
 /// The waker that everything polled by one task shares.
 #[derive(Debug)]
 pub struct Quiet {
-    shared: Arc<Shared>,
+    shared: Arc<QuietState>,
     waker: Waker,
 }
 
 impl Default for Quiet {
     fn default() -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(QuietState::default());
         Self {
             waker: Waker::from(Arc::clone(&shared)),
             shared,

@@ -64,13 +64,13 @@ pub(super) trait Writer: Send + Sync + 'static {
     /// again only what the engine has certainly not done.
     fn write(
         &self,
-        nonces: &[Nonce],
+        nonces: &[QueuedNonce],
         deadline: Pin<&mut Sleep>,
     ) -> impl Future<Output = Result<Written, StoreError>> + Send;
 }
 
 /// A nonce to be written.
-pub(super) struct Nonce {
+pub(super) struct QueuedNonce {
     pub(super) timestamp: u64,
     pub(super) digest: [u8; 16],
     /// The time of the caller.
@@ -87,14 +87,14 @@ pub(super) struct Written {
     pub(super) lost: u64,
 }
 
-type Waiting = (Nonce, oneshot::Sender<Result<Insertion, Unavailable>>);
+type Waiting = (QueuedNonce, oneshot::Sender<Result<Insertion, Unavailable>>);
 
 struct Window<W> {
     queue: mpsc::Sender<Waiting>,
-    shared: Arc<Shared<W>>,
+    shared: Arc<Batcher<W>>,
 }
 
-struct Shared<W> {
+struct Batcher<W> {
     writer: W,
     lost_until: AtomicU64,
 }
@@ -112,7 +112,7 @@ enum NotWritten {
 pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow> {
     let (queue, waiting) = mpsc::channel(QUEUE);
     let waiting = Arc::new(Mutex::new(waiting));
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(Batcher {
         writer,
         lost_until: AtomicU64::new(0),
     });
@@ -128,7 +128,10 @@ pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow
 }
 
 /// Writes what waits, until the window is dropped.
-async fn write_all(shared: Arc<Shared<impl Writer>>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
+async fn write_all(
+    shared: Arc<Batcher<impl Writer>>,
+    waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
+) {
     let mut batch = Vec::new();
     let mut deadline = pin!(sleep(FLIGHT));
     while waiting.lock().await.recv_many(&mut batch, BATCH).await > 0 {
@@ -164,7 +167,7 @@ impl<W: Writer> SharedWindow for Window<W> {
         nonce: NonceUse<'a>,
     ) -> SharedInsertion<'a> {
         let (reply, inserted) = oneshot::channel();
-        let nonce = Nonce {
+        let nonce = QueuedNonce {
             timestamp: nonce.timestamp,
             digest: nonce.digest(),
             now,

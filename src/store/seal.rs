@@ -154,12 +154,12 @@ impl Unopened {
 /// How a store keeps secrets: one value for the whole store.
 pub struct Seal {
     /// None: secrets are kept as they are.
-    keys: Vec<Key>,
+    keys: Vec<SealingKey>,
     /// The place of the key that seals.
     sealing: AtomicUsize,
 }
 
-struct Key {
+struct SealingKey {
     id: KeyId,
     aead: RandomizedNonceKey,
 }
@@ -194,12 +194,12 @@ impl Seal {
             hash.update(b"countersign sealing key\0");
             hash.update(&key[..]);
             let id = hash.finish();
-            Some(Key {
+            Some(SealingKey {
                 id: *id.as_ref().first_chunk()?,
                 aead: RandomizedNonceKey::new(&AES_256_GCM, key.as_slice()).ok()?,
             })
         });
-        let keys: Option<Vec<Key>> = keys.collect();
+        let keys: Option<Vec<SealingKey>> = keys.collect();
         Ok(Self {
             keys: keys.ok_or(StoreError::Broken("the sealing key is refused"))?,
             sealing: AtomicUsize::new(0),

@@ -229,7 +229,7 @@ impl Cached {
     /// # Cancel safety
     /// What was not written is kept for the next call.
     pub async fn flush_uses(&self) -> Result<(), StoreError> {
-        let mut taken = Taken {
+        let mut taken = TakenUses {
             cached: self,
             entries: std::mem::take(&mut *self.uses()),
         };
@@ -311,12 +311,12 @@ impl Cached {
 }
 
 /// Uses that were taken from the list; those left when this is dropped go back.
-struct Taken<'a> {
+struct TakenUses<'a> {
     cached: &'a Cached,
     entries: Vec<Arc<AccessCredentials>>,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenUses<'_> {
     fn drop(&mut self) {
         if !self.entries.is_empty() {
             let left = self.entries.drain(..).filter(|entry| entry.untake_use());

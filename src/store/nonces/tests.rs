@@ -35,7 +35,11 @@ impl Writer for Gated {
         Ok(())
     }
 
-    async fn write(&self, nonces: &[Nonce], _: Pin<&mut Sleep>) -> Result<Written, StoreError> {
+    async fn write(
+        &self,
+        nonces: &[QueuedNonce],
+        _: Pin<&mut Sleep>,
+    ) -> Result<Written, StoreError> {
         let batch: Vec<u64> = nonces.iter().map(|nonce| nonce.timestamp).collect();
         self.0.batches.lock().unwrap().push(batch.clone());
         self.0.arrived.notify_one();

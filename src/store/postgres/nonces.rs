@@ -28,7 +28,7 @@ use crate::{
     nonce::{Insertion, OnLost, SharedWindow},
     store::{
         StoreError,
-        nonces::{self, Nonce, Writer, Written},
+        nonces::{self, QueuedNonce, Writer, Written},
         port::{NoncesKept, is_of_logged_outage},
         remote::{before, jittered},
         rows::seconds,
@@ -49,7 +49,7 @@ const TEND: Duration = Duration::from_secs(10);
 const SKEW: i64 = 10;
 
 /// Inserts by one statement.
-struct Inserter {
+struct PostgresInserter {
     pool: Arc<PostgresPool>,
     on_lost: OnLost,
     /// Tells when partitions have to be made and dropped.
@@ -74,7 +74,7 @@ impl PostgresStore {
     pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
         let (due, tending) = watch::channel(Time::default());
         self.remote.spawn(tend(Arc::clone(&self.pool), tending));
-        let inserter = Inserter {
+        let inserter = PostgresInserter {
             pool: Arc::clone(&self.pool),
             on_lost,
             due,
@@ -97,14 +97,14 @@ impl PostgresTx {
     }
 }
 
-impl Writer for Inserter {
+impl Writer for PostgresInserter {
     fn check(&self) -> Result<(), StoreError> {
         self.pool.check()
     }
 
     async fn write(
         &self,
-        nonces: &[Nonce],
+        nonces: &[QueuedNonce],
         deadline: Pin<&mut Sleep>,
     ) -> Result<Written, StoreError> {
         let time = nonces.last().map(|nonce| Time {
@@ -123,10 +123,10 @@ impl Writer for Inserter {
     }
 }
 
-impl Inserter {
-    async fn insert(&self, nonces: &[Nonce], time: Time) -> Result<Written, StoreError> {
+impl PostgresInserter {
+    async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written, StoreError> {
         let mut conn = self.pool.take().await?;
-        let second = |nonce: &Nonce| seconds(UnixTime(nonce.timestamp));
+        let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
         let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
         let waived = self.on_lost == OnLost::Accept;

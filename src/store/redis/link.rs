@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     step::fault,
-    target::{Login, Node, Target, Topology},
+    target::{RedisLogin, RedisNode, Target, Topology},
 };
 use crate::store::{
     StoreError,
@@ -339,19 +339,19 @@ impl LinkState {
 
     async fn ask_sentinel(
         &self,
-        node: &Node,
+        node: &RedisNode,
         service: &str,
-        login: &Login,
-    ) -> Result<Node, RedisFault> {
+        login: &RedisLogin,
+    ) -> Result<RedisNode, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
         let (mut connection, mut driver) = self.dial(node, login, 0).await?;
         let asked = question.query_async(&mut connection);
-        let primary: Option<Node> = driven(&mut driver, asked).await?;
+        let primary: Option<RedisNode> = driven(&mut driver, asked).await?;
         primary.ok_or_else(|| RedisFault::UnknownService(service.to_owned()))
     }
 
-    async fn ask_cluster(&self, node: &Node) -> Result<Node, RedisFault> {
+    async fn ask_cluster(&self, node: &RedisNode) -> Result<RedisNode, RedisFault> {
         let (mut connection, mut driver) = self.dial(node, &self.target.login, 0).await?;
         let mut slot = cmd("CLUSTER");
         slot.arg("KEYSLOT").arg(super::META);
@@ -388,8 +388,8 @@ impl LinkState {
 
     async fn connect_to_primary(
         &self,
-        node: &Node,
-        login: &Login,
+        node: &RedisNode,
+        login: &RedisLogin,
     ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
         // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
@@ -405,8 +405,8 @@ impl LinkState {
 
     async fn dial(
         &self,
-        (host, port): &Node,
-        login: &Login,
+        (host, port): &RedisNode,
+        login: &RedisLogin,
         db: i64,
     ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let tcp = TcpStream::connect((host.as_str(), *port)).await?;

@@ -18,7 +18,7 @@ use crate::{
     nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
     store::{
         StoreError,
-        nonces::{self, Nonce, Writer, Written},
+        nonces::{self, QueuedNonce, Writer, Written},
         port::NoncesKept,
     },
 };
@@ -32,28 +32,28 @@ const NONCE: &str = "cs:1:{store}:n:";
 const SKEW: u64 = 60;
 
 /// Inserts by the script.
-struct Inserter {
+struct RedisInserter {
     link: Arc<Link>,
     on_lost: OnLost,
     /// Redis has nonces alone.
     is_alone: bool,
 }
 
-impl Inserter {
+impl RedisInserter {
     fn open(self) -> Box<dyn SharedWindow> {
         let link = Arc::clone(&self.link);
         nonces::open(self, link.remote())
     }
 }
 
-impl Writer for Inserter {
+impl Writer for RedisInserter {
     fn check(&self) -> Result<(), StoreError> {
         self.link.check()
     }
 
     async fn write(
         &self,
-        nonces: &[Nonce],
+        nonces: &[QueuedNonce],
         deadline: Pin<&mut Sleep>,
     ) -> Result<Written, StoreError> {
         let (now, length) = nonces
@@ -112,7 +112,7 @@ pub async fn open_nonces(
     let place = target.to_string();
     let link = open_link(target)?;
     let window = |on_lost| {
-        let inserter = Inserter {
+        let inserter = RedisInserter {
             link: Arc::clone(&link),
             on_lost,
             is_alone: true,
@@ -174,7 +174,7 @@ struct ClocksApart;
 impl RedisStore {
     /// Opens the shared window.
     pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
-        let inserter = Inserter {
+        let inserter = RedisInserter {
             link: Arc::clone(&self.link),
             on_lost,
             is_alone: false,

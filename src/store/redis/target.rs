@@ -14,15 +14,15 @@ const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// Host and port.
-pub(super) type Node = (String, u16);
+pub(super) type RedisNode = (String, u16);
 
 /// The servers of a store and how to log in. The secrets in it do not print.
 #[derive(Debug, Clone)]
 pub struct Target {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<RedisNode>,
     pub(super) topology: Topology,
     tls: Option<TlsFiles>,
-    pub(super) login: Login,
+    pub(super) login: RedisLogin,
     pub(super) db: i64,
 }
 
@@ -32,14 +32,14 @@ pub(super) enum Topology {
     /// The one server.
     Single,
     /// The nodes are Sentinels that know the primary of this service.
-    Sentinel { service: String, login: Login },
+    Sentinel { service: String, login: RedisLogin },
     /// The nodes belong to a Cluster.
     Cluster,
 }
 
 /// User and password, each perhaps absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Login {
+pub(super) struct RedisLogin {
     pub(super) user: Option<String>,
     pub(super) password: Option<Secret>,
 }
@@ -64,7 +64,7 @@ impl Target {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (parse_login(login)?, hosts),
-            None => (Login::default(), authority),
+            None => (RedisLogin::default(), authority),
         };
         let (topology, port, db) = match kind {
             "" => (Topology::Single, REDIS_PORT, path),
@@ -76,7 +76,7 @@ impl Target {
                         "the path names the service that the Sentinels watch, as in redis+sentinel://host/mymaster",
                     );
                 }
-                let login = Login {
+                let login = RedisLogin {
                     user: None,
                     password: query.sentinel_password.take(),
                 };
@@ -159,17 +159,17 @@ impl fmt::Display for Target {
     }
 }
 
-fn parse_login(login: &str) -> Result<Login, &'static str> {
+fn parse_login(login: &str) -> Result<RedisLogin, &'static str> {
     let (user, password) = login
         .split_once(':')
         .ok_or("a login is user:password@ or :password@")?;
-    Ok(Login {
+    Ok(RedisLogin {
         user: Some(decode(user)?).filter(|user| !user.is_empty()),
         password: Some(decode(password)?.into()),
     })
 }
 
-fn parse_node(host: &str, default_port: u16) -> Result<Node, &'static str> {
+fn parse_node(host: &str, default_port: u16) -> Result<RedisNode, &'static str> {
     // A colon inside brackets belongs to an IPv6 address.
     let (host, port) = match host.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -203,7 +203,7 @@ mod tests {
         let target = Target::parse("redis://h").unwrap();
         assert_eq!(target.nodes, [("h".to_owned(), 6379)]);
         assert_eq!((target.tls, target.db), (None, 0));
-        assert_eq!(target.login, Login::default());
+        assert_eq!(target.login, RedisLogin::default());
 
         let url = "rediss://u:p%40%3A@[::1]:7000/3?ca=%2Fa.pem&certificate=b.pem&key=c.pem";
         let target = Target::parse(url).unwrap();

@@ -37,11 +37,11 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Gives the answer of a use case to its caller.
 type Deliver = Box<dyn FnOnce() + Send>;
 /// Runs a use case; what it returns is called once the change is durable.
-type Work = Box<dyn FnOnce(&mut SqliteTx) -> Result<Deliver, StoreError> + Send>;
+type UseCase = Box<dyn FnOnce(&mut SqliteTx) -> Result<Deliver, StoreError> + Send>;
 
 struct Task {
     waiter: Arc<dyn Waiter>,
-    work: Work,
+    work: UseCase,
 }
 
 /// The connections of a store, all to the same file.
@@ -125,7 +125,7 @@ impl Threads {
         Box::pin(async move {
             let (slot, answer) = Slot::new();
             let waiter: Arc<dyn Waiter> = Arc::clone(&slot) as _;
-            let work: Work = Box::new(move |tx| {
+            let work: UseCase = Box::new(move |tx| {
                 let value = work(tx)?;
                 Ok(Box::new(move || slot.answer(Ok(value))))
             });
@@ -204,7 +204,7 @@ fn read(queue: &Mutex<Receiver<Task>>, tx: &mut SqliteTx) {
     });
 }
 
-fn read_one(tx: &mut SqliteTx, work: Work) -> Result<Deliver, StoreError> {
+fn read_one(tx: &mut SqliteTx, work: UseCase) -> Result<Deliver, StoreError> {
     tx.run("BEGIN DEFERRED", [])?;
     let result = work(tx);
     // Nothing was written, so it does not matter how the transaction ends; if it does not, the next one fails.
