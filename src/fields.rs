@@ -7,6 +7,8 @@ use http::{HeaderMap, HeaderName, header};
 pub struct Repeated;
 
 /// The values of all lines of a field.
+// One copy of the look-up, which is long, for its many uses.
+#[inline(never)]
 pub fn all<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
     headers
         .get_all(name)
@@ -19,12 +21,11 @@ pub fn all<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item 
 /// # Errors
 /// [`Repeated`] if there are several lines.
 pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Repeated> {
-    let mut values = headers.get_all(name).iter();
+    let mut values = all(headers, name);
     let first = values.next();
-    if values.next().is_some() {
-        Err(Repeated)
-    } else {
-        Ok(first.map(http::HeaderValue::as_bytes))
+    match values.next() {
+        Some(_) => Err(Repeated),
+        None => Ok(first),
     }
 }
 

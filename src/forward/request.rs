@@ -353,8 +353,8 @@ fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result
     Ok(())
 }
 
-/// Sets a field. The one copy of a long function, which the compiler would else put at each of its many uses: it would take
-/// the place of other code in the processor's caches.
+/// Sets a field.
+// One copy of a long function for its many uses: fifteen took the place of other code in the processor's caches.
 #[inline(never)]
 fn set(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
     headers.insert(name, value);
