@@ -145,6 +145,11 @@ impl sql::Tx for PostgresTx {
         lock_user: "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE",
         lock_request_token: "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
              ORDER BY token <> $1 LIMIT 1 FOR UPDATE",
+        insert_token: r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+                 issued_at, expires_at, last_used_at, revoked_at)
+             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+             WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
+             ON CONFLICT (token) DO NOTHING"#,
         revoke_at: "UPDATE access_tokens
              SET revoked_at = coalesce($2, extract(epoch FROM clock_timestamp())::bigint)
              WHERE token = $1",

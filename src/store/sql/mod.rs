@@ -48,6 +48,8 @@ pub(super) struct Statements {
     pub(super) lock_user: &'static str,
     /// [`FIND_REQUEST_TOKEN`], which keeps others from deciding on the token until the transaction ends.
     pub(super) lock_request_token: &'static str,
+    /// Keeps an access token, unless its identifier is in use or, where [`Tx::is_token_removed`] does not tell, was before.
+    pub(super) insert_token: &'static str,
     /// Revokes the token `$1` at the time `$2`, else now.
     pub(super) revoke_at: &'static str,
     /// Finds the `position` of the last change.
@@ -123,6 +125,11 @@ pub(super) trait Tx: Send {
         tokens: &[Numbered],
         imported: &mut Imported,
     ) -> impl Future<Output = Result<Rejected, StoreError>> + Send;
+
+    /// Whether the identifier of an access token was in use before, if that is not for [`Statements::insert_token`] to find.
+    fn is_token_removed(&self, _token: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Gives a step of an import its time.
     fn in_time<T: Send>(

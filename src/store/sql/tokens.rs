@@ -121,17 +121,16 @@ pub(super) async fn is_taken(tx: &mut impl Tx, token: &str) -> Result<bool, Stor
 }
 
 /// Keeps a token; `false` if its identifier is in use or was before.
-pub(super) async fn insert(tx: &mut impl Tx, token: &AccessToken) -> Result<bool, StoreError> {
+pub(super) async fn insert<T: Tx>(tx: &mut T, token: &AccessToken) -> Result<bool, StoreError> {
+    if tx.is_token_removed(&token.token)? {
+        return Ok(false);
+    }
     let secret = tx
         .seal()
         .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
     let inserted = tx
         .execute(
-            r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
-                 issued_at, expires_at, last_used_at, revoked_at)
-             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
-             WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
-             ON CONFLICT (token) DO NOTHING"#,
+            T::STATEMENTS.insert_token,
             &[
                 &token.token,
                 &secret,

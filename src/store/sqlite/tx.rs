@@ -66,6 +66,10 @@ impl sql::Tx for SqliteTx {
         // A transaction that writes is alone.
         lock_user: "SELECT 1 FROM users WHERE id = $1",
         lock_request_token: FIND_REQUEST_TOKEN,
+        insert_token: r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+                 issued_at, expires_at, last_used_at, revoked_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (token) DO NOTHING"#,
         revoke_at: "UPDATE access_tokens SET revoked_at = coalesce($2, unixepoch()) WHERE token = $1",
         feed: "SELECT seq AS position FROM sqlite_sequence WHERE name = 'changes'",
         local_nonces_until: "SELECT
@@ -121,6 +125,12 @@ impl sql::Tx for SqliteTx {
         let delete = "DELETE FROM changes
              WHERE id < (SELECT seq FROM sqlite_sequence WHERE name = 'changes') - ?1";
         self.run(delete, [MOST_CHANGES]).map(drop)
+    }
+
+    /// Beforehand, as a transaction that writes is alone: an INSERT that selects, journals the pages it touches and takes
+    /// twice as long.
+    fn is_token_removed(&self, token: &str) -> Result<bool, StoreError> {
+        self.exists("SELECT 1 FROM removed_tokens WHERE token = ?1", [token])
     }
 
     async fn record_uses(&mut self, uses: &[(String, UnixTime)]) -> Result<(), StoreError> {
