@@ -15,7 +15,7 @@ use crate::{
     store::{postgres, redis},
 };
 
-/// What cannot be set yet, so that nobody relies on what does nothing. To lift one, delete its line.
+/// Keys that are rejected because nothing implements them yet. Delete the line of a key when it works.
 const NOT_YET: [&str; 3] = [
     "admin.token_file",
     "identity.assertion.header",

@@ -164,7 +164,7 @@ impl Throttle {
         self.keys.hash_one(digest)
     }
 
-    /// The same in all processes. At 128 bits nobody finds two names with the same digest.
+    /// The digest of a name, the same in all processes. It has 128 bits, so nobody finds two names with the same one.
     fn digest(&self, text: &str) -> u128 {
         let tag = hmac::sign(&self.shared_key, text.as_bytes());
         let first = tag.as_ref().first_chunk().copied();

@@ -70,9 +70,13 @@ pub(super) async fn set_local_nonces_until<T: Tx>(
 /// Deletes some of what is old; `false`: there may be more.
 pub(super) async fn purge<T: Tx>(tx: &mut T, now: UnixTime) -> Result<bool, StoreError> {
     let ended = seconds(now.before(KEEP_ENDED));
-    let told = seconds(now.before(KEEP_CHANGES));
+    let oldest_change = seconds(now.before(KEEP_CHANGES));
     let mut is_done = true;
-    for (statement, before) in T::STATEMENTS.purge.into_iter().zip([ended, ended, told]) {
+    for (statement, before) in T::STATEMENTS
+        .purge
+        .into_iter()
+        .zip([ended, ended, oldest_change])
+    {
         let deleted = tx.execute(statement, &[&before, &PURGE_ROWS]).await?;
         is_done &= deleted < PURGE_ROWS.unsigned_abs();
     }

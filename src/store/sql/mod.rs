@@ -48,7 +48,8 @@ pub(super) struct Statements {
     pub(super) lock_user: &'static str,
     /// [`FIND_REQUEST_TOKEN`], which keeps others from deciding on the token until the transaction ends.
     pub(super) lock_request_token: &'static str,
-    /// Keeps an access token, unless its identifier is in use or, where [`Tx::is_token_removed`] does not tell, was before.
+    /// Inserts an access token whose identifier is not in use. On an engine without [`Tx::is_token_removed`] it also checks
+    /// that the identifier was not in use before.
     pub(super) insert_token: &'static str,
     /// Revokes the token `$1` at the time `$2`, else now.
     pub(super) revoke_at: &'static str,
@@ -195,7 +196,7 @@ pub(super) trait Engine: Send + Sync + 'static {
     const PATIENCE: Duration;
     /// How long a caller waits for a change of a consumer or user, which may touch many tokens.
     const ADMIN_PATIENCE: Duration;
-    /// How long a caller waits for an export or an import, which may have any length: whoever began it sees its progress.
+    /// How long a caller waits for an export or an import. They may be long, and whoever started one sees its progress.
     const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 
     /// Runs a use case in a transaction that is durable when the future is ready. A fault changes nothing.
