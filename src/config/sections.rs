@@ -231,7 +231,7 @@ section! {
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] ttl: Duration = "60s", restart;
         /// How long an unknown name stays unknown.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] negative_ttl: Duration = "5s", restart;
-        /// How long a credential may still be used when the store is away. Short, because a revocation cannot arrive then.
+        /// How long a credential may still be used after the store was last known to answer, whatever `ttl` says; at least 2s. Short, because a revocation cannot arrive then.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_if_error: Duration = "10s", restart;
     }
 }

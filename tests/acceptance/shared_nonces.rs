@@ -160,6 +160,29 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
 }
 
 #[test]
+fn a_long_ttl_does_not_prolong_use_while_postgresql_hangs() {
+    let server = Postgres::start();
+    let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
+    let api = Upstream::start();
+    let config = beside(&server, &redis) + "\ncache.ttl = '1h'\ncache.stale_if_error = '2s'";
+    let proxy = Proxy::in_front_of(&api).config(&config).start();
+    let (consumer, _, token) = proxy.somebody();
+    let call = || proxy.send(Call::get("/").by(&consumer).with(&token));
+    call().has_status(200);
+    server.hang();
+    call().has_status(200);
+    within(
+        Duration::from_secs(10),
+        "the token is not used any more",
+        || (call().status == 503).then_some(()),
+    );
+    server.go_on();
+    within(Duration::from_secs(5), "the token is used again", || {
+        (call().status == 200).then_some(())
+    });
+}
+
+#[test]
 fn a_full_redis_is_503_and_nothing_is_forwarded() {
     let redis = RedisServer::start();
     let replicas = Replicas::over("redis", &redis.url());

@@ -25,6 +25,8 @@ const NEGATIVE_SHARE: u64 = 10;
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// How often a read is done again because the record was changed during it.
 const ATTEMPTS: usize = 3;
+/// The shortest `stale_if_error`: the feed is read four times a second, and time is counted in whole seconds.
+const SHORTEST_STALE: Duration = Duration::from_secs(2);
 /// moka refuses more than a thousand years.
 const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
 
@@ -90,11 +92,13 @@ pub(super) struct RecordCache<V: CacheEntry> {
     flights: Flights<Outcome<V>>,
     epochs: Epochs,
     params: Params,
+    answered_at: Arc<AtomicU64>,
     pub(super) counts: Counts,
 }
 
 impl<V: CacheEntry> RecordCache<V> {
-    pub(super) fn new(params: &Params, cells: usize) -> Self {
+    /// `answered_at` is when the store was last known to report every change, in seconds since 1970.
+    pub(super) fn new(params: &Params, cells: usize, answered_at: Arc<AtomicU64>) -> Self {
         // moka's own expiry only frees memory; what may be used is decided by the stamps.
         let keep = params
             .ttl
@@ -108,7 +112,11 @@ impl<V: CacheEntry> RecordCache<V> {
                 .build(),
             flights: Flights::new(),
             epochs: Epochs::new(cells),
-            params: *params,
+            params: Params {
+                stale_if_error: params.stale_if_error.max(SHORTEST_STALE),
+                ..*params
+            },
+            answered_at,
             counts: Counts::default(),
         }
     }
@@ -125,7 +133,7 @@ impl<V: CacheEntry> RecordCache<V> {
 
     /// Whether the entry may be used without asking the store.
     pub(super) fn is_fresh(&self, entry: &V, now: UnixTime) -> bool {
-        self.is_current(entry) && entry.stamp().is_within(self.params.ttl, now)
+        self.is_bearable(entry, now) && entry.stamp().is_within(self.params.ttl, now)
     }
 
     /// Whether no change of the entry's record is known.
@@ -133,10 +141,13 @@ impl<V: CacheEntry> RecordCache<V> {
         self.epochs.is_current(entry.stamp().epoch)
     }
 
-    /// Whether the entry may be used while the store fails.
+    /// Whether the entry may be used while the store fails: until `stale_if_error` after the store was last known to
+    /// answer, for this record or with the end of its feed. A revocation may have been missed since.
     pub(super) fn is_bearable(&self, entry: &V, now: UnixTime) -> bool {
-        let span = self.params.ttl.saturating_add(self.params.stale_if_error);
-        self.is_current(entry) && entry.stamp().is_within(span, now)
+        let answered_at = UnixTime(self.answered_at.load(Ordering::Relaxed));
+        let span = self.params.stale_if_error;
+        let has_answered = answered_at <= now && now < answered_at.after(span);
+        self.is_current(entry) && (has_answered || entry.stamp().is_within(span, now))
     }
 
     /// Whether `key` is known to be unknown.

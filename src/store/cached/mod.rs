@@ -46,7 +46,8 @@ pub struct Params {
     pub ttl: Duration,
     /// How long an unknown key stays unknown.
     pub negative_ttl: Duration,
-    /// How long past `ttl` an entry may be used while the store fails.
+    /// How long, from the moment when the store was last known to answer, an entry may be used, whatever `ttl` says; at
+    /// least 2 seconds.
     pub stale_if_error: Duration,
 }
 
@@ -72,6 +73,8 @@ pub struct Cached {
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
     /// Where the feed of changes was left.
     position: AtomicU64,
+    /// When the last read of the feed that came to its end began, in seconds since 1970.
+    answered_at: Arc<AtomicU64>,
     on_failed_login: OnFailedLogin,
 }
 
@@ -83,16 +86,18 @@ impl Cached {
     /// [`Self::follow_changes`] on, with each call.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, params: &Params, clock: Clock) -> Self {
+        let answered_at = Arc::<AtomicU64>::default();
         Self {
             store,
             clock,
-            consumers: RecordCache::new(params, CONSUMER_CELLS),
-            access: RecordCache::new(params, TOKEN_CELLS),
+            consumers: RecordCache::new(params, CONSUMER_CELLS, Arc::clone(&answered_at)),
+            access: RecordCache::new(params, TOKEN_CELLS, Arc::clone(&answered_at)),
             permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: Mutex::default(),
             position: AtomicU64::new(0),
+            answered_at,
             on_failed_login: Box::new(|_| ()),
         }
     }
@@ -269,6 +274,7 @@ impl Cached {
     pub async fn follow_changes(&self) -> Result<(), StoreError> {
         for _ in 0..ANSWERS_AT_ONCE {
             let position = self.position.load(Ordering::Acquire);
+            let began = self.clock.now();
             let answer = self.store.changes_since(position).await?;
             // What was read before the feed was first asked is in doubt as well.
             if answer.incomplete {
@@ -303,6 +309,7 @@ impl Cached {
                 }
             }
             if answer.changes.is_empty() {
+                self.answered_at.store(began.0, Ordering::Relaxed);
                 break;
             }
         }

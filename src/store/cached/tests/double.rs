@@ -66,6 +66,10 @@ impl Double {
         self.fails.store(fails, SeqCst);
     }
 
+    pub(super) fn fails(&self) -> bool {
+        self.fails.load(SeqCst)
+    }
+
     /// From now on reads come to their answer and then wait at the gate.
     pub(super) fn hold(&self) {
         self.held.store(true, SeqCst);

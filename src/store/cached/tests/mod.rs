@@ -99,8 +99,13 @@ impl Setup {
         )
     }
 
+    /// Moves the clock, and reads the feed to its end unless the store fails.
     fn later(&self, by: u64) {
         self.clock.advance(seconds(by));
+        if !self.store.fails() {
+            let now = self.clock.now();
+            self.cached.answered_at.store(now.0, SeqCst);
+        }
     }
 
     /// Revokes `t` in the store, where nobody is told.
