@@ -208,11 +208,6 @@ pub fn failure(
     format: Format,
     request_id: &str,
 ) -> OwnResponse {
-    let format = match failure {
-        // Only pages are under that host.
-        Failure::Route(route::Rejection::NotFound) if format == Format::Form => Format::Html,
-        _ => format,
-    };
     let mut problem = problem(failure);
     let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
     problem.advice = problem.advice.take().or_else(usual);

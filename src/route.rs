@@ -1,12 +1,15 @@
-//! Which part of the program responds: a token endpoint, a page, or the API.
+//! Which part of the program responds: a token call, a page, or the API.
 
 use http::Method;
 use thiserror::Error;
 
-use crate::parse::{
-    head::Head,
-    origin::{OriginError, Origins, PrefixMode, PublicUrl},
-    target::{self, Target},
+use crate::{
+    oauth::{Parameters, ProtocolParameter},
+    parse::{
+        head::Head,
+        origin::{OriginError, Origins, PrefixMode, PublicUrl},
+        target,
+    },
 };
 
 /// Why a request has no route.
@@ -22,10 +25,10 @@ pub enum Rejection {
     #[error("no such page")]
     NotFound,
     /// `mode` is missing or repeated.
-    #[error("mode is needed once, in the query or in a form")]
+    #[error("parameter 'mode' is missing or repeated")]
     ModeNotOnce,
     /// `mode` is none of ours.
-    #[error("mode is one of {}", MODES.map(|(name, _)| name).join(", "))]
+    #[error("parameter 'mode' is one of {}", MODES.map(|(name, _)| name).join(", "))]
     ModeUnknown,
     /// The endpoint does not have the method.
     #[error("method not allowed")]
@@ -35,17 +38,31 @@ pub enum Rejection {
     },
 }
 
-/// An endpoint of the service itself.
+/// A call of a consumer at the service itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum TokenCall {
     /// `mode=req_req_token`: gives out a request token (RFC 5849 §2.1).
     RequestToken,
-    /// `mode=auth_req_token`: the authorization page (RFC 5849 §2.2).
-    Authorize,
     /// `mode=req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
     AccessToken,
     /// `mode=revoke_token`: revokes the access token that signs the call.
     RevokeToken,
+}
+
+impl TokenCall {
+    const fn methods(self) -> &'static str {
+        match self {
+            Self::RequestToken | Self::AccessToken => "GET, POST",
+            Self::RevokeToken => "POST",
+        }
+    }
+}
+
+/// A page for a user's browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// `mode=auth_req_token`: the authorization page (RFC 5849 §2.2).
+    Authorize,
     /// `mode=applications`: the user's connected applications.
     Applications,
     /// `/` where the API is under another host or path: leads to the user's applications.
@@ -60,30 +77,10 @@ pub enum Endpoint {
     Asset,
 }
 
-impl Endpoint {
-    /// Whether it is for a user's browser, rather than for a consumer.
-    #[must_use]
-    pub const fn is_page(self) -> bool {
-        !matches!(
-            self,
-            Self::RequestToken | Self::AccessToken | Self::RevokeToken
-        )
-    }
-
-    fn check_method(self, method: &Method) -> Result<(), Rejection> {
-        let allow = self.methods();
-        if allow.split(", ").any(|known| known == method) {
-            Ok(())
-        } else {
-            Err(Rejection::MethodNotAllowed { allow })
-        }
-    }
-
-    /// Its methods, as the value of `Allow`.
+impl Page {
     const fn methods(self) -> &'static str {
         match self {
-            Self::RequestToken | Self::AccessToken => "GET, POST",
-            Self::RevokeToken | Self::Logout => "POST",
+            Self::Logout => "POST",
             Self::Home | Self::Asset => "GET, HEAD",
             Self::Authorize | Self::Login | Self::Applications | Self::Password => {
                 "GET, HEAD, POST"
@@ -92,51 +89,21 @@ impl Endpoint {
     }
 }
 
-/// What names the endpoint of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// The path, one of the aliases.
-    ByPath(Endpoint),
-    /// `mode` in the query.
-    ByQuery(Endpoint),
-    /// `mode` in a form, where Net::OAuth and liboauth send it; unknown until the form has been read.
-    ByForm,
-}
-
-impl Named {
-    /// Whether it is known to be a page.
-    #[must_use]
-    pub const fn is_page(self) -> bool {
-        match self {
-            Self::ByPath(endpoint) | Self::ByQuery(endpoint) => endpoint.is_page(),
-            Self::ByForm => false,
-        }
-    }
-
-    /// The endpoint of a request with this form, which is empty where the request has none.
-    ///
-    /// # Errors
-    /// [`Rejection::ModeNotOnce`] for a `mode` in query and form, [`Rejection::ModeUnknown`], and
-    /// [`Rejection::MethodNotAllowed`].
-    pub fn endpoint(self, form: &[u8], method: &Method) -> Result<Endpoint, Rejection> {
-        match self {
-            Self::ByPath(endpoint) => Ok(endpoint),
-            Self::ByQuery(endpoint) if by_mode(form)?.is_none() => Ok(endpoint),
-            Self::ByQuery(_) => Err(Rejection::ModeNotOnce),
-            Self::ByForm => {
-                let endpoint = by_mode(form)?.ok_or(Rejection::ModeNotOnce)?;
-                endpoint.check_method(method)?;
-                Ok(endpoint)
-            }
-        }
+fn check_method(method: &Method, allow: &'static str) -> Result<(), Rejection> {
+    if allow.split(", ").any(|known| known == method) {
+        Ok(())
+    } else {
+        Err(Rejection::MethodNotAllowed { allow })
     }
 }
 
-/// Where a request goes.
+/// What a request is for.
 #[derive(Debug)]
-pub enum Route<'o, 'r> {
-    /// An endpoint of the service itself.
-    Endpoint(Named),
+pub enum Target<'o, 'r> {
+    /// A token call; `None` where neither path nor query name it: see [`Params::token_call`].
+    Token(Option<TokenCall>),
+    /// A page.
+    Page(Page),
     /// The API, if the call is permitted.
     Api(ApiCall<'o, 'r>),
 }
@@ -163,7 +130,85 @@ pub struct Params {
     pub assets: Vec<String>,
 }
 
-/// Finds the route of a request.
+impl Params {
+    /// The token call of a request with this form, which is empty where the request has none. `named` is the call that path
+    /// or query name. Where nothing names one, the protocol parameters tell it: Net::OAuth drops the query of the URL.
+    ///
+    /// # Errors
+    /// [`Rejection::ModeNotOnce`], [`Rejection::ModeUnknown`] and [`Rejection::MethodNotAllowed`].
+    pub fn token_call(
+        &self,
+        named: Option<TokenCall>,
+        head: &Head<'_>,
+        form: &[u8],
+        parameters: &Parameters,
+    ) -> Result<TokenCall, Rejection> {
+        let in_form = self.mode_of_form(head, form)?;
+        let call = match (named, in_form) {
+            (Some(call), None) | (None, Some(Mode::Token(call))) => call,
+            (None, None) if parameters.was_sent(ProtocolParameter::Verifier) => {
+                TokenCall::AccessToken
+            }
+            (None, None) if parameters.was_sent(ProtocolParameter::Callback) => {
+                TokenCall::RequestToken
+            }
+            // The mode of a page belongs into the query.
+            (Some(_), Some(_)) | (None, None | Some(Mode::Page(_))) => {
+                return Err(Rejection::ModeNotOnce);
+            }
+        };
+        check_method(&head.parts.method, call.methods())?;
+        Ok(call)
+    }
+
+    /// Checks that the form of a page does not name a mode too.
+    ///
+    /// # Errors
+    /// [`Rejection::ModeNotOnce`] and [`Rejection::ModeUnknown`].
+    pub fn check_page_form(&self, head: &Head<'_>, form: &[u8]) -> Result<(), Rejection> {
+        match self.mode_of_form(head, form)? {
+            None => Ok(()),
+            Some(_) => Err(Rejection::ModeNotOnce),
+        }
+    }
+
+    /// The `mode` of a form. Under the other paths, which name the call themselves, it is a parameter like any other.
+    fn mode_of_form(&self, head: &Head<'_>, form: &[u8]) -> Result<Option<Mode>, Rejection> {
+        if head.target.path == self.path.as_bytes() {
+            by_mode(form)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The call or the page that path and query name; `None` under other paths.
+    fn named(&self, head: &Head<'_>) -> Result<Option<Target<'static, 'static>>, Rejection> {
+        let target = &head.target;
+        let mode = match target.path {
+            path if path == self.path.as_bytes() => {
+                match by_mode(target.query.unwrap_or_default())? {
+                    None => return Ok(Some(Target::Token(None))),
+                    Some(mode) => mode,
+                }
+            }
+            b"/oauth/request_token" if self.aliases => Mode::Token(TokenCall::RequestToken),
+            b"/oauth/authorize" if self.aliases => Mode::Page(Page::Authorize),
+            b"/oauth/access_token" if self.aliases => Mode::Token(TokenCall::AccessToken),
+            path if self.assets.iter().any(|asset| asset.as_bytes() == path) => {
+                Mode::Page(Page::Asset)
+            }
+            _ => return Ok(None),
+        };
+        let (named, allow) = match mode {
+            Mode::Token(call) => (Target::Token(Some(call)), call.methods()),
+            Mode::Page(page) => (Target::Page(page), page.methods()),
+        };
+        check_method(&head.parts.method, allow)?;
+        Ok(Some(named))
+    }
+}
+
+/// Finds what a request is for.
 ///
 /// # Errors
 /// [`Rejection`]
@@ -171,19 +216,16 @@ pub fn route<'o, 'r>(
     params: &Params,
     origins: &'o Origins,
     head: &Head<'r>,
-) -> Result<Route<'o, 'r>, Rejection> {
+) -> Result<Target<'o, 'r>, Rejection> {
     let (received, target) = (&head.received, &head.target);
     let is_base = origins.is_base(received);
-    if is_base && let Some(named) = named(params, target)? {
-        if let Named::ByPath(endpoint) | Named::ByQuery(endpoint) = named {
-            endpoint.check_method(&head.parts.method)?;
-        }
-        return Ok(Route::Endpoint(named));
+    if is_base && let Some(named) = params.named(head)? {
+        return Ok(named);
     }
     let url = match origins.choose(received, target.path) {
         Err(OriginError::Misdirected) if is_base && target.path == b"/" => {
-            Endpoint::Home.check_method(&head.parts.method)?;
-            return Ok(Route::Endpoint(Named::ByPath(Endpoint::Home)));
+            check_method(&head.parts.method, Page::Home.methods())?;
+            return Ok(Target::Page(Page::Home));
         }
         Err(OriginError::Misdirected) if is_base => return Err(Rejection::NotFound),
         chosen => chosen?,
@@ -201,42 +243,34 @@ pub fn route<'o, 'r>(
             path => (path, ""),
         },
     };
-    Ok(Route::Api(ApiCall {
+    Ok(Target::Api(ApiCall {
         url,
         restored_prefix,
         path,
     }))
 }
 
-fn named(params: &Params, target: &Target<'_>) -> Result<Option<Named>, Rejection> {
-    if target.path == params.path.as_bytes() {
-        let in_query = by_mode(target.query.unwrap_or_default())?;
-        return Ok(Some(in_query.map_or(Named::ByForm, Named::ByQuery)));
-    }
-    let alias = match target.path {
-        b"/oauth/request_token" if params.aliases => Endpoint::RequestToken,
-        b"/oauth/authorize" if params.aliases => Endpoint::Authorize,
-        b"/oauth/access_token" if params.aliases => Endpoint::AccessToken,
-        path if params.assets.iter().any(|asset| asset.as_bytes() == path) => Endpoint::Asset,
-        _ => return Ok(None),
-    };
-    Ok(Some(Named::ByPath(alias)))
+/// What `mode` names.
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    Token(TokenCall),
+    Page(Page),
 }
 
 /// What `mode` may be.
-const MODES: [(&str, Endpoint); 8] = [
-    ("req_req_token", Endpoint::RequestToken),
-    ("auth_req_token", Endpoint::Authorize),
-    ("req_acc_token", Endpoint::AccessToken),
-    ("revoke_token", Endpoint::RevokeToken),
-    ("applications", Endpoint::Applications),
-    ("login", Endpoint::Login),
-    ("logout", Endpoint::Logout),
-    ("password", Endpoint::Password),
+const MODES: [(&str, Mode); 8] = [
+    ("req_req_token", Mode::Token(TokenCall::RequestToken)),
+    ("auth_req_token", Mode::Page(Page::Authorize)),
+    ("req_acc_token", Mode::Token(TokenCall::AccessToken)),
+    ("revoke_token", Mode::Token(TokenCall::RevokeToken)),
+    ("applications", Mode::Page(Page::Applications)),
+    ("login", Mode::Page(Page::Login)),
+    ("logout", Mode::Page(Page::Logout)),
+    ("password", Mode::Page(Page::Password)),
 ];
 
-/// The endpoint that `mode` names in a query or a form; `None` if it is not there.
-fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
+/// What `mode` names in a query or a form; `None` if it is not there.
+fn by_mode(pairs: &[u8]) -> Result<Option<Mode>, Rejection> {
     let mut modes = url::form_urlencoded::parse(pairs).filter(|(name, _)| name == "mode");
     let mode = match (modes.next(), modes.next()) {
         (None, _) => return Ok(None),
@@ -244,6 +278,6 @@ fn by_mode(pairs: &[u8]) -> Result<Option<Endpoint>, Rejection> {
         (Some(_), Some(_)) => return Err(Rejection::ModeNotOnce),
     };
     let known = MODES.into_iter().find(|(name, _)| *name == mode);
-    let (_, endpoint) = known.ok_or(Rejection::ModeUnknown)?;
-    Ok(Some(endpoint))
+    let (_, mode) = known.ok_or(Rejection::ModeUnknown)?;
+    Ok(Some(mode))
 }

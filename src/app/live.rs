@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 use super::{StartError, descriptors, services::Services};
 use crate::{
-    config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, UpstreamHost},
+    config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::{MethodSet, diagnosis::OtherUrl},
@@ -63,6 +63,7 @@ pub fn live(
         operation_metrics: services.metrics.operations(Served::labels(&operations)),
         operations,
         enforce: config.signature.enforcement == Enforcement::Enforce,
+        forward_preflights: config.operations.preflight == Preflight::Forward,
         conventions: config.paths.policy,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
         forward: forward_params(config, origins.base.origin.is_https(), services),

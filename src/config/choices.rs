@@ -135,6 +135,16 @@ impl Tokens {
     }
 }
 
+/// What happens to an unsigned CORS preflight on a path that an operation lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preflight {
+    /// It is rejected like any other call without credentials.
+    Reject,
+    /// The API gets it as an anonymous call.
+    Forward,
+}
+
 /// The status of the response to a call that is not permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u16")]

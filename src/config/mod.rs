@@ -33,8 +33,8 @@ use std::{ffi::OsString, fs, io, path::Path, sync::Arc};
 pub use self::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, TcpOrUnix, UpstreamHost, WebUrl},
     choices::{
-        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, ProfileParameter, StoreBackend,
-        Unlisted, UpgradeProtocol,
+        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, Preflight, ProfileParameter,
+        StoreBackend, Unlisted, UpgradeProtocol,
     },
     header::HeaderPattern,
     pattern::PathPattern,

@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{
-        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, ProfileParameter, StoreBackend,
-        Unlisted, UpgradeProtocol,
+        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, Preflight, ProfileParameter,
+        StoreBackend, Unlisted, UpgradeProtocol,
     },
     header::HeaderPattern,
     pattern::PathPattern,
@@ -363,6 +363,8 @@ section! {
         unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: ForbiddenStatus = 404, reload;
+        /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
+        preflight: Preflight = "reject", reload;
     }
 }
 

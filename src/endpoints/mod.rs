@@ -21,14 +21,9 @@ use crate::{
     },
     policy,
     respond::{Failure, OwnResponse},
-    route::{Endpoint, Named},
-    server::{
-        buffered::{API_FORMS, BufferedBody, PAGE_BYTES},
-        rejection::BodyRejection,
-        request::RequestBody,
-    },
+    route::{self, TokenCall},
+    server::{buffered::API_FORMS, request::RequestBody},
     store::record::User,
-    telemetry::request_id::RequestId,
     verify::{self, Purpose, Verified, Verifier},
 };
 
@@ -81,68 +76,47 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Responds to a call.
+    /// Responds to a token call.
     ///
-    /// `called` is set to the endpoint once it is known, `claimed` to what a token call claims.
+    /// `called` is set to the call once it is known, `claimed` to what it claims.
     ///
     /// # Errors
-    /// Every [`Failure`] of a token call; the rejections of pages are pages.
-    pub async fn respond(
+    /// Every [`Failure`] of a token call.
+    pub async fn token(
         &self,
-        named: Named,
+        route: &route::Params,
+        named: Option<TokenCall>,
         head: &Head<'_>,
         body: &mut RequestBody,
-        request_id: &RequestId,
-        called: &mut Option<Endpoint>,
+        called: &mut Option<TokenCall>,
         claimed: &mut Option<Box<Claimed>>,
     ) -> Result<OwnResponse, Failure> {
-        let has_form = !body.is_end_stream() && is_form(&head.parts.headers)?;
-        let form = match (has_form, named.is_page()) {
-            (false, _) => None,
-            (true, true) => Some(body.read_page_form().await?),
-            (true, false) => Some(body.read_whole().await?),
+        let headers = &head.parts.headers;
+        let form = match !body.is_end_stream() && is_form(headers)? {
+            true => Some(body.read_whole().await?),
+            false => None,
         };
-        let sent = form.as_deref().unwrap_or_default();
-        let endpoint = named.endpoint(sent, &head.parts.method)?;
-        *called = Some(endpoint);
-        if endpoint.is_page() {
-            if sent.len() > PAGE_BYTES {
-                return Err(BodyRejection::TooLarge.into());
-            }
-            let form = form.unwrap_or_default();
-            return page::respond(self, endpoint, head, &form, request_id).await;
-        }
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
-        let headers = &head.parts.headers;
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
-        let complete = self.complete(&mut collected, form, body).await;
-        *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
-        complete?;
-        match endpoint {
-            Endpoint::RequestToken => request_token::respond(self, head, &collected).await,
-            Endpoint::AccessToken => access_token::respond(self, head, &collected).await,
-            _ => revoke_token::respond(self, head, &collected).await,
-        }
-    }
-
-    /// Collects the parameters of a form too, and a body that has a hash.
-    async fn complete(
-        &self,
-        collected: &mut Collected,
-        form: Option<BufferedBody>,
-        body: &mut RequestBody,
-    ) -> Result<(), Failure> {
         if let Some(form) = form {
-            collected.hold_form(form, &body.caller().limits())?;
+            collected.hold_form(form, &limits)?;
         }
+        let form = collected.held.as_deref().unwrap_or_default();
+        let call = route.token_call(named, head, form, &collected.parameters)?;
+        *called = Some(call);
+        *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());
         }
         if collected.needs_body(self.verify.methods)? {
             collected.held = Some(body.read_whole().await?);
         }
-        Ok(())
+        match call {
+            TokenCall::RequestToken => request_token::respond(self, head, &collected).await,
+            TokenCall::AccessToken => access_token::respond(self, head, &collected).await,
+            TokenCall::RevokeToken => revoke_token::respond(self, head, &collected).await,
+        }
     }
 
     /// Verifies a token call, which needs these protocol parameters besides the usual ones.

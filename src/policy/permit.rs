@@ -90,6 +90,18 @@ impl Permit {
         Ok(Self(Bearer::Anonymous))
     }
 
+    /// Permits a CORS preflight as anonymous on every path that an operation lists, whatever its methods and callers: a
+    /// browser can neither sign it nor log in with it.
+    ///
+    /// # Errors
+    /// On other paths those of [`Permit::for_anonymous`].
+    pub fn for_preflight(found: &Found<'_>) -> Result<Self, Rejection> {
+        match found {
+            Found::Operation(_) | Found::OtherMethod { .. } => Ok(Self(Bearer::Anonymous)),
+            Found::Unlisted(_) => Self::for_anonymous(found),
+        }
+    }
+
     /// Permits a call that is only observed: without an identity, whatever verification found.
     #[must_use]
     pub fn danger_for_observed_call() -> Self {

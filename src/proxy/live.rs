@@ -29,6 +29,8 @@ pub struct Live {
     pub operation_metrics: AllOperations,
     /// Protected calls are enforced, where no operation says otherwise.
     pub enforce: bool,
+    /// Unsigned CORS preflights on listed paths go to the API.
+    pub forward_preflights: bool,
     /// The service's path conventions.
     pub conventions: Conventions,
     /// How many requests a consumer may make.

@@ -33,8 +33,8 @@ use crate::{
     },
     peer::Peer,
     policy::{self, conventions},
-    respond::{self, Failure, Format},
-    route::{self, ApiCall, Route},
+    respond::{self, Failure, Format, OwnResponse},
+    route::{self, ApiCall, Target},
     server::{
         buffered::API_FORMS,
         caller::Limits,
@@ -150,29 +150,30 @@ impl Worker {
         let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
         let outgoing = match route::route(&live.route, &live.origins, &head)? {
-            Route::Endpoint(named) => {
-                // Boxed: the futures of calls to the API stay small.
-                let request_id = &record.request_id;
+            Target::Token(named) => {
                 let (mut called, claimed) = (None, &mut record.claimed);
+                let (endpoints, route) = (&live.endpoints, &live.route);
+                let response =
+                    endpoints.token(route, named, &head, &mut body, &mut called, claimed);
+                // Boxed: the futures of calls to the API stay small.
+                let response = Box::pin(response).await;
+                record.operation = called.map_or(Served::Unknown, Served::Token);
+                return Ok(own_response(response?, &parts.method, record));
+            }
+            Target::Page(page) => {
+                record.operation = Served::Page;
+                let request_id = &record.request_id;
                 let endpoints = &live.endpoints;
-                let own =
-                    endpoints.respond(named, &head, &mut body, request_id, &mut called, claimed);
-                let own = Box::pin(own).await;
-                record.operation = called.map_or(Served::Unknown, Served::Endpoint);
-                let mut own = own?;
-                (record.verdict, record.status) = (own.verdict, own.status);
-                if own.status >= 400 {
-                    let id = request_id.as_str().to_owned();
-                    own.fields.push((X_REQUEST_ID.as_str(), id));
-                }
-                let mut response = own.into_response(&parts.method);
-                if record.verdict == Verdict::Page && parts.method == Method::POST {
+                let response = endpoints.page(&live.route, page, &head, &mut body, request_id);
+                let response = Box::pin(response).await?;
+                let mut response = own_response(response, &parts.method, record);
+                if parts.method == Method::POST {
                     // hyper's buffer may have held a password; closing the connection frees it.
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
                 return Ok(response);
             }
-            Route::Api(call) => self.admit(live, &head, call, named, body, record).await?,
+            Target::Api(call) => self.admit(live, &head, call, named, body, record).await?,
         };
         let (mut request, mut forwarded) = Self::prepare(&live.forward, parts, outgoing, record)?;
         self.forward(current, &caller, &mut request, &mut forwarded, record)
@@ -250,6 +251,20 @@ impl Worker {
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
         self.shared.metrics.worker(self.index)
     }
+}
+
+/// A response of this program as HTTP, and in the record.
+fn own_response(
+    mut own: OwnResponse,
+    method: &Method,
+    record: &mut RequestRecord,
+) -> Response<ResponseBody> {
+    (record.verdict, record.status) = (own.verdict, own.status);
+    if own.status >= 400 {
+        let id = record.request_id.as_str().to_owned();
+        own.fields.push((X_REQUEST_ID.as_str(), id));
+    }
+    own.into_response(method)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -1,6 +1,6 @@
 //! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
 
-use http::{Method, header};
+use http::{Method, header, request::Parts};
 use http_body::Body as _;
 use percent_encoding::utf8_percent_encode;
 
@@ -269,7 +269,13 @@ impl Worker {
         let pages = &pending.live.endpoints.pages;
         let cookies: Vec<&[u8]> = all(&pending.head.parts.headers, &header::COOKIE).collect();
         if !pages.has_session_cookie(&cookies) {
-            let permit = Permit::for_anonymous(&pending.found);
+            let parts = pending.head.parts;
+            let permit =
+                if pending.live.forward_preflights && is_preflight(parts) && body.is_end_stream() {
+                    Permit::for_preflight(&pending.found)
+                } else {
+                    Permit::for_anonymous(&pending.found)
+                };
             return Ok(permit.map_err(|rejection| pending.or_login(rejection))?);
         }
         check_same_origin(pending)?;
@@ -302,6 +308,16 @@ impl Worker {
             Err(_) => true,
         }
     }
+}
+
+/// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never has
+/// credentials.
+fn is_preflight(parts: &Parts) -> bool {
+    let has = |name| single(&parts.headers, name).is_ok_and(|sent| sent.is_some());
+    parts.method == Method::OPTIONS
+        && has(&header::ORIGIN)
+        && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
+        && !parts.headers.contains_key(header::AUTHORIZATION)
 }
 
 /// A session opens an operation only to the service's own pages.

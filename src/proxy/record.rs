@@ -16,7 +16,7 @@ use crate::{
         permit::Permit,
     },
     respond::{self, Failure},
-    route::Endpoint,
+    route::TokenCall,
     server::response::BodyEnd,
     telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
     verify,
@@ -27,8 +27,10 @@ use crate::{
 pub enum Served {
     /// It is rejected before that is known.
     Unknown,
-    /// An endpoint of the service itself.
-    Endpoint(Endpoint),
+    /// A token call.
+    Token(TokenCall),
+    /// A page.
+    Page,
     /// A path of the API that no operation lists.
     Unlisted,
     /// A listed path with another method.
@@ -69,18 +71,10 @@ impl Served {
             Self::Unknown => 0,
             Self::Unlisted => 1,
             Self::OtherMethod => 2,
-            Self::Endpoint(Endpoint::RequestToken) => 3,
-            Self::Endpoint(Endpoint::AccessToken) => 4,
-            Self::Endpoint(Endpoint::RevokeToken) => 5,
-            Self::Endpoint(
-                Endpoint::Authorize
-                | Endpoint::Home
-                | Endpoint::Login
-                | Endpoint::Logout
-                | Endpoint::Password
-                | Endpoint::Asset
-                | Endpoint::Applications,
-            ) => 6,
+            Self::Token(TokenCall::RequestToken) => 3,
+            Self::Token(TokenCall::AccessToken) => 4,
+            Self::Token(TokenCall::RevokeToken) => 5,
+            Self::Page => 6,
             Self::Operation(index) => Self::WORDS.len() + index,
         }
     }

@@ -83,7 +83,7 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
 }
 
 #[test]
-fn the_host_of_the_pages_leads_to_the_applications_and_has_404_pages() {
+fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
         .config(
@@ -91,7 +91,8 @@ fn the_host_of_the_pages_leads_to_the_applications_and_has_404_pages() {
              ['https://api.test', 'https://auth.test/v1']\noperations.unlisted = 'anonymous'",
         )
         .start();
-    let ask = |method: &str, target: &str| proxy.send(Call::new(method, target).host("auth.test"));
+    let call = |method: &str, target: &str| Call::new(method, target).host("auth.test");
+    let ask = |method: &str, target: &str| proxy.send(call(method, target));
     for target in ["/", "/?next=https://evil.test", "/?mode=login"] {
         let answer = ask("GET", target);
         let led = (answer.status, answer.header("location"));
@@ -112,11 +113,16 @@ fn the_host_of_the_pages_leads_to_the_applications_and_has_404_pages() {
         "/favicon.ico",
     ] {
         for method in ["GET", "POST"] {
-            let answer = ask(method, target);
-            answer.has_status(404);
-            let kind = answer.header("content-type").unwrap();
-            assert!(kind.starts_with("text/html"), "{answer:?}");
-            assert!(!answer.text().contains("evil"), "{answer:?}");
+            for (accept, expected) in [
+                ("*/*", "text/plain; charset=utf-8"),
+                ("application/json, */*", "application/problem+json"),
+                ("text/html, */*", "text/html; charset=utf-8"),
+            ] {
+                let answer = proxy.send(call(method, target).header("Accept", accept));
+                answer.has_status(404);
+                assert_eq!(answer.header("content-type"), Some(expected));
+                assert!(!answer.text().contains("evil"), "{answer:?}");
+            }
         }
     }
     api.saw_nothing();

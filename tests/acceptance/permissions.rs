@@ -380,3 +380,67 @@ fn path_conventions_are_enforced_where_the_operator_wants_it() {
         .send(Call::get("/order_items/").by(&consumer).with(&token))
         .has_status(200);
 }
+
+/// A preflight as browsers send it (Fetch, CORS-preflight request).
+fn preflight(target: &str) -> Call {
+    Call::new("OPTIONS", target)
+        .header("Origin", "https://app.example")
+        .header("Access-Control-Request-Method", "PUT")
+}
+
+#[test]
+fn preflights_are_rejected_unless_configured_otherwise() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api).start();
+    for target in ["/members/7", "/mixed", "/else"] {
+        proxy.send(preflight(target)).is(401, "parameter_absent");
+    }
+    proxy.send(preflight("/open")).has_status(405);
+    api.saw_nothing();
+}
+
+#[test]
+fn forwarded_preflights_reach_the_api_as_anonymous_on_listed_paths_alone() {
+    let api = Upstream::start();
+    let proxy = with_operations(&api)
+        .config("operations.preflight = 'forward'")
+        .start();
+    let forged = [("X-Auth-User", "1"), ("X-Auth-Kind", "user")];
+    for target in ["/members/7", "/mixed", "/open", "/files/a/b"] {
+        let call = forged
+            .iter()
+            .fold(preflight(target), |call, (name, value)| {
+                call.header(name, value)
+            });
+        proxy.send(call).has_status(200);
+        let seen = api.last_request();
+        assert_eq!((&*seen.method, &*seen.target), ("OPTIONS", target));
+        assert_eq!(seen.fields.all("x-auth-kind"), ["anonymous"]);
+        assert!(!seen.fields.has("x-auth-user"), "{seen:?}");
+    }
+    let before = api.count();
+    // Not on unlisted paths, and only what is a preflight without credentials.
+    proxy.send(preflight("/else")).is(401, "parameter_absent");
+    for call in [
+        Call::new("OPTIONS", "/members/7"),
+        Call::new("OPTIONS", "/members/7").header("Origin", "https://app.example"),
+        Call::new("OPTIONS", "/members/7").header("Access-Control-Request-Method", "PUT"),
+        preflight("/members/7").header("Origin", "https://other.example"),
+        preflight("/members/7").header("Authorization", "Basic YTpi"),
+        preflight("/members/7").body("text/plain", b"x"),
+    ] {
+        proxy.send(call).is(401, "parameter_absent");
+    }
+    let get = Call::get("/members/7")
+        .header("Origin", "https://app.example")
+        .header("Access-Control-Request-Method", "PUT");
+    proxy.send(get).is(401, "parameter_absent");
+    // A signed one is a signed call, and a path that could be read as another one is none that is listed.
+    let (consumer, _, token) = proxy.somebody();
+    let signed = preflight("/members/7").by(&consumer).with(&token);
+    proxy.send(signed).has_status(405);
+    let cookie = preflight("/members/7").header("Cookie", "countersign=x");
+    assert_ne!(proxy.send(cookie).status, 200);
+    proxy.send(preflight("/members/%2e%2e")).has_status(400);
+    assert_eq!(api.count(), before);
+}

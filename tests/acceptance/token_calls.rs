@@ -121,7 +121,6 @@ fn mode_that_is_unknown_or_given_twice_is_refused() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     for target in [
-        "/service.oauth",
         "/service.oauth?mode=",
         "/service.oauth?mode=else",
         "/service.oauth?mode=req_req_token&mode=req_req_token",
@@ -176,7 +175,6 @@ fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
     let asked = |call: Call| call.by(&consumer).parameter("oauth_callback", "oob");
     let mode = "mode=req_req_token";
     for (target, form) in [
-        ("/service.oauth", ""),
         ("/service.oauth", "mode="),
         ("/service.oauth", "mode=else"),
         ("/service.oauth", "mode=req_req_token&mode=req_req_token"),
@@ -195,12 +193,6 @@ fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
             );
         }
     }
-    // Not a form.
-    proxy
-        .send(asked(
-            Call::post("/service.oauth").body("text/plain", mode.as_bytes()),
-        ))
-        .is(400, "parameter_rejected");
     // The aliases name the call by their path; a parameter `mode` is one like any other there.
     proxy
         .send(asked(Call::post("/oauth/request_token").form("mode=x")))
@@ -211,12 +203,58 @@ fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
 }
 
 #[test]
-fn a_page_that_a_form_names_takes_no_larger_form_than_any_page() {
+fn mode_of_a_page_is_taken_from_the_query_alone() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let page = |form: &str| proxy.send(Call::post("/service.oauth").form(form));
-    // It came from no form of ours.
-    page("mode=login&username=a&password=b").has_status(403);
-    page(&format!("mode=login&username={}", "a".repeat(16 * 1024))).has_status(413);
+    let page = |target: &str| {
+        let form = "mode=login&username=a&password=b";
+        proxy.send(Call::post(target).form(form))
+    };
+    page("/service.oauth").is(400, "parameter_rejected");
+    page("/service.oauth?mode=login").is(400, "parameter_rejected");
+}
+
+#[test]
+fn token_call_without_a_mode_is_told_by_its_parameters() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let user = proxy.user("alice");
+    let calls: [fn(&str) -> Call; 3] = [
+        |target| Call::get(target),
+        |target| Call::post(target).form("x=1"),
+        |target| Call::post(target).body("text/plain", b"mode=revoke_token"),
+    ];
+    for call in calls {
+        let call = || call("/service.oauth").by(&consumer);
+        let asked = call().parameter("oauth_callback", CALLBACK);
+        let request_token = token_of(&proxy.send(asked));
+        let verifier = proxy.verifier(&request_token, &user);
+        let exchange = call().with(&request_token);
+        token_of(&proxy.send(exchange.parameter("oauth_verifier", &verifier)));
+    }
+    // A verifier decides, and its call has no callback.
+    let both = Call::post("/service.oauth")
+        .by(&consumer)
+        .parameter("oauth_callback", CALLBACK)
+        .parameter("oauth_verifier", "x");
+    let answer = proxy.send(both);
+    answer.is(400, "parameter_absent");
+    let absent = answer.form("oauth_parameters_absent");
+    assert_eq!(absent.as_deref(), Some("oauth_token"));
+    // Neither tells nothing, and revoking is never a guess.
+    let token = proxy.token(&consumer, &user);
+    for call in [
+        Call::post("/service.oauth").by(&consumer).with(&token),
+        Call::post("/service.oauth"),
+        Call::post("/service.oauth").form("oauth_callbacks=x"),
+    ] {
+        proxy.send(call).is(400, "parameter_rejected");
+    }
+    let delete = Call::new("DELETE", "/service.oauth").by(&consumer);
+    let answer = proxy.send(delete.parameter("oauth_callback", CALLBACK));
+    let allow = (answer.status, answer.header("allow"));
+    assert_eq!(allow, (405, Some("GET, POST")));
+    api.saw_nothing();
 }
 
 #[test]
