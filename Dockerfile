@@ -9,7 +9,8 @@ FROM debian:bookworm-slim
 # The system's roots, for an API behind https.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /src/target/guided/countersign /usr/local/bin/countersign
-# The store and the nonce window live here; relative paths in the configuration begin here too.
+# For the store and the nonce window: write store.url = "/var/lib/countersign/countersign.db". Relative paths belong to the
+# directory of the configuration file.
 COPY --from=build --chown=10001:10001 /data /var/lib/countersign
 VOLUME /var/lib/countersign
 WORKDIR /var/lib/countersign

@@ -43,6 +43,12 @@ pub enum ServiceError {
     /// The URL of the store is none of Redis.
     #[error("store.url: {0}")]
     RedisUrl(&'static str),
+    /// There is no store.
+    #[error(
+        "store.url: {}: no such file; correct store.url, or create a store with countersign serve, consumer add, user add or import",
+        .0.display()
+    )]
+    Missing(PathBuf),
     /// The key of the store cannot be read.
     #[error("store.encryption_key_file: {}: {source}", path.display())]
     Key {
@@ -126,6 +132,9 @@ pub struct Services {
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
     let url = &config.store.url;
+    if opening == Opening::Existing && is_store_missing(config) {
+        return Err(ServiceError::Missing(url.sqlite_path()));
+    }
     Ok(store::open_store(store::Params {
         backend: match config.store.backend {
             StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
@@ -141,6 +150,31 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
         keys: read_keys(config)?,
         opening,
     })?)
+}
+
+/// Whether the store is a file that does not exist.
+#[must_use]
+pub fn is_store_missing(config: &Config) -> bool {
+    // Where the path cannot be looked at, opening the store reports why.
+    config.store.backend == StoreBackend::Sqlite
+        && matches!(config.store.url.sqlite_path().try_exists(), Ok(false))
+}
+
+/// Opens the store for a command, and creates it if there is none; then the place of the new store is returned too.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub fn open_or_create_store(
+    config: &Config,
+) -> Result<(Arc<dyn Store>, Option<String>), ServiceError> {
+    let place = match open_store(config, Opening::Existing) {
+        Err(ServiceError::Missing(path)) => path.display().to_string(),
+        Err(ServiceError::Store(store::OpenError::Postgres(postgres::OpenError::Missing(
+            place,
+        )))) => place,
+        opened => return Ok((opened?, None)),
+    };
+    Ok((open_store(config, Opening::Command)?, Some(place)))
 }
 
 /// The queries are there as long as the process, once for each store that it opens.

@@ -24,9 +24,12 @@ use thiserror::Error;
 
 use super::output::Members;
 use crate::{
-    app::{StartError, services},
+    app::{
+        StartError,
+        services::{self, ServiceError},
+    },
     clock::{Clock, UnixTime},
-    config::{self, Config, ConfigErrors, StoreBackend},
+    config::{self, Config, ConfigErrors},
     issue::random,
     store::{Opening, Store, StoreError},
     telemetry::{audit::CommandRecord, log},
@@ -241,7 +244,7 @@ pub struct Context {
     pub now: UnixTime,
     path: PathBuf,
     store: OnceCell<Arc<dyn Store>>,
-    opening: Opening,
+    file: StoreFile,
     json: bool,
     notes: RefCell<Vec<String>>,
 }
@@ -261,30 +264,20 @@ impl Context {
             now: Clock::system().now(),
             path: args.config.path(),
             store: OnceCell::new(),
-            opening: match file {
-                StoreFile::MayBeCreated | StoreFile::MustExist => Opening::Command,
-                StoreFile::Reseals => Opening::Reseal,
-            },
+            file,
             json,
             notes: RefCell::default(),
         };
-        if file != StoreFile::MayBeCreated && !context.store_exists() {
-            return Err(CommandError::failed(format!(
-                "{}: store.url: {}: no such file; correct store.url, or begin a store with countersign serve, consumer add, user add or import",
-                context.path.display(),
-                context.config.store.url.sqlite_path().display()
-            )));
+        if file != StoreFile::MayBeCreated && services::is_store_missing(&context.config) {
+            let path = context.config.store.url.sqlite_path();
+            return Err(context.about_file(ServiceError::Missing(path)));
         }
         Ok(context)
     }
 
-    /// Whether there is a store to open, rather than one to create.
-    #[must_use]
-    pub fn store_exists(&self) -> bool {
-        let settings = &self.config.store;
-        // Where the path cannot be looked at, opening the store reports why.
-        settings.backend != StoreBackend::Sqlite
-            || !matches!(settings.url.sqlite_path().try_exists(), Ok(false))
+    /// Puts the configuration file in front of an error.
+    fn about_file(&self, error: ServiceError) -> CommandError {
+        CommandError::from(error).about(self.path.display())
     }
 
     /// The store.
@@ -295,8 +288,17 @@ impl Context {
         if let Some(store) = self.store.get() {
             return Ok(&**store);
         }
-        let opened = services::open_store(&self.config, self.opening);
-        let store = opened.map_err(|e| CommandError::from(e).about(self.path.display()))?;
+        let open = |opening| Ok((services::open_store(&self.config, opening)?, None));
+        let opened = match self.file {
+            StoreFile::MayBeCreated => services::open_or_create_store(&self.config),
+            StoreFile::MustExist => open(Opening::Existing),
+            StoreFile::Reseals => open(Opening::Reseal),
+        };
+        let (store, created) = opened.map_err(|error| self.about_file(error))?;
+        if let Some(place) = created {
+            let note = format!("countersign: created the store {place}");
+            self.notes.borrow_mut().push(note);
+        }
         Ok(&**self.store.get_or_init(|| store))
     }
 

@@ -60,7 +60,7 @@ fn from_terminal() -> Result<Secret, CommandError> {
             })
     };
     let password = ask("Password: ")?;
-    if password != ask("The same again: ")? {
+    if password != ask("Repeat password: ")? {
         let problem = "the two passwords differ, nothing is changed; try again";
         return Err(CommandError::failed(problem));
     }

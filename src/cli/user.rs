@@ -8,6 +8,7 @@ use super::{
     password::PasswordArgs,
 };
 use crate::{
+    app::services,
     issue::{random, registration},
     names::UserId,
     store::{port::Added, record::User},
@@ -92,7 +93,9 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
         ))
     };
     // Before the password is asked for.
-    if context.store_exists() && context.store()?.user_by_name(&name).await?.is_some() {
+    if !services::is_store_missing(&context.config)
+        && context.store()?.user_by_name(&name).await?.is_some()
+    {
         return Err(name_taken());
     }
     let is_id_given = args.id.is_some();

@@ -1,8 +1,8 @@
 //! The environment over the file: `COUNTERSIGN__SECTION__KEY` and `COUNTERSIGN__SECTION__KEY_FILE`.
 //!
 //! A variable's value is TOML; what is no TOML value is taken as a string, so that `300s` needs no quotes. With
-//! `_FILE` the value is the content of the file that the variable names, less one final newline. A key that ends in
-//! `_file` itself wins over that reading: `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`.
+//! `_FILE` the value is the content of the file that the variable names, less one final newline; a relative name belongs
+//! to the directory of the configuration file. A key that ends in `_file` itself wins over that reading: `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`.
 //! `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
 
 use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, sync::Arc};
@@ -28,9 +28,10 @@ pub(super) struct Variable {
     pub(super) from_file: bool,
 }
 
-/// Reads the variables that are ours; those of other names are left alone.
+/// Reads the variables that are ours; those of other names are left alone. `directory` is the configuration file's.
 pub(super) fn read(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
+    directory: &Path,
     problems: &mut Problems,
 ) -> Vec<Variable> {
     let variables: BTreeMap<String, OsString> = environment
@@ -52,7 +53,7 @@ pub(super) fn read(
                 let message = format!("{plain} is set too; unset one of the two");
                 Err(Problem::new(&place, key, message))
             } else {
-                read_file(value, key, &place).map(|text| (key, text, true))
+                read_file(&directory.join(value), key, &place).map(|text| (key, text, true))
             }
         } else {
             Err(Problem::without_key(&place, unknown(name, &known)))
@@ -104,8 +105,7 @@ fn unknown(name: &str, known: &BTreeMap<String, String>) -> String {
     }
 }
 
-fn read_file(path: &OsString, key: &str, place: &Position) -> Result<String, Problem> {
-    let path = Path::new(path);
+fn read_file(path: &Path, key: &str, place: &Position) -> Result<String, Problem> {
     let mut text = fs::read_to_string(path).map_err(|error| {
         let message = format!(
             "the file {} cannot be read: {error}; name a readable one",

@@ -8,7 +8,8 @@
 //! the latter. A value that is written as a string implements `text::Text`. What involves more than one key is in
 //! `rules` (errors) and `warnings` (advice), and what follows from other keys when it is not written in `derived`.
 //!
-//! Relative paths are relative to the working directory: the same on the command line, in a variable and in the file.
+//! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
+//! a variable that sets a key, and in a `_FILE` variable. [`load`] makes every path absolute.
 
 mod address;
 mod choices;
@@ -16,6 +17,7 @@ mod derived;
 mod environment;
 mod header;
 mod names;
+mod paths;
 mod pattern;
 mod problem;
 mod reader;
@@ -28,7 +30,12 @@ mod text;
 mod units;
 mod warnings;
 
-use std::{ffi::OsString, fs, io, path::Path, sync::Arc};
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub use self::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, TcpOrUnix, UpstreamHost, WebUrl},
@@ -111,6 +118,8 @@ config! {
 ///
 /// # Errors
 /// Every problem of either, each on one line with file, line, key and fix. The file's absence is one.
+///
+/// Relative paths are resolved against the directory of the file.
 pub fn load(
     path: &Path,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -126,10 +135,19 @@ pub fn load(
                 Problem::without_key(&place, "not valid UTF-8; save the file as UTF-8")
             })
         })?;
-    parse(&text, &name, environment)
+    let mut config = parse(&text, &name, environment)?;
+    config.resolve_paths(&directory(path));
+    Ok(config)
 }
 
-/// Reads a configuration from a file's text; `name` is what problems call it.
+/// The directory that relative paths belong to. A link to the file is not followed: what stands beside the link is meant.
+fn directory(file: &Path) -> PathBuf {
+    // Without a working directory, relative paths cannot be opened anyway.
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    file.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Reads a configuration from a file's text; `name` is the path of the file, as problems call it. Paths stay as written.
 ///
 /// # Errors
 /// As [`load`].
@@ -139,7 +157,7 @@ pub fn parse(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
     let mut problems = Problems::default();
-    let variables = environment::read(environment, &mut problems);
+    let variables = environment::read(environment, &directory(Path::new(name)), &mut problems);
     let mut reader = Reader::new(text, name, &variables, problems)?;
     reader.check_names();
     let config = Config::read(&mut reader);

@@ -28,6 +28,8 @@ pub(super) struct KeySchema {
     #[cfg(test)]
     pub(super) restart: bool,
     #[cfg(test)]
+    pub(super) value_type: &'static str,
+    #[cfg(test)]
     pub(super) doc: &'static [&'static str],
 }
 
@@ -100,6 +102,8 @@ macro_rules! section {
                         unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
                         #[cfg(test)]
                         restart: $crate::config::section::section!(@restart $when),
+                        #[cfg(test)]
+                        value_type: stringify!($key_type),
                         #[cfg(test)]
                         doc: &[$($key_doc),*],
                     },

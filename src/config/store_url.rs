@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use super::text::{Reason, Text};
 
 /// Where the store is. Does not print.
@@ -39,6 +41,40 @@ impl StoreUrl {
             Some("this is a directory; write the path of a file")
         } else {
             None
+        }
+    }
+}
+
+impl StoreUrl {
+    /// Resolves the path of the file, or of files that the URL of a server names, against `directory`.
+    pub(super) fn resolve(&mut self, directory: &Path) {
+        /// Parameters that name files, in URLs of PostgreSQL and of Redis.
+        const FILES: [&str; 6] = [
+            "sslrootcert",
+            "sslcert",
+            "sslkey",
+            "ca",
+            "certificate",
+            "key",
+        ];
+
+        if !self.0.contains("://") {
+            self.0 = directory
+                .join(self.sqlite_path())
+                .to_string_lossy()
+                .into_owned();
+        } else if let Some((base, query)) = self.0.split_once('?') {
+            let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+                Some((name, value)) if FILES.contains(&name) && !value.is_empty() => {
+                    let value = percent_decode_str(value).decode_utf8_lossy();
+                    let path = directory.join(&*value);
+                    let path =
+                        utf8_percent_encode(&path.to_string_lossy(), NON_ALPHANUMERIC).to_string();
+                    format!("{name}={path}")
+                }
+                _ => pair.to_owned(),
+            });
+            self.0 = format!("{base}?{}", pairs.collect::<Vec<_>>().join("&"));
         }
     }
 }
@@ -85,6 +121,28 @@ impl Text for Sql {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resolves_paths_of_files_and_of_certificates() {
+        let resolved = |text: &str| {
+            let mut url = StoreUrl::parse(text).unwrap();
+            url.resolve(Path::new("/etc/cs"));
+            url.0
+        };
+        for (text, expected) in [
+            ("a.db", "/etc/cs/a.db"),
+            ("sqlite:a.db", "/etc/cs/a.db"),
+            ("/var/a.db", "/var/a.db"),
+            ("postgres://u:p@h/db", "postgres://u:p@h/db"),
+            (
+                "postgres://h/db?sslmode=require&sslrootcert=ca%20x.pem",
+                "postgres://h/db?sslmode=require&sslrootcert=%2Fetc%2Fcs%2Fca%20x%2Epem",
+            ),
+            ("rediss://h?ca=/ca.pem", "rediss://h?ca=%2Fca%2Epem"),
+        ] {
+            assert_eq!(resolved(text), expected);
+        }
+    }
 
     #[test]
     fn distinguishes_files_from_what_is_none() {

@@ -33,6 +33,8 @@ pub enum Opening {
     /// for a process that serves from it without the key could not go on. A store of a server, which other machines
     /// use, is not migrated.
     Command,
+    /// For a command that only reads or changes what is there: as above, but a store of a server is not created.
+    Existing,
     /// To seal all secrets anew beside processes that may serve from it: as for a command, but the first key seals from
     /// now on, also in a plain store.
     Reseal,

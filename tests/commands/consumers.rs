@@ -306,7 +306,7 @@ fn what_is_valid_and_unwise_is_told_when_all_is_done() {
         "http://127.0.0.1/",
     ]);
     assert_eq!(ended.code, Some(0));
-    let warnings: Vec<&str> = ended.stderr.lines().collect();
+    let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
     assert!(warnings[0].contains("warning") && warnings[0].contains("--callback http://a.test/"));
     assert!(warnings[1].contains("--permission reed") && warnings[1].contains("[[permission]]"));

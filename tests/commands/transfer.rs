@@ -329,7 +329,7 @@ fn an_existing_systems_keys_are_taken_over_with_what_is_known_of_them() {
     "#;
     let ended = place.run_with(&["import", "-"], file);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let warnings: Vec<&str> = ended.stderr.lines().collect();
+    let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
     assert!(
         warnings[0].contains("permission reed") && warnings[1].contains("http on another host")

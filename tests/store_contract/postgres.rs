@@ -235,11 +235,13 @@ async fn only_serve_migrates_and_check_makes_nothing() {
     let server = Server::shared();
     let url = server.database();
     let database = database_of(&url);
-    let error = open(&url, None, Opening::Check).err().unwrap();
-    assert!(matches!(
-        error,
-        OpenError::Postgres(postgres::OpenError::Missing(_))
-    ));
+    for opening in [Opening::Check, Opening::Existing] {
+        let error = open(&url, None, opening).err().unwrap();
+        assert!(matches!(
+            error,
+            OpenError::Postgres(postgres::OpenError::Missing(_))
+        ));
+    }
     let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'countersign'";
     assert_eq!(server.sql(database, schemas), "0");
     // A command makes an empty store, as the first one that is typed.

@@ -36,6 +36,33 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
+fn every_relative_path_belongs_to_the_directory_of_the_file() {
+    let types = SECTIONS.iter().flat_map(|section| {
+        let types = section.keys.iter().map(|key| key.value_type);
+        section.full_keys().zip(types)
+    });
+    let paths: Vec<String> = types
+        .filter(|(_, value)| value.contains("PathBuf"))
+        .map(|(key, _)| format!("{key} = \"relative.file\"\n"))
+        .collect();
+    let text = format!("{MINIMAL}{}", paths.concat());
+    let mut reader = Reader::new(&text, "c", &[], Problems::default()).unwrap();
+    let mut config = Config::read(&mut reader).unwrap();
+    config.resolve_paths(Path::new("/etc/cs"));
+    let shown = format!("{config:?}");
+    let resolved = shown.matches("\"/etc/cs/relative.file\"").count();
+    assert_eq!(resolved, paths.len(), "{shown}");
+    assert_eq!(
+        config.store.url.sqlite_path(),
+        Path::new("/etc/cs/countersign.db")
+    );
+    assert_eq!(
+        config.nonce.path,
+        Some(Path::new("/etc/cs/relative.file").to_owned())
+    );
+}
+
+#[test]
 fn derives_what_is_not_written() {
     let bound: SocketAddr = "127.0.0.1:4711".parse().unwrap();
     let config = read(MINIMAL);

@@ -14,10 +14,10 @@ const HEAD: &str = "\
 # that must be written is upstream.api_url.
 #
 # Durations are \"500ms\", \"300s\", \"10m\", \"12h\", \"7d\"; sizes \"64B\", \"32KiB\", \"1MiB\"; rates \"10 per 15m\".
-# Relative paths are relative to the directory in which countersign is started.
+# Relative paths belong to the directory of this file, wherever countersign is started; those in variables too.
 #
 # Any key can also come from the environment, which goes over this file: COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080 sets
-# listen.address, COUNTERSIGN__LISTEN__TLS__CERTIFICATE sets listen.tls.certificate. With _FILE behind the name the value
+# listen.address, COUNTERSIGN__LISTEN__TLS__CERTIFICATE sets listen.tls.certificate. With _FILE after the name the value
 # is the content of the file that the variable names. A key whose own name ends in _file wins over that reading:
 # COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE is store.encryption_key_file.
 # COUNTERSIGN__OPERATION and COUNTERSIGN__PERMISSION take the whole list: [{ path = \"/members/{id}\" }].

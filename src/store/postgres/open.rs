@@ -178,10 +178,8 @@ async fn prepare(pool: Arc<PostgresPool>, params: Params) -> Result<Seal, Cause>
     let found = version(client).await?;
     match (params.opening, found) {
         (_, found) if found > VERSION => return Err(Cause::Newer(found)),
-        (Opening::Check, 0) => return Err(Cause::Missing),
-        (Opening::Check | Opening::Command | Opening::Reseal, found)
-            if (1..VERSION).contains(&found) =>
-        {
+        (Opening::Check | Opening::Existing | Opening::Reseal, 0) => return Err(Cause::Missing),
+        (opening, found) if opening != Opening::Serve && (1..VERSION).contains(&found) => {
             return Err(Cause::Older(found));
         }
         _ => {}
@@ -225,6 +223,7 @@ async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
         if client.query_one(missing, &[]).await?.try_get(0)? {
             client.batch_execute("CREATE SCHEMA countersign").await?;
         }
+        tracing::info!("the store is created");
     }
     for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         client.batch_execute(step).await?;

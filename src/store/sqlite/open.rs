@@ -141,9 +141,11 @@ fn create_or_check(path: &Path) -> Result<(), OpenError> {
         .open(path);
     let directory = path.parent().unwrap_or(path);
     match created {
-        Ok(_) => File::open(directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|error| failed(path, error)),
+        Ok(_) => {
+            tracing::info!(path = %path.display(), "the store is created");
+            let synced = File::open(directory).and_then(|directory| directory.sync_all());
+            synced.map_err(|error| failed(path, error))
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(path),
         Err(error)
             if matches!(
