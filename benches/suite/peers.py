@@ -266,7 +266,6 @@ class Redis(Peer):
         self.process = subprocess.Popen(command)
         machine.wait_for(self.port, self.process)
         self.url = f"redis://127.0.0.1:{self.port}"
-        self.store = f'[store]\nbackend = "redis"\nurl = "{self.url}"'
 
 
 class Postgres(Peer):

@@ -45,7 +45,7 @@ def measure(suite, started, api, name, export, credentials):
     place = started.directory
     engine = None
     if name != "SQLite":
-        engine = started.add((peers.Redis if name == "Redis" else peers.Postgres)(place / "engine", None))
+        engine = started.add(peers.Postgres(place / "engine", None))
     config = place / "config.toml"
     store = engine.store if engine else f'[store]\nurl = "{place}/countersign.db"'
     config.write_text(f'[upstream]\napi_url = "http://127.0.0.1:{api.port}"\n{store}\n')

@@ -40,9 +40,6 @@ pub enum ServiceError {
     /// The URL of the store cannot be used.
     #[error("store.url: {0}")]
     Url(#[from] postgres::UrlError),
-    /// The URL of the store is none of Redis.
-    #[error("store.url: {0}")]
-    RedisUrl(&'static str),
     /// There is no store.
     #[error(
         "store.url: {}: no such file; correct store.url, or create a store with countersign serve, consumer add, user add or import",
@@ -60,7 +57,7 @@ pub enum ServiceError {
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::OpenError),
-    /// The Redis for nonces alone cannot be opened.
+    /// The Redis for shared nonces cannot be opened.
     #[error("nonce.url: {0}")]
     NonceRedis(#[from] redis::OpenError),
     /// The URL of the Redis for nonces is none.
@@ -142,10 +139,6 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
                 Box::new(postgres::Url::parse(url.expose())?),
                 lookup(config),
             ),
-            StoreBackend::Redis => {
-                let target = redis::Target::parse(url.expose()).map_err(ServiceError::RedisUrl)?;
-                store::Backend::Redis(Box::new(target))
-            }
         },
         keys: read_keys(config)?,
         opening,
@@ -244,9 +237,6 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })?;
     let (store, store_metrics) = Timed::new(store);
     let store: Arc<dyn Store> = Arc::new(store);
-    for import in store.unended_imports().await? {
-        tracing::warn!("{import}");
-    }
     let window = start_window(config, opened, &*store).await?;
     let throttle = Arc::new(throttle(config)?);
     let cache = cached::Params {
@@ -361,7 +351,7 @@ fn window_params(config: &Config) -> nonce::Params {
     }
 }
 
-/// The Redis for nonces alone, if there is one.
+/// The Redis for shared nonces, if there is one.
 ///
 /// # Errors
 /// [`ServiceError::NonceUrl`]

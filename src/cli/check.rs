@@ -152,8 +152,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 fn ask(config: &Config, store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
     let (findings, consumers) = block_on(async {
         store.ping().await?;
-        let mut findings = store.findings().await?;
-        findings.extend(store.unended_imports().await?);
+        let findings = store.findings().await?;
         Ok::<_, StoreError>((findings, store.consumers(None, 1).await?))
     })??;
     let findings = findings.iter();

@@ -38,7 +38,7 @@ The export holds every secret in clear, whether or not the store is encrypted: k
 Request tokens, sessions and nonces are not in it.";
 
 const IMPORT_HELP: &str = "\
-All is taken in or nothing; more than 10,000 records go into Redis in parts after all were checked. A record that is in the store already is left alone; if it is there with other content, \
+The import is atomic. A record that is in the store already is left alone; if it is there with other content, \
 that is an error. Nothing that was revoked or removed comes back.
 
 The file is JSON Lines. To take over the keys of another system, write it like this:
@@ -193,11 +193,6 @@ impl ImportArgs {
                 ];
                 let about = CommandRecord::counting("records_imported", counts);
                 context.audit(about).await;
-                // Imports before this one may have been interrupted. This one is complete, so a store that cannot list them fails nothing.
-                let unended = context.store()?.unended_imports().await;
-                for import in unended.unwrap_or_default() {
-                    context.warn(&import);
-                }
                 let with = |members: Members, (name, count)| members.with(name, count);
                 Ok(context.show(counts.into_iter().fold(Members::default(), with)))
             }

@@ -1,6 +1,9 @@
 //! Settings that are one word out of a few and that no other module has a type for.
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IntoDeserializer as _},
+};
 
 use super::{
     Tokens,
@@ -36,8 +39,19 @@ pub enum StoreBackend {
     Sqlite,
     /// A PostgreSQL server.
     Postgres,
-    /// A Redis server.
-    Redis,
+}
+
+/// Reads a [`StoreBackend`]; Redis, which was one once, gets a message of its own.
+pub(super) fn backend<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<StoreBackend, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    if word == "redis" {
+        return Err(D::Error::custom(
+            "Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL; write \"sqlite\" or \"postgres\"",
+        ));
+    }
+    StoreBackend::deserialize(word.into_deserializer())
 }
 
 /// Who checks a user's password.

@@ -107,7 +107,7 @@ impl Config {
     pub fn nonce_scope(&self) -> NonceScope {
         self.nonce.scope.unwrap_or(match self.store.backend {
             StoreBackend::Sqlite => NonceScope::Local,
-            StoreBackend::Postgres | StoreBackend::Redis => NonceScope::Shared,
+            StoreBackend::Postgres => NonceScope::Shared,
         })
     }
 

@@ -214,7 +214,6 @@ impl<'r> Rules<'r, '_> {
         let problem = match store.backend {
             StoreBackend::Sqlite => None,
             StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
-            StoreBackend::Redis => redis::Target::parse(url).err().map(|e| e.to_string()),
         };
         let shared = self.config.nonce_scope() == NonceScope::Shared;
         let nonces = self.config.nonce.url.as_ref();
@@ -232,8 +231,7 @@ impl<'r> Rules<'r, '_> {
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
             ["nonce.url", "store.backend"] if nonces.is_some() && store.backend != StoreBackend::Postgres =>
-                "a Redis for nonces alone is for store.backend = \"postgres\"; leave it out: SQLite is for one process, \
-                 and a store in Redis keeps the nonces too";
+                "shared nonces are for store.backend = \"postgres\"; leave it out: SQLite is for one process";
             ["nonce.url", "nonce.scope"] if nonces.is_some() && !shared =>
                 "nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"";
             ["nonce.url"] if let Some(problem) = no_redis => "{problem}";
@@ -246,7 +244,7 @@ impl<'r> Rules<'r, '_> {
         report! { self;
             ["store.url", "store.backend"] if let Some(problem) = problem => "{problem}";
             ["nonce.scope", "store.backend"] if shared =>
-                "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"";
+                "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"";
             ["nonce.path", "store.url", "store.backend"] if same => "this is the store's own file; write another";
         }
     }

@@ -16,7 +16,7 @@ use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{
         Enforcement, ForbiddenStatus, LoginBackend, NonceScope, Preflight, ProfileParameter,
-        StoreBackend, Unlisted, UpgradeProtocol,
+        StoreBackend, Unlisted, UpgradeProtocol, backend,
     },
     header::HeaderPattern,
     pattern::PathPattern,
@@ -182,7 +182,7 @@ section! {
     Nonce["nonce"] {
         /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
-        /// A Redis or Valkey for shared nonces alone, beside store.backend = "postgres"; written as store.url is for Redis.
+        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 12 to 25 bytes each.
         max_entries: NonZeroU64 = 50_000_000, restart;
@@ -197,9 +197,10 @@ section! {
 section! {
     /// Where consumers, users and tokens are kept.
     Store["store"] {
-        /// "sqlite": one file, no server. "postgres", "redis": a server of PostgreSQL, or of Redis or Valkey, which other machines can share.
+        /// "sqlite": one file, no server. "postgres": a server of PostgreSQL, which other machines can share.
+        #[serde(deserialize_with = "backend")]
         backend: StoreBackend = "sqlite", restart;
-        /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files, sslmode=disable turns it off. For Redis "redis://USER:PASSWORD@HOST/NUMBER", with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
+        /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files, sslmode=disable turns it off.
         url: StoreUrl = "countersign.db", restart;
         /// The file of a 32-byte key with which secrets are encrypted at rest, or a list: the first key encrypts, all decrypt, and countersign rekey encrypts everything anew. Without it a copy of the store is a copy of every secret.
         #[serde(default, deserialize_with = "distinct")]

@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::{
     Store,
     postgres::{self, PostgresStore},
-    redis::{self, RedisStore},
     seal::SealKey,
     sqlite::{self, SqliteStore},
 };
@@ -56,8 +55,6 @@ pub enum Backend {
     Sqlite(PathBuf),
     /// PostgreSQL.
     Postgres(Box<postgres::Url>, postgres::Lookup),
-    /// Redis or Valkey.
-    Redis(Box<redis::Target>),
 }
 
 /// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
@@ -69,20 +66,13 @@ pub enum OpenError {
     /// The database in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] postgres::OpenError),
-    /// The store in Redis.
-    #[error(transparent)]
-    Redis(#[from] redis::OpenError),
 }
 
 impl OpenError {
     /// Whether all is well but that the store has not been created yet.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
-        matches!(
-            self,
-            Self::Postgres(postgres::OpenError::Missing(_))
-                | Self::Redis(redis::OpenError::Missing(_))
-        )
+        matches!(self, Self::Postgres(postgres::OpenError::Missing(_)))
     }
 }
 
@@ -108,11 +98,6 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
             keys,
             opening,
             lookup,
-        })?),
-        Backend::Redis(target) => Arc::new(RedisStore::open(redis::Params {
-            target: *target,
-            keys,
-            opening,
         })?),
     })
 }

@@ -463,16 +463,10 @@ pub trait Store: Send + Sync + 'static {
     // Transfer.
 
     /// Sends all that an export holds: consumers, users, access tokens, and the marks of users and access tokens that
-    /// were removed. It is as it stands at one moment, or for a store that documents so, each record is as it stood at
-    /// some moment meanwhile and an import takes all of them.
+    /// were removed, as the store is at one moment.
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
-    /// Takes in records, all or none, as far as the store does not document another bound; a record that is there
-    /// already with the same content is no error. The rules are documented at [`Import`]. None comes twice.
+    /// Imports records, all or none; a record that is there already with the same content is not an error. The rules are documented at [`Import`]. None comes twice.
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
-    /// Imports that began and did not end, so that a part of their records may be there; one sentence each.
-    fn unended_imports(&self) -> StoreFuture<'_, Vec<String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
     /// All records of [`Self::export_to`] at once, for a store that is known to be small.
     fn export(&self) -> StoreFuture<'_, Vec<Record>> {
         Box::pin(transfer::collect(self))

@@ -47,8 +47,7 @@ pub(super) fn consumer(row: &dyn Columns, seal: &Seal) -> Result<Consumer, Store
         permissions: list(row, "permissions")?,
         dialect: dialect(row)?,
         enforce: needed(row.flag("enforce")?)?,
-        // Redis has records from before there was one.
-        rsa_only: row.flag("rsa_only")?.unwrap_or(false),
+        rsa_only: needed(row.flag("rsa_only")?)?,
         enabled: needed(row.flag("enabled")?)?,
         created_at: needed(time(row, "created_at")?)?,
         key: name(&key)?,

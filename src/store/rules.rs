@@ -10,14 +10,11 @@ use super::{
     port::{Decided, Exchange, Exchanged},
     record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
     rows::digest,
-    transfer::{
-        ImportRefusal, Imported, Numbered, Record, same_access_token, same_consumer, same_user,
-    },
+    transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
 };
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    secret::Secret,
 };
 
 /// How long a change is reported to caches.
@@ -147,39 +144,9 @@ pub(super) struct World {
     pub(super) removed_tokens: BTreeSet<String>,
     /// Login names, as [`folded`] makes them.
     pub(super) names: BTreeSet<String>,
-    pub(super) costs: BTreeSet<String>,
 }
 
 impl World {
-    /// Forgets what records that still come do not depend on: the tokens, and of the consumers and users of `records` all
-    /// but their names and whether they are enabled.
-    pub(super) fn forget_details(&mut self, records: &[Numbered]) {
-        self.tokens.clear();
-        self.replaced_hashes.clear();
-        for (_, record) in records {
-            let (consumer, user, _) = record.names();
-            if let Some(consumer) = consumer.and_then(|key| self.consumers.get_mut(key)) {
-                *consumer = Consumer {
-                    key: consumer.key.clone(),
-                    secret: Secret::from(""),
-                    previous_secret: None,
-                    rsa_public_key: None,
-                    name: String::new(),
-                    description: None,
-                    website: None,
-                    callbacks: Vec::new(),
-                    permissions: Vec::new(),
-                    ..*consumer
-                };
-            }
-            if let Some(user) = user.and_then(|id| self.users.get_mut(id)) {
-                user.password_hash = None;
-                user.display_name = None;
-                user.name = String::new();
-            }
-        }
-    }
-
     fn is_user_removed(&self, id: &UserId) -> bool {
         self.removed_users.contains(id.as_str())
     }
@@ -271,19 +238,6 @@ fn revoke(found: &AccessToken) -> Take {
 }
 
 impl Imported {
-    /// Adds another count to this.
-    pub(super) const fn add(&mut self, other: Self) {
-        self.added += other.added;
-        self.unchanged += other.unchanged;
-        self.revoked += other.revoked;
-        self.kept_out += other.kept_out;
-    }
-
-    /// The records that were met.
-    pub(super) const fn total(&self) -> u64 {
-        self.added + self.unchanged + self.revoked + self.kept_out
-    }
-
     /// Counts a record by what becomes of it.
     pub(super) const fn count(&mut self, take: Take) {
         let counter = match take {

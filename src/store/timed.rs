@@ -113,7 +113,6 @@ timed! {
     fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()>;
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
-    fn unended_imports(&self) -> StoreFuture<'_, Vec<String>>;
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     fn record_command(&self, record: String) -> StoreFuture<'_, ()>;
     fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Call, Postgres, Proxy, RedisServer, Upstream, Visitor, legs::asks, within};
+use crate::support::{Call, Postgres, Proxy, Upstream, Visitor, legs::asks, within};
 
 #[test]
 fn a_consumer_that_was_unknown_is_known_within_a_second() {
@@ -38,16 +38,11 @@ fn a_consumer_that_was_unknown_is_known_within_a_second() {
 #[test]
 fn the_key_of_the_store_is_changed_while_it_serves() {
     let server = Postgres::start();
-    let redis = RedisServer::with(&[&["--appendonly", "yes"]]);
     let stores = [
         String::new(),
         format!(
             "store.backend = 'postgres'\nstore.url = '{}'",
             server.database()
-        ),
-        format!(
-            "store.backend = 'redis'\nstore.url = '{}'\nnonce.on_lost = 'accept'",
-            redis.url()
         ),
     ];
     for store in stores {

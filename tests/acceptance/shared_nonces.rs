@@ -23,11 +23,7 @@ struct Replicas {
 
 impl Replicas {
     fn on(server: &Postgres) -> Self {
-        Self::over("postgres", &server.database())
-    }
-
-    fn over(backend: &str, url: &str) -> Self {
-        Self::with(&format!("store.backend = '{backend}'\nstore.url = '{url}'"))
+        Self::with(&in_postgres(server))
     }
 
     /// The store in PostgreSQL, and the nonces in a Redis.
@@ -103,12 +99,13 @@ impl Replicas {
     }
 }
 
+fn in_postgres(server: &Postgres) -> String {
+    let url = server.database();
+    format!("store.backend = 'postgres'\nstore.url = '{url}'")
+}
+
 fn beside(server: &Postgres, redis: &RedisServer) -> String {
-    format!(
-        "store.backend = 'postgres'\nstore.url = '{}'\nnonce.url = '{}'",
-        server.database(),
-        redis.url()
-    )
+    format!("{}\nnonce.url = '{}'", in_postgres(server), redis.url())
 }
 
 #[test]
@@ -184,8 +181,8 @@ fn a_long_ttl_does_not_prolong_use_while_postgresql_hangs() {
 
 #[test]
 fn a_full_redis_is_503_and_nothing_is_forwarded() {
-    let redis = RedisServer::start();
-    let replicas = Replicas::over("redis", &redis.url());
+    let (server, redis) = (Postgres::start(), RedisServer::start());
+    let replicas = Replicas::beside(&server, &redis);
     let lines = |text: &str| {
         replicas.proxies.each_ref().map(|proxy| {
             let lines = proxy.log().lines();
@@ -258,18 +255,6 @@ fn an_emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
 fn of_a_hundred_identical_requests_over_two_processes_exactly_one_reaches_the_api() {
     let server = Postgres::start();
     one_of_a_hundred_passes(&Replicas::on(&server));
-}
-
-#[test]
-fn of_a_hundred_identical_requests_over_two_processes_on_redis_exactly_one_reaches_the_api() {
-    let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
-    let replicas = Replicas::over("redis", &redis.url());
-    one_of_a_hundred_passes(&replicas);
-    redis.hang();
-    replicas.are_unavailable();
-    redis.go_on();
-    replicas.serve_again();
-    one_of_a_hundred_passes(&replicas);
 }
 
 fn one_of_a_hundred_passes(replicas: &Replicas) {
@@ -461,9 +446,7 @@ fn flow_from_one_to_the_other(replicas: &Replicas) {
 
 #[test]
 fn a_flow_goes_on_whichever_process_answers() {
-    let (server, redis) = (Postgres::start(), RedisServer::start());
-    flow_from_one_to_the_other(&Replicas::on(&server));
-    flow_from_one_to_the_other(&Replicas::over("redis", &redis.url()));
+    flow_from_one_to_the_other(&Replicas::on(&Postgres::start()));
 }
 
 /// A password that is changed at one process ends the other sessions at both.
@@ -497,9 +480,7 @@ fn a_new_password_counts_at_both(replicas: &Replicas) {
 
 #[test]
 fn a_changed_password_ends_sessions_whichever_process_opened_them() {
-    let (server, redis) = (Postgres::start(), RedisServer::start());
-    a_new_password_counts_at_both(&Replicas::on(&server));
-    a_new_password_counts_at_both(&Replicas::over("redis", &redis.url()));
+    a_new_password_counts_at_both(&Replicas::on(&Postgres::start()));
 }
 
 /// Two processes allow as many wrong passwords together as one does alone.
@@ -534,9 +515,5 @@ fn guesses_count_at_both(store: &str) {
 
 #[test]
 fn guesses_at_two_processes_are_throttled_as_at_one() {
-    let (server, redis) = (Postgres::start(), RedisServer::start());
-    let url = server.database();
-    guesses_count_at_both(&format!("store.backend = 'postgres'\nstore.url = '{url}'"));
-    let url = redis.url();
-    guesses_count_at_both(&format!("store.backend = 'redis'\nstore.url = '{url}'"));
+    guesses_count_at_both(&in_postgres(&Postgres::start()));
 }

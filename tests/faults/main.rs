@@ -34,7 +34,6 @@ mod disk;
 mod drain;
 mod kill;
 mod logins;
-mod redis;
 mod reload;
 mod slow;
 mod streams;

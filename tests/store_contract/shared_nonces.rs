@@ -11,7 +11,7 @@ use countersign::{
     store::{
         Store,
         port::NoncesKept,
-        redis::{Target, open_nonces},
+        redis::{OpenError, Target, nonce_used, open_nonces},
     },
 };
 use tokio::task::JoinSet;
@@ -24,24 +24,59 @@ use crate::{
 
 const LENGTH: Duration = Duration::from_secs(300);
 
-struct Replica {
-    // The window ends with it.
-    store: Arc<dyn Store>,
-    window: Box<dyn SharedWindow>,
+pub(crate) struct Replica {
+    // A window in PostgreSQL ends with it.
+    store: Option<Arc<dyn Store>>,
+    url: String,
+    pub(crate) window: Box<dyn SharedWindow>,
 }
 
 impl Replica {
     fn on(url: &str, on_lost: OnLost) -> Self {
-        let store = if url.starts_with("redis") {
-            Arc::new(crate::redis::open(url, None).unwrap())
-        } else {
-            serve(url)
-        };
+        let store = serve(url);
         let window = store.shared_window(on_lost).unwrap();
-        Self { store, window }
+        Self {
+            store: Some(store),
+            url: url.to_owned(),
+            window,
+        }
     }
 
-    async fn insert(
+    /// In a Redis: in a new one as the first, else as one more.
+    pub(crate) async fn in_redis(url: &str, on_lost: OnLost) -> Result<Self, OpenError> {
+        let kept = NoncesKept::Nowhere;
+        Self::after(url, on_lost, kept).await
+    }
+
+    async fn after(url: &str, on_lost: OnLost, kept: NoncesKept) -> Result<Self, OpenError> {
+        let target = Target::parse(url).unwrap();
+        let now = UnixTime(today());
+        let window = open_nonces(target, on_lost, kept, now, LENGTH).await?;
+        Ok(Self {
+            store: None,
+            url: url.to_owned(),
+            window,
+        })
+    }
+
+    async fn open(url: &str, on_lost: OnLost) -> Self {
+        if url.starts_with("redis") {
+            Self::in_redis(url, on_lost).await.unwrap()
+        } else {
+            Self::on(url, on_lost)
+        }
+    }
+
+    async fn has(&self, nonce: NonceUse<'_>) -> bool {
+        match &self.store {
+            Some(store) => store.nonce_used(nonce).await.unwrap().unwrap(),
+            None => nonce_used(Target::parse(&self.url).unwrap(), nonce)
+                .await
+                .unwrap(),
+        }
+    }
+
+    pub(crate) async fn insert(
         &self,
         now: u64,
         timestamp: u64,
@@ -56,12 +91,12 @@ impl Replica {
         self.window.insert(UnixTime(now), LENGTH, nonce).await
     }
 
-    async fn inserted(&self, now: u64, timestamp: u64, nonce: &str) -> Insertion {
+    pub(crate) async fn inserted(&self, now: u64, timestamp: u64, nonce: &str) -> Insertion {
         self.insert(now, timestamp, nonce).await.unwrap()
     }
 }
 
-fn today() -> u64 {
+pub(crate) fn today() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -98,7 +133,8 @@ async fn a_nonce_is_fresh_once_in_redis_whoever_asks() {
 }
 
 async fn is_fresh_once(url: &str) {
-    let replicas = [0, 1, 2].map(|_| Arc::new(Replica::on(url, OnLost::Refuse)));
+    let open = async || Arc::new(Replica::open(url, OnLost::Refuse).await);
+    let replicas = [open().await, open().await, open().await];
     let now = today();
     for round in 0..5 {
         let mut calls = JoinSet::new();
@@ -144,8 +180,7 @@ async fn is_fresh_once(url: &str) {
             token: b"token",
             nonce: nonce.as_bytes(),
         };
-        let found = replicas[0].store.nonce_used(nonce).await.unwrap();
-        assert_eq!(found, Some(used), "{nonce:?}");
+        assert_eq!(replicas[0].has(nonce).await, used, "{nonce:?}");
     }
 }
 
@@ -331,7 +366,7 @@ async fn after_a_failover_nothing_that_may_be_lost_is_accepted_unless_that_is_wa
 }
 
 /// Inserts when the server is reached again.
-async fn recovered(replica: &Replica, now: u64, nonce: &str) -> Insertion {
+pub(crate) async fn recovered(replica: &Replica, now: u64, nonce: &str) -> Insertion {
     let begun = Instant::now();
     let mut attempt = 0;
     loop {
@@ -403,7 +438,7 @@ async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unle
         .map(|node| format!("127.0.0.1:{}", node.port))
         .collect();
     let url = format!("redis+cluster://{}", hosts.join(","));
-    drop(crate::redis::open(&url, None).unwrap());
+    drop(Replica::in_redis(&url, OnLost::Refuse).await.unwrap());
     let place = nodes
         .iter()
         .position(|node| node.ask(&["dbsize"]) != "0")
@@ -423,8 +458,8 @@ async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unle
 
 async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
     let now = today();
-    let [refuses, waives] =
-        [OnLost::Refuse, OnLost::Accept].map(|on_lost| Replica::on(url, on_lost));
+    let refuses = Replica::open(url, OnLost::Refuse).await;
+    let waives = Replica::open(url, OnLost::Accept).await;
     assert_eq!(refuses.inserted(now, now, "used").await, Insertion::Fresh);
     assert_eq!(waives.inserted(now, now, "used").await, Insertion::Used);
     fail_over();
@@ -439,9 +474,11 @@ async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
 }
 
 #[tokio::test]
-async fn a_store_without_a_note_of_who_records_accepts_nothing_that_may_be_lost() {
+async fn a_redis_without_a_note_of_who_records_accepts_nothing_that_may_be_lost() {
     let server = RedisServer::start();
-    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let replica = Replica::in_redis(&server.url(), OnLost::Refuse)
+        .await
+        .unwrap();
     let now = today();
     assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
     assert_eq!(server.ask(&["del", "cs:1:{store}:nonces"]), "1");
@@ -451,7 +488,9 @@ async fn a_store_without_a_note_of_who_records_accepts_nothing_that_may_be_lost(
 #[tokio::test]
 async fn a_full_redis_records_nothing_and_deletes_nothing() {
     let server = RedisServer::start();
-    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let replica = Replica::in_redis(&server.url(), OnLost::Refuse)
+        .await
+        .unwrap();
     let now = today();
     assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
     server.ask(&["config", "set", "maxmemory", "1"]);
@@ -470,7 +509,8 @@ async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waive
         (OnLost::Accept, Insertion::Fresh),
     ] {
         let mut server = RedisServer::with(&[&["--appendonly", "yes"]]);
-        let [replica, other] = [0, 1].map(|_| Replica::on(&server.url(), on_lost));
+        let replica = Replica::open(&server.url(), on_lost).await;
+        let other = Replica::open(&server.url(), on_lost).await;
         let now = today();
         assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
         server.kill();
@@ -487,43 +527,29 @@ async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waive
 }
 
 #[tokio::test]
-async fn a_redis_for_nonces_alone_that_lost_them_or_never_had_them_waits() {
+async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
     let server = RedisServer::start();
     let now = today();
-    let open = async |on_lost, kept| {
-        let target = Target::parse(&server.url()).unwrap();
-        open_nonces(target, on_lost, kept, UnixTime(now), LENGTH)
-            .await
-            .unwrap()
-    };
-    let insert = async |window: &dyn SharedWindow, now, nonce: &str| {
-        let nonce = NonceUse {
-            timestamp: now,
-            consumer: b"consumer",
-            token: b"token",
-            nonce: nonce.as_bytes(),
-        };
-        window.insert(UnixTime(now), LENGTH, nonce).await.unwrap()
-    };
+    let open = async |on_lost, kept| Replica::after(&server.url(), on_lost, kept).await.unwrap();
     let first = open(OnLost::Refuse, NoncesKept::Nowhere).await;
-    assert_eq!(insert(&*first, now, "a").await, Insertion::Fresh);
+    assert_eq!(first.inserted(now, now, "a").await, Insertion::Fresh);
     let second = open(OnLost::Refuse, NoncesKept::Elsewhere).await;
-    assert_eq!(insert(&*second, now, "a").await, Insertion::Used);
-    assert_eq!(insert(&*second, now, "b").await, Insertion::Fresh);
+    assert_eq!(second.inserted(now, now, "a").await, Insertion::Used);
+    assert_eq!(second.inserted(now, now, "b").await, Insertion::Fresh);
 
     assert_eq!(server.ask(&["flushall"]), "OK");
     let lost = now + LENGTH.as_secs() + 60;
     for window in [&first, &second] {
-        assert_eq!(insert(&**window, now, "a").await, Insertion::Lost);
-        assert_eq!(window.lost_until(), UnixTime(lost));
+        assert_eq!(window.inserted(now, now, "a").await, Insertion::Lost);
+        assert_eq!(window.window.lost_until(), UnixTime(lost));
     }
     // What the store kept is not here.
     let moved = open(OnLost::Refuse, NoncesKept::Here).await;
-    assert_eq!(insert(&*moved, now, "a").await, Insertion::Lost);
+    assert_eq!(moved.inserted(now, now, "a").await, Insertion::Lost);
     assert_eq!(server.ask(&["flushall"]), "OK");
     let waives = open(OnLost::Accept, NoncesKept::Elsewhere).await;
-    assert_eq!(insert(&*waives, now, "a").await, Insertion::Fresh);
-    assert_eq!(insert(&*first, now, "a").await, Insertion::Used);
+    assert_eq!(waives.inserted(now, now, "a").await, Insertion::Fresh);
+    assert_eq!(first.inserted(now, now, "a").await, Insertion::Used);
 }
 
 #[tokio::test]
@@ -531,7 +557,7 @@ async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
     let server = Server::shared();
     let url = server.database();
     let replica = Replica::on(&url, OnLost::Refuse);
-    let store = &replica.store;
+    let store = replica.store.as_ref().unwrap();
     let kept = async || store.nonces_kept().await.unwrap();
     assert_eq!(kept().await, NoncesKept::Nowhere);
     let now = today();
@@ -546,7 +572,9 @@ async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
 #[tokio::test]
 async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
     let server = RedisServer::start();
-    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let replica = Replica::in_redis(&server.url(), OnLost::Refuse)
+        .await
+        .unwrap();
     let now = today();
     let insert = async |length, timestamp| {
         let nonce = NonceUse {
@@ -572,7 +600,9 @@ async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
 #[tokio::test]
 async fn a_redis_whose_clock_is_wrong_is_unavailable() {
     let server = RedisServer::start();
-    let replica = Replica::on(&server.url(), OnLost::Refuse);
+    let replica = Replica::in_redis(&server.url(), OnLost::Refuse)
+        .await
+        .unwrap();
     for now in [today() - 70, today() + 70] {
         assert!(replica.insert(now, now, "n").await.is_err());
     }
@@ -583,7 +613,11 @@ async fn a_redis_whose_clock_is_wrong_is_unavailable() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_hangs_every_caller_is_told_within_a_second() {
     let server = RedisServer::start();
-    let replica = Arc::new(Replica::on(&server.url(), OnLost::Refuse));
+    let replica = Arc::new(
+        Replica::in_redis(&server.url(), OnLost::Refuse)
+            .await
+            .unwrap(),
+    );
     let now = today();
     assert_eq!(replica.inserted(now, now, "first").await, Insertion::Fresh);
     server.hang();

@@ -502,7 +502,7 @@ pub(crate) async fn streams_more_than_it_holds_at_once<B: Backend>() {
     let (from, to) = (B::fresh().await, B::fresh().await);
     let (from, to) = (from.open().await, to.open().await);
     let position = from.changes_since(0).await.unwrap().position;
-    // More than Redis takes in at once, and more changes than caches are told one by one.
+    // More changes than caches are told one by one.
     let records = many(10_500);
     let count = records.len() as u64;
     assert_eq!(import(&from, &records).await, imported(count, 0, 0, 0));

@@ -487,7 +487,6 @@ fn accepts_what_only_looks_wrong() {
         "listen.address = [\"127.0.0.1:0\", \"[::1]:0\"]\nadmin.listen = \"127.0.0.1:0\"",
         "nonce.scope = \"local\"\nstore.backend = \"sqlite\"",
         "nonce.url = \"rediss+cluster://h\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
-        "nonce.scope = \"local\"\nstore.backend = \"redis\"\nstore.url = \"rediss://u:p@h/1\"",
         "[[operation]]\npath = \"/a/{id}\"\nmethods = [\"GET\"]\n[[operation]]\npath = \"/a/{name}\"\nmethods = [\"PUT\"]",
     ] {
         accepts(text);
@@ -510,8 +509,8 @@ fn rejects_what_is_not_yet_available() {
             "identity.assertion.key_file: not yet available; leave it out",
         ),
         (
-            "store.url = \"redis://u:secret@h/x\"\nstore.backend = \"redis\"\nnonce.scope = \"local\"",
-            "store.url: the database is a number",
+            "store.backend = \"redis\"\nstore.url = \"redis://u:secret@h/1\"",
+            "store.backend: Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL; write \"sqlite\" or \"postgres\"",
         ),
         (
             "store.url = \"countersign.db\"\nstore.backend = \"postgres\"\nnonce.scope = \"local\"",
@@ -519,7 +518,7 @@ fn rejects_what_is_not_yet_available() {
         ),
         (
             "nonce.scope = \"shared\"",
-            "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\"",
+            "nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"",
         ),
         (
             "store.lookup.token_sql = \"SELECT 1\"",
@@ -531,7 +530,7 @@ fn rejects_what_is_not_yet_available() {
         ),
         (
             "nonce.url = \"redis://h\"",
-            "nonce.url: a Redis for nonces alone is for store.backend = \"postgres\"; leave it out: SQLite is for one process, and a store in Redis keeps the nonces too",
+            "nonce.url: shared nonces are for store.backend = \"postgres\"; leave it out: SQLite is for one process",
         ),
         (
             "nonce.url = \"redis://h\"\nnonce.scope = \"local\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
@@ -547,7 +546,7 @@ fn rejects_what_is_not_yet_available() {
     assert_eq!(
         errors_with("", &[("COUNTERSIGN__NONCE__SCOPE", "shared")]),
         [
-            "COUNTERSIGN__NONCE__SCOPE: nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\" or \"redis\""
+            "COUNTERSIGN__NONCE__SCOPE: nonce.scope: a SQLite file is for one process; leave it out, or set store.backend = \"postgres\""
         ]
     );
 }
@@ -560,7 +559,7 @@ fn never_repeats_a_password() {
         "service.base_url = \"https:u:hunter2@h\"",
         "[login]\nurl = \"https://u:hunter2@h\"",
         "[store]\nurl = \"postgres://u:hunter2@h/db\"",
-        "[store]\nbackend = \"redis\"\nurl = \"redis://u:hunter2@h/db\"",
+        "[nonce]\nurl = \"redis://u:hunter2@h/db\"\n[store]\nbackend = \"postgres\"",
     ] {
         let error = parse(text, "c", no_environment()).unwrap_err().to_string();
         assert!(!error.contains("hunter2"), "{error}");

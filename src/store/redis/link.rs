@@ -1,7 +1,6 @@
 //! The connection to the primary: found, kept, replaced when it fails.
 //!
-//! All calls share one connection and are pipelined over it; a long call has a connection to itself. When the
-//! connection breaks the primary is looked for anew. Calls wait for the first attempt; if that fails, or the server
+//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up again. Calls wait for the first attempt; if that fails, or the server
 //! hangs, they fail at once until an attempt succeeds.
 
 use std::{
@@ -27,7 +26,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    step::fault,
+    nonces::STATE,
     target::{RedisLogin, RedisNode, Target, Topology},
 };
 use crate::store::{
@@ -37,8 +36,6 @@ use crate::store::{
 
 /// How long a caller waits for an ordinary use case: callers are to get a response within a second.
 pub(super) const PATIENCE: Duration = Duration::from_millis(900);
-/// How long a caller waits for a use case that may touch every record.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
 /// How long one attempt to connect may take, from the first name looked up to the last command of the login.
 const CONNECT: Duration = Duration::from_millis(900);
 /// The longest pause before a cut connection is replaced.
@@ -53,17 +50,11 @@ pub(super) enum RedisFault {
     TimedOut,
     #[error("too many callers wait for Redis")]
     Overloaded,
-    #[error("other processes change the same records all the time")]
-    Contended,
-    #[error(
-        "{0} of {1} records were taken in when the import failed or met other changes; the same import completes it"
-    )]
-    Partly(u64, u64, #[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("{0} is a replica, not the primary")]
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
     UnknownService(String),
-    #[error("no node of the Cluster has the slot of the store")]
+    #[error("no node of the Cluster has the slot of the nonces")]
     NoSlot,
     #[error("{0} cannot be the name in a certificate")]
     Name(String),
@@ -130,18 +121,14 @@ struct Shareable {
 
 impl Link {
     /// Starts the thread of the connection.
-    pub(super) fn new(
-        engine: &'static str,
-        target: Target,
-        tls: Option<Arc<ClientConfig>>,
-    ) -> io::Result<Self> {
+    pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
         Ok(Self {
-            remote: Remote::start("store-redis")?,
+            remote: Remote::start("nonces-redis")?,
             shared: Arc::new(LinkState {
                 target,
                 tls: tls.map(TlsConnector::from),
                 connection: watch::Sender::new(None),
-                outage: Outage::none(engine),
+                outage: Outage::none("redis of nonce.url"),
                 calls: Semaphore::new(MOST_CALLS),
             }),
         })
@@ -150,27 +137,11 @@ impl Link {
     /// Connects, and keeps the connection from then on. Blocks the thread for a second at most.
     pub(super) fn connect(&self) -> Result<(), RedisFault> {
         let shared = Arc::clone(&self.shared);
-        let driver = self.wait_for(async move { shared.put_up().await })??;
+        let driver = self.remote.wait_for(async move { shared.put_up().await });
+        let driver = driver.ok_or_else(RedisFault::cut)??;
         let shared = Arc::clone(&self.shared);
         self.remote.spawn(async move { shared.keep(driver).await });
         Ok(())
-    }
-
-    /// Runs a future on the thread of the connection and blocks this one until it ends.
-    pub(super) fn wait_for<T: Send + 'static>(
-        &self,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RedisFault> {
-        self.remote.wait_for(future).ok_or_else(RedisFault::cut)
-    }
-
-    /// Waits.
-    pub(super) async fn pause(&self, length: Duration) -> Result<(), StoreError> {
-        let pause = async move {
-            sleep(length).await;
-            Ok(())
-        };
-        self.remote.run(pause).await
     }
 
     /// The thread of the connection.
@@ -200,23 +171,6 @@ impl Link {
         deadline: Pin<&mut Sleep>,
     ) -> Result<Value, StoreError> {
         self.shared.call(request, deadline).await
-    }
-
-    /// Asks the primary over a connection of its own, because the answer may take long.
-    pub(super) async fn long_call(&self, request: impl Request) -> Result<Value, StoreError> {
-        let shared = Arc::clone(&self.shared);
-        let call = async move {
-            shared.outage.check()?;
-            let (mut connection, driver) = shared.connect().await?;
-            tokio::select! {
-                answer = timeout(LONG_PATIENCE, request.send(&mut connection)) => {
-                    let answer = answer.map_err(|_| RedisFault::TimedOut)?;
-                    answer.map_err(|error| fault(error.into()))
-                }
-                () = driver => Err(RedisFault::cut().into()),
-            }
-        };
-        self.remote.run(call).await
     }
 }
 
@@ -248,7 +202,7 @@ impl LinkState {
                     broken.notify_one();
                     self.outage.check()?;
                 }
-                Err(fault(error.into()))
+                Err(RedisFault::from(error).into())
             }
             None => {
                 // All of this is on one thread, so that `keep` cannot replace the connection in between.
@@ -354,7 +308,7 @@ impl LinkState {
     async fn ask_cluster(&self, node: &RedisNode) -> Result<RedisNode, RedisFault> {
         let (mut connection, mut driver) = self.dial(node, &self.target.login, 0).await?;
         let mut slot = cmd("CLUSTER");
-        slot.arg("KEYSLOT").arg(super::META);
+        slot.arg("KEYSLOT").arg(STATE);
         let mut slots = cmd("CLUSTER");
         slots.arg("SLOTS");
         let asked = async {
@@ -394,7 +348,7 @@ impl LinkState {
         let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
         // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
         let mut first = redis::pipe();
-        first.cmd("HELLO").cmd("EXISTS").arg(super::META);
+        first.cmd("HELLO").cmd("EXISTS").arg(STATE);
         let asked = first.query_async(&mut connection);
         let (hello, _): (Value, bool) = driven(&mut driver, asked).await?;
         if !is_primary(&hello) {

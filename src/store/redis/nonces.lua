@@ -1,29 +1,25 @@
 -- Inserts nonces that all replicas share. Returns up to which timestamp nonces may have been lost, and of each nonce 'fresh'
 -- or why it was not inserted: 'used', 'lost' or 'forgotten'; none at all if the clocks are too far apart.
 --
--- KEYS: the meta record of the store, the state, the nonces. ARGV: the caller's time, how far timestamps may be from that,
--- how far clocks may be apart, whether it is waived that nonces are lost, whether this Redis has nonces alone, and the
--- timestamp of each nonce. Times are seconds.
+-- KEYS: the state, the nonces. ARGV: the caller's time, how far timestamps may be from that, how far clocks may be apart,
+-- whether it is waived that nonces are lost, and the timestamp of each nonce. Times are seconds.
 -- The nonce is kept until its timestamp has left the caller's window by the clock of Redis, whichever clock is behind.
 local call = redis.call
 local now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local waived, alone = ARGV[4] == '1', ARGV[5] == '1'
-if not alone and call('EXISTS', KEYS[1]) == 0 then
-  return redis.error_reply('STAMP the store was emptied since it was opened')
-end
+local waived = ARGV[4] == '1'
 -- A clock of Redis that is ahead deletes nonces too early.
 if math.abs(call('TIME')[1] - now) > skew then
   return { 0, {} }
 end
 
-local state = call('HMGET', KEYS[2], 'server', 'lost', 'length', 'short', 'mark')
+local state = call('HMGET', KEYS[1], 'server', 'lost', 'length', 'short', 'mark')
 local lost, short, mark = tonumber(state[2] or 0), tonumber(state[4] or 0), tonumber(state[5] or 0)
 local function keep(field, value)
-  call('HSET', KEYS[2], field, string.format('%.0f', value))
+  call('HSET', KEYS[1], field, string.format('%.0f', value))
 end
 
 -- One process of Redis, as long as it is the primary: after anything else nonces may be missing, also if there is no
--- state: the first one is made with the store or, where nonces are alone, when the window is opened.
+-- state: the first one is made when the window is opened.
 local server = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
 if state[1] ~= server then
@@ -31,7 +27,7 @@ if state[1] ~= server then
     lost = math.max(lost, now + length + skew)
     keep('lost', lost)
   end
-  call('HSET', KEYS[2], 'server', server)
+  call('HSET', KEYS[1], 'server', server)
 end
 
 -- When the window grows, timestamps return into it whose nonces the shorter one has deleted: up to `mark` the `short`
@@ -51,7 +47,7 @@ if waived then
   lost = 0
 end
 local words = {}
-for place = 3, #KEYS do
+for place = 2, #KEYS do
   local timestamp = tonumber(ARGV[place + 3])
   local word
   if timestamp <= lost then
@@ -62,6 +58,6 @@ for place = 3, #KEYS do
     local ttl = string.format('%.0f', timestamp + length - now + 2 * skew)
     word = call('SET', KEYS[place], '', 'NX', 'EX', ttl) and 'fresh' or 'used'
   end
-  words[place - 2] = word
+  words[place - 1] = word
 end
 return { lost, words }

@@ -1,16 +1,16 @@
-//! Nonces that all replicas share: those that wait are inserted by one run of `nonces.lua`, over the store's connection.
+//! Nonces that all replicas share: pending nonces are inserted in batches, each by one run of `nonces.lua`.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
+use redis::cmd;
 use thiserror::Error;
 use tokio::time::Sleep;
 
 use super::{
-    META, OpenError, RedisStore,
-    link::{Link, Request},
+    OpenError,
+    link::Link,
     probe,
-    step::{self, Script},
+    script::{Insert, read},
     target::Target,
 };
 use crate::{
@@ -23,9 +23,9 @@ use crate::{
     },
 };
 
-static SCRIPT: Script = Script::new(include_str!("nonces.lua"));
-/// What is known of the server and of the window.
-const STATE: &str = "cs:1:{store}:nonces";
+/// The key of what is known of the server and of the window. All keys have its hash tag, so that one node of a Cluster
+/// has them all.
+pub(super) const STATE: &str = "cs:1:{store}:nonces";
 /// Before the digest of a nonce.
 const NONCE: &str = "cs:1:{store}:n:";
 /// How far the clocks of Redis and of a replica may be apart, in seconds.
@@ -35,8 +35,6 @@ const SKEW: u64 = 60;
 struct RedisInserter {
     link: Arc<Link>,
     on_lost: OnLost,
-    /// Redis has nonces alone.
-    is_alone: bool,
 }
 
 impl RedisInserter {
@@ -59,16 +57,12 @@ impl Writer for RedisInserter {
         let (now, length) = nonces
             .last()
             .map_or_else(Default::default, |last| (last.now.0, last.length.as_secs()));
-        let first = [
-            now,
-            length,
-            SKEW,
-            u64::from(self.on_lost == OnLost::Accept),
-            u64::from(self.is_alone),
-        ];
+        let first = [now, length, SKEW, u64::from(self.on_lost == OnLost::Accept)];
         let timestamps = nonces.iter().map(|nonce| nonce.timestamp);
         let insert = Insert {
-            keys: nonces.iter().map(|nonce| key(nonce.digest)).collect(),
+            keys: std::iter::once(STATE.as_bytes().to_vec())
+                .chain(nonces.iter().map(|nonce| key(nonce.digest)))
+                .collect(),
             arguments: first
                 .into_iter()
                 .chain(timestamps)
@@ -76,7 +70,7 @@ impl Writer for RedisInserter {
                 .collect(),
         };
         let reply = self.link.call_here(&insert, deadline).await?;
-        let (lost, words): (u64, Vec<String>) = step::read(reply)?;
+        let (lost, words): (u64, Vec<String>) = read(reply)?;
         if words.len() != nonces.len() {
             return Err(StoreError::Unavailable(ClocksApart.into()));
         }
@@ -97,8 +91,8 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
     [NONCE.as_bytes(), &digest].concat()
 }
 
-/// Opens the window of a Redis that has nonces alone, with what the store knows of where they were before. Blocks the
-/// thread, for a second at worst.
+/// Opens the shared window, with what the store knows of where nonces were kept before. Blocks the thread, for a second at
+/// most.
 ///
 /// # Errors
 /// [`OpenError`]
@@ -115,7 +109,6 @@ pub async fn open_nonces(
         let inserter = RedisInserter {
             link: Arc::clone(&link),
             on_lost,
-            is_alone: true,
         };
         inserter.open()
     };
@@ -145,21 +138,21 @@ pub async fn open_nonces(
     Ok(window(on_lost))
 }
 
-/// Connects to a Redis for nonces alone, and reports the settings by which it loses them.
+/// Connects, and reports the settings by which Redis loses nonces.
 ///
 /// # Errors
 /// [`OpenError`]
 pub async fn check_nonces(target: Target) -> Result<Vec<String>, OpenError> {
     let place = target.to_string();
     let link = open_link(target)?;
-    let findings = probe::findings(&link, &probe::NONCES).await;
+    let findings = probe::findings(&link).await;
     findings.map_err(|source| OpenError::Failed { place, source })
 }
 
 fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
     let place = target.to_string();
     let tls = target.client_config()?;
-    let link = Link::new("redis of nonce.url", target, tls).map_err(OpenError::Thread)?;
+    let link = Link::new(target, tls).map_err(OpenError::Thread)?;
     link.connect().map_err(|fault| OpenError::Unreachable {
         place,
         source: fault.into(),
@@ -171,19 +164,7 @@ fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
 #[error("the clocks of Redis and of this machine are more than {SKEW} seconds apart")]
 struct ClocksApart;
 
-impl RedisStore {
-    /// Opens the shared window.
-    pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
-        let inserter = RedisInserter {
-            link: Arc::clone(&self.link),
-            on_lost,
-            is_alone: false,
-        };
-        inserter.open()
-    }
-}
-
-/// Whether a nonce is in a Redis for nonces alone.
+/// Whether a nonce is in the shared window.
 ///
 /// # Errors
 /// [`OpenError`]
@@ -193,25 +174,8 @@ pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, Ope
     found.map_err(|source| OpenError::Failed { place, source })
 }
 
-/// Whether a nonce is in the shared window.
-pub(super) async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
+async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
     let mut look = cmd("EXISTS");
     look.arg(key(nonce.digest()));
-    step::read(link.call(look).await?)
-}
-
-struct Insert {
-    keys: Vec<Vec<u8>>,
-    arguments: Vec<Vec<u8>>,
-}
-
-impl Request for Insert {
-    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
-        let first = [META.as_bytes(), STATE.as_bytes()];
-        let keys: Vec<&[u8]> = first
-            .into_iter()
-            .chain(self.keys.iter().map(Vec::as_slice))
-            .collect();
-        SCRIPT.run(&keys, &self.arguments, connection).await
-    }
+    read(link.call(look).await?)
 }

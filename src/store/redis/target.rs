@@ -1,4 +1,4 @@
-//! `store.url` of a Redis: which servers, and how to log in.
+//! `nonce.url`: which servers of Redis, and how to log in.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ const SENTINEL_PORT: u16 = 26379;
 /// Host and port.
 pub(super) type RedisNode = (String, u16);
 
-/// The servers of a store and how to log in. The secrets in it do not print.
+/// The servers and how to log in. The secrets in it do not print.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) nodes: Vec<RedisNode>,
@@ -83,7 +83,7 @@ impl Target {
                 let service = decode(service)?;
                 (Topology::Sentinel { service, login }, SENTINEL_PORT, db)
             }
-            _ => return Err("behind redis+ comes sentinel or cluster"),
+            _ => return Err("expected redis+sentinel:// or redis+cluster://"),
         };
         if query.sentinel_password.is_some() {
             return Err("sentinel_password is for redis+sentinel://");
