@@ -115,6 +115,8 @@ pub struct Services {
     pub credentials: Arc<Cached>,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
+    /// What to do if nonces are lost.
+    pub on_lost: OnLost,
     /// Verifies signed requests.
     pub verifier: Arc<Verifier>,
     /// What the pages work with.
@@ -253,6 +255,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));
     mark(&nonces, &*store, &clock).await?;
+    let on_lost = config.nonce.on_lost;
+    note_imported(&nonces, &*store, on_lost).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
     let verifier = Arc::new(Verifier::new(cached, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
@@ -270,6 +274,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         store,
         credentials,
         nonces,
+        on_lost,
         verifier,
         pages,
         metrics,
@@ -399,6 +404,23 @@ async fn start_window(
         window.note_mark(mark);
     }
     Ok(window)
+}
+
+/// Rejects requests that a store whose records were imported may have accepted, unless the operator waives that.
+///
+/// # Errors
+/// The store's.
+pub async fn note_imported(
+    nonces: &Nonces,
+    store: &dyn Store,
+    on_lost: OnLost,
+) -> Result<(), StoreError> {
+    if on_lost == OnLost::Refuse
+        && let Some(until) = store.imported_nonces_until().await?
+    {
+        nonces.note_imported(until);
+    }
+    Ok(())
 }
 
 /// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window that

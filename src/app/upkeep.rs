@@ -40,6 +40,7 @@ pub(super) fn start(services: &Arc<Services>) {
     let what = "accept signed requests";
     every(EXPIRE_EVERY, services, what, async |services| {
         let now = services.clock.now();
+        services::note_imported(&services.nonces, &*services.store, services.on_lost).await?;
         services.nonces.probe(now).await;
         match services.nonces.outage(now) {
             // Logged by the one that found it, and a mark that cannot be written is logged below.

@@ -24,10 +24,13 @@ use super::{
     progress::ProgressLine,
 };
 use crate::{
+    clock::UnixTime,
+    config::NonceScope,
     issue::callback,
     names::Permission,
+    nonce,
     store::transfer::{
-        self, Cut, Import, ImportRefusal, Numbered, Part, Receiver, Record, Sender, Source,
+        self, Cut, Import, ImportRefusal, Numbered, Origin, Part, Receiver, Record, Sender, Source,
     },
     telemetry::audit::CommandRecord,
 };
@@ -123,11 +126,12 @@ impl ExportArgs {
                     false => ExportTo::File(NewFile::create(&self.file, self.force)?),
                 };
                 let (sender, mut receiver) = transfer::stream();
+                let accepted_until = accepted_until(context);
                 let (exported, written) = tokio::join!(
                     context.store()?.export_to(sender),
                     // The stream is dropped with it, so that the store does not wait if it cannot be written.
                     async move {
-                        write(&mut target, &mut receiver)
+                        write(&mut target, &mut receiver, accepted_until)
                             .await
                             .map(|head| (target, head))
                     }
@@ -181,7 +185,15 @@ impl ImportArgs {
         });
         drop(progress);
         let checked = checked.map_err(unreadable)?;
-        let checked = Arc::new(checked.map_err(|problem| failed(problem.to_string()))?);
+        let mut checked = checked.map_err(|problem| failed(problem.to_string()))?;
+        if checked.is_undated_export {
+            // Its store may have accepted requests until just now.
+            checked.origin = Some(Origin {
+                store: String::new(),
+                accepted_until: next_mark(context),
+            });
+        }
+        let checked = Arc::new(checked);
         warnings.print(context);
         match context.store()?.import_from(source(&checked)).await? {
             Import::Imported(all) => {
@@ -193,6 +205,13 @@ impl ImportArgs {
                 ];
                 let about = CommandRecord::counting("records_imported", counts);
                 context.audit(about).await;
+                let until = context.store()?.imported_nonces_until().await?;
+                if let Some(until) = until.filter(|until| *until >= context.now) {
+                    context.warn(&format!(
+                        "the store of an import may have accepted requests with timestamps up to {until}, and they could \
+                         be replayed: until then signed requests get 503; nonce.on_lost = \"accept\" waives this"
+                    ));
+                }
                 let with = |members: Members, (name, count)| members.with(name, count);
                 Ok(context.show(counts.into_iter().fold(Members::default(), with)))
             }
@@ -234,6 +253,20 @@ impl ImportArgs {
     }
 }
 
+/// The last timestamp that a process on the store may have accepted without a mark in the store: nonces that processes
+/// share are recorded one by one, perhaps outside the store, and the processes may still run.
+fn accepted_until(context: &Context) -> UnixTime {
+    match context.config.nonce_scope() {
+        NonceScope::Local => UnixTime(0),
+        NonceScope::Shared => next_mark(context),
+    }
+}
+
+/// A timestamp above any that a process with this configuration accepts now.
+fn next_mark(context: &Context) -> UnixTime {
+    nonce::next_mark(context.now, context.config.signature.timestamp_window)
+}
+
 /// Where an export goes.
 enum ExportTo {
     Stdout(io::Stdout),
@@ -270,13 +303,19 @@ impl ExportTo {
 async fn write(
     target: &mut ExportTo,
     records: &mut Receiver<Record>,
+    accepted_until: UnixTime,
 ) -> Result<Option<String>, ExportFailure> {
     let mut progress = ProgressLine::new("exported");
     let (mut count, mut is_counted, mut is_begun) = (0, false, false);
+    let mut origin = None;
     loop {
         match records.receive().await.map_err(ExportFailure::Cut)? {
+            Part::Origin(mut from) => {
+                from.accepted_until = from.accepted_until.max(accepted_until);
+                origin = Some(from);
+            }
             Part::Count(records) => {
-                target.write(&format::head(Some(records)))?;
+                target.write(&format::head(Some(records), origin.as_ref()))?;
                 (is_counted, is_begun) = (true, true);
             }
             Part::Records(records) => {
@@ -308,6 +347,9 @@ fn source(checked: &Arc<Checked>) -> Source {
 
 fn send(checked: &Checked, to: &Sender<Numbered>) -> io::Result<()> {
     let send = |part| to.blocking_send(part).map_err(io::Error::other);
+    if let Some(origin) = checked.origin.clone() {
+        send(Part::Origin(origin))?;
+    }
     let mut progress = ProgressLine::new("imported");
     let (mut count, mut batch) = (0, Vec::with_capacity(transfer::BATCH));
     checked.each(|record| {

@@ -500,6 +500,11 @@ pub trait Store: Send + Sync + 'static {
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
     /// Writes that mark; an earlier time never replaces a later one.
     fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;
+    /// Up to which timestamp another store, whose records were imported here, may have accepted requests; `None` if none
+    /// was imported. Nonces up to it are unknown here.
+    fn imported_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
+        Box::pin(async { Ok(None) })
+    }
     /// Deletes request tokens and sessions that ended over a day before `now`, and old change records.
     fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()>;
 }

@@ -119,5 +119,6 @@ timed! {
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes>;
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
     fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()>;
+    fn imported_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
     fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()>;
 }

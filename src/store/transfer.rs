@@ -9,7 +9,10 @@ use super::{
     Store, StoreError,
     record::{AccessToken, Consumer, User},
 };
-use crate::names::{ConsumerKey, UserId};
+use crate::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+};
 
 /// Records that are handed on at once, at most.
 pub const BATCH: usize = 500;
@@ -74,9 +77,21 @@ pub const fn import_order(record: &Record) -> usize {
     }
 }
 
+/// Which store an export is from, and which requests it may have accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The random name of the store; empty if it is not known.
+    pub store: String,
+    /// The last timestamp of a request that the store may have accepted; 1970 if it has accepted none. A store that imports its records knows none of
+    /// the nonces up to it, and so must accept no such request.
+    pub accepted_until: UnixTime,
+}
+
 /// What an export hands on, and what an import receives.
 #[derive(Debug)]
 pub enum Part<T> {
+    /// Where the records are from, before all of them. Without it they are not from a store of ours.
+    Origin(Origin),
     /// How many records there will be, where that is known beforehand.
     Count(u64),
     /// Some records.
@@ -138,14 +153,14 @@ impl<T> Receiver<T> {
         self.0.recv().await.ok_or(Cut)
     }
 
-    /// Receives some records; `None`: there are no more.
+    /// Receives some records; `None`: there are no more. What comes before the records is left out.
     ///
     /// # Errors
     /// [`Cut`]
     pub async fn next(&mut self) -> Result<Option<Vec<T>>, Cut> {
         loop {
             match self.receive().await? {
-                Part::Count(_) => {}
+                Part::Count(_) | Part::Origin(_) => {}
                 Part::Records(records) => return Ok(Some(records)),
                 Part::End => return Ok(None),
             }

@@ -72,6 +72,15 @@ pub enum Outage {
         /// The causes.
         cause: String,
     },
+    /// Records were imported from a store whose nonces are not known here.
+    #[error(
+        "records were imported from a store that may have accepted requests up to {until}, and its nonces are not \
+         known here: signed requests get 503 until then; nonce.on_lost = \"accept\" and a restart waive this"
+    )]
+    Imported {
+        /// The last timestamp that is rejected.
+        until: UnixTime,
+    },
     /// The mark in the store does not cover what would be accepted now.
     #[error(
         "the store has not been told how far nonces are accepted: signed requests get 503 until it can be written"
@@ -99,6 +108,8 @@ pub struct Nonces {
     unavailable: Mutex<Option<Unrecorded>>,
     /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
     mark: AtomicU64,
+    /// Another store, whose records were imported, may have accepted timestamps up to this one.
+    imported_until: AtomicU64,
 }
 
 /// An outage of the shared window.
@@ -122,6 +133,7 @@ impl Nonces {
             shared,
             unavailable: Mutex::default(),
             mark: AtomicU64::new(mark),
+            imported_until: AtomicU64::new(0),
         }
     }
 
@@ -190,6 +202,12 @@ impl Nonces {
         self.adopt_length(now)
     }
 
+    /// Notes that timestamps up to `until` may have been accepted by another store whose records were imported: they are
+    /// rejected from now on.
+    pub fn note_imported(&self, until: UnixTime) {
+        self.imported_until.fetch_max(until.0, Ordering::Relaxed);
+    }
+
     /// Whether the length asked for counts, and the mark covers what is accepted at `now`; after the clock has jumped
     /// ahead it does not.
     #[must_use]
@@ -207,12 +225,14 @@ impl Nonces {
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
         let floor = self.window.floor();
         let lost = self.shared_lost_until();
+        let imported = UnixTime(self.imported_until.load(Ordering::Relaxed));
         match self.window.gap() {
             Gap::Until(until) if now <= until => Some(Outage::Lost { until }),
             _ if let Some(Unrecorded { since, cause, .. }) = self.unavailable().clone() => {
                 Some(Outage::Unavailable { since, cause })
             }
             _ if now <= lost => Some(Outage::LostShared { until: lost }),
+            _ if now <= imported => Some(Outage::Imported { until: imported }),
             _ if !self.is_marked(now) => Some(Outage::Unmarked),
             _ if now <= floor => Some(Outage::ClockSetBack { until: floor }),
             _ => None,
@@ -297,6 +317,10 @@ impl Nonces {
             && now <= until
         {
             return Err(lost(until, now));
+        }
+        let imported = self.imported_until.load(Ordering::Relaxed);
+        if nonce.timestamp <= imported {
+            return Err(lost(UnixTime(imported.max(now.0)), now));
         }
         // The timestamp itself, and not what the length makes of `now`: either may have changed since it was checked.
         if nonce.timestamp > self.mark.load(Ordering::Relaxed) {

@@ -1,45 +1,132 @@
-//! Moving between stores: what one exports, another takes in, and callers do not notice.
+//! Moving between stores: tokens stay valid, and what the old store accepted is not accepted again.
 
-use crate::support::{Call, Postgres, Proxy, Upstream, proxy::Builder};
+use crate::support::{
+    Call, PATIENCE, Postgres, Proxy, Upstream, http::Answer, now, proxy::Builder, within,
+};
 
-/// A new store of each kind in turn.
-fn stores(api: &Upstream, postgres: &Postgres) -> [(&'static str, Builder); 2] {
-    let on = |backend: &str, url: &str| {
-        Proxy::in_front_of(api).config(&format!(
-            "store.backend = '{backend}'\nstore.url = '{url}'\nnonce.scope = 'local'"
-        ))
-    };
-    [
-        ("sqlite", on("sqlite", "moved.db")),
-        ("postgres", on("postgres", &postgres.database())),
-    ]
+/// The public address of both stores, so that a signature holds for both.
+const PUBLIC: &str = "service.base_url = 'https://api.test'";
+
+/// A store that has served nothing yet, by its name.
+fn store(api: &Upstream, postgres: &Postgres, name: &str) -> Builder {
+    let builder = Proxy::in_front_of(api).config(PUBLIC);
+    let (backend, scope) = name.split_once(' ').unwrap();
+    let builder = builder.config(&format!("nonce.scope = '{scope}'"));
+    match backend {
+        "sqlite" => builder,
+        _ => builder.config(&format!(
+            "store.backend = 'postgres'\nstore.url = '{}'",
+            postgres.database()
+        )),
+    }
+}
+
+fn send(proxy: &Proxy, wire: &[u8]) -> Answer {
+    let mut connection = proxy.connect();
+    connection.send(wire);
+    connection.answer("GET")
+}
+
+/// Waits until `/readyz` has this status.
+#[track_caller]
+fn is_ready(proxy: &Proxy, status: u16) {
+    within(PATIENCE, "/readyz has another status", || {
+        (proxy.ask_admin("/readyz").status == status).then_some(())
+    });
 }
 
 #[test]
-fn tokens_verify_in_every_store_to_which_they_are_moved() {
+fn rejects_after_a_move_what_was_accepted_before_it() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
-    for (from, builder) in stores(&api, &postgres) {
-        let proxy = builder.start();
-        let (consumer, user, token) = proxy.somebody();
-        let revoked = proxy.token(&consumer, &user);
-        proxy.command(&["token", "revoke", &revoked.token]).done();
+    for (from, to) in [
+        ("sqlite local", "sqlite local"),
+        ("sqlite local", "postgres shared"),
+        ("postgres shared", "sqlite local"),
+        ("postgres local", "postgres shared"),
+        ("postgres shared", "postgres local"),
+    ] {
+        let case = format!("{from} to {to}");
+        let mut old = store(&api, &postgres, from).start();
+        let (consumer, user, token) = old.somebody();
+        let revoked = old.token(&consumer, &user);
+        old.command(&["token", "revoke", &revoked.token]).done();
         let call = || Call::get("/a").by(&consumer).with(&token);
-        assert_eq!(proxy.send(call()).status, 200, "{from}");
-        let file = proxy.directory().join("export");
-        let file = file.to_str().unwrap();
-        proxy.command(&["export", file]).done();
-        let text = std::fs::read_to_string(file).unwrap();
-        let head: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        assert_eq!(head["records"], text.lines().count() - 1, "{from}");
-        for (to, builder) in stores(&api, &postgres) {
-            let imported = builder.run(&["import", file, "--json"], "").done().json();
-            assert_eq!(imported["added"], head["records"], "{from} to {to}");
-            let again = builder.run(&["import", "-", "--json"], &text).done().json();
-            assert_eq!(again["unchanged"], head["records"], "{from} to {to}");
-            let proxy = builder.start();
-            assert_eq!(proxy.send(call()).status, 200, "{from} to {to}");
-            let old = Call::get("/a").by(&consumer).with(&revoked);
-            assert_eq!(proxy.send(old).status, 401, "{from} to {to}");
+        // A clock that is ahead has its nonces in the future.
+        let ahead = (now() + 200).to_string();
+        let wires = [
+            old.wire(&call()),
+            old.wire(&call().parameter("oauth_timestamp", &ahead)),
+        ];
+        for wire in &wires {
+            assert_eq!(send(&old, wire).status, 200, "{case}");
+            assert_eq!(send(&old, wire).status, 401, "{case}");
         }
+        assert!(old.stop().success());
+        let file = old.directory().join("export");
+        let file = file.to_str().unwrap();
+        old.command(&["export", file]).done();
+        let text = std::fs::read_to_string(file).unwrap();
+        let records = text.lines().count() - 1;
+
+        let builder = store(&api, &postgres, to);
+        let imported = builder.run(&["import", file, "--json"], "").done();
+        assert_eq!(imported.json()["added"], records, "{case}");
+        assert!(imported.stderr.contains("get 503"), "{case}: {imported:?}");
+        let again = builder.run(&["import", "-", "--json"], &text).done().json();
+        assert_eq!(again["unchanged"], records, "{case}");
+        let waiting = builder.start_unready();
+        let ready = waiting.ask_admin("/readyz").has_status(503).text();
+        assert!(ready.contains("imported"), "{case}: {ready}");
+        for wire in wires.iter().chain([&waiting.wire(&call())]) {
+            let response = send(&waiting, wire);
+            assert_eq!(response.status, 503, "{case}");
+            assert!(response.fields.has("retry-after"), "{case}");
+        }
+        let mut moved = waiting;
+        assert!(moved.stop().success());
+        moved.reconfigure("nonce.on_lost = 'accept'");
+        moved.start();
+        assert_eq!(moved.send(call()).status, 200, "{case}");
+        let old = Call::get("/a").by(&consumer).with(&revoked);
+        assert_eq!(moved.send(old).status, 401, "{case}");
+    }
+}
+
+#[test]
+fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
+    let api = Upstream::start();
+    let start = || Proxy::in_front_of(&api).config(PUBLIC).start();
+    let (old, new) = (start(), start());
+    let (consumer, _, token) = old.somebody();
+    let wire = old.wire(&Call::get("/a").by(&consumer).with(&token));
+    assert_eq!(send(&old, &wire).status, 200);
+    let export = old.command(&["export", "-"]).done().stdout;
+    // A store knows its own nonces.
+    old.command_with(&["import", "-"], &export).done();
+    let fresh = Call::get("/a").by(&consumer).with(&token);
+    assert_eq!(old.send(fresh).status, 200);
+    new.command_with(&["import", "-"], &export).done();
+    is_ready(&new, 503);
+    assert_eq!(send(&new, &wire).status, 503);
+}
+
+#[test]
+fn waits_for_an_old_export_and_not_for_keys_of_another_system() {
+    let api = Upstream::start();
+    let lines = r#"
+        {"kind":"consumer","key":"shop","secret":"s","name":"Shop"}
+        {"kind":"user","id":"u","name":"alice"}
+        {"kind":"token","token":"t","token_secret":"ts","consumer":"shop","user":"u"}"#;
+    for (head, status) in [
+        // As it was written before exports named the last timestamp.
+        (r#"{"kind":"export","version":1,"records":3}"#, 503),
+        (r#"{"kind":"export","version":1}"#, 200),
+    ] {
+        let builder = Proxy::in_front_of(&api).config(PUBLIC);
+        builder
+            .run(&["import", "-"], &format!("{head}{lines}"))
+            .done();
+        let proxy = builder.start_unready();
+        is_ready(&proxy, status);
     }
 }

@@ -558,7 +558,7 @@ pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
     let round = AtomicU32::new(0);
     loop {
         match receiver.receive().await.unwrap() {
-            Part::Count(_) => {}
+            Part::Count(_) | Part::Origin(_) => {}
             Part::Records(records) => exported.extend(records),
             Part::End => break,
         }

@@ -125,6 +125,18 @@ impl Builder {
         proxy
     }
 
+    /// Writes the configuration and starts the program where it is not expected to become ready soon.
+    #[track_caller]
+    #[allow(dead_code, reason = "not every crate of tests waits")]
+    pub fn start_unready(self) -> Proxy {
+        let mut proxy = Proxy {
+            home: self,
+            running: None,
+        };
+        proxy.start_unready();
+        proxy
+    }
+
     /// Writes the configuration and runs `serve`, which is expected to end by itself.
     pub fn serve_fails(&self) -> Ended {
         self.write();

@@ -2,7 +2,7 @@
 //!
 //! | `kind` | members |
 //! |---|---|
-//! | `export` | the first line and no other: `version`, which is 1; `records`, how many lines follow, if that is known |
+//! | `export` | the first line and no other: `version`; `records`, how many lines follow, if that is known; in version 2 also `store`, the random name of the store, and `accepted_until`, the last timestamp of a request that it may have accepted |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `description`, `website`, `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
 //! | `user` | `id`, `name`; and `display_name`, `password_hash` (argon2id in PHC form, bcrypt, PBKDF2, scrypt or phpass; see `import --help`), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
@@ -14,6 +14,8 @@
 //! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
 //! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
 //! lines mean nothing. The order of the lines means nothing either, but for the first.
+//!
+//! An export is of version 2. A file of another system is of version 1, and so are exports from before there was another.
 
 mod line;
 
@@ -24,6 +26,7 @@ use std::{
     io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, Write as _},
     os::unix::fs::FileExt as _,
     sync::Arc,
+    time::Duration,
 };
 
 use base64::DecodeError;
@@ -41,11 +44,11 @@ use crate::{
     },
     login::password::UnusableHash,
     oauth::rsa::InvalidRsaKey,
-    store::transfer::{Numbered, Record, import_order},
+    store::transfer::{Numbered, Origin, Record, import_order},
 };
 
-/// The version of the format that is written, and the only one that is read.
-const VERSION: u32 = 1;
+/// The version of the format that is written. Version 1 does not say where the records are from.
+const VERSION: u32 = 2;
 
 /// The first line, for records whose number is not known.
 pub(super) const HEAD: &str = r#"{"kind":"export","version":1}"#;
@@ -68,7 +71,7 @@ pub(crate) enum LineError {
     #[error("is not a JSON object")]
     NotAnObject,
     #[error(
-        "the first line of an export is {{\"kind\":\"export\",\"version\":{VERSION}}}; write it in front"
+        "the first line of an export is {{\"kind\":\"export\",\"version\":1}}; write it in front"
     )]
     NotAnExport,
     #[error("a second export begins here; import one after the other")]
@@ -77,6 +80,16 @@ pub(crate) enum LineError {
         "the export is of version {0} and this program reads {VERSION}; take another countersign"
     )]
     Version(u32),
+    #[error(
+        "the export does not say with store and accepted_until which requests its store may have accepted; take one as \
+         countersign export wrote it"
+    )]
+    OriginMissing,
+    #[error(
+        "accepted_until is {0}, more than a day from now: correct the clock of this machine or of the one that made the \
+         export, and export again"
+    )]
+    OriginAhead(UnixTime),
     #[error(
         "the file ends after {found} of {announced} records, so it was cut off; take a whole one"
     )]
@@ -107,10 +120,15 @@ pub(crate) enum LineError {
 
 /// The first line of an export, with the number of records if that is known.
 #[must_use]
-pub fn head(records: Option<u64>) -> String {
-    let head = Members::default()
-        .with("kind", "export")
-        .with("version", VERSION);
+pub fn head(records: Option<u64>, origin: Option<&Origin>) -> String {
+    let head = Members::default().with("kind", "export");
+    let head = match origin {
+        None => head.with("version", 1),
+        Some(origin) => head
+            .with("version", VERSION)
+            .with("store", &*origin.store)
+            .with("accepted_until", origin.accepted_until),
+    };
     match records {
         Some(records) => head.with("records", records).json_line(),
         None => head.json_line(),
@@ -120,8 +138,8 @@ pub fn head(records: Option<u64>) -> String {
 /// As [`head`], with blanks at the end, so that it can take the place of any other.
 #[must_use]
 pub fn padded_head(records: Option<u64>) -> String {
-    let width = head(Some(u64::MAX)).len() - 1;
-    format!("{:width$}\n", head(records).trim_end())
+    let width = head(Some(u64::MAX), None).len() - 1;
+    format!("{:width$}\n", head(records, None).trim_end())
 }
 
 /// A file that was read once: every line of it is right, and no record comes twice.
@@ -129,6 +147,10 @@ pub fn padded_head(records: Option<u64>) -> String {
 pub struct Checked {
     file: Arc<File>,
     now: UnixTime,
+    /// Where the records are from, for a file that names it, or for an export that should.
+    pub origin: Option<Origin>,
+    /// It is an export from before exports named where they are from.
+    pub is_undated_export: bool,
     /// Where the records of each place in the import's order are.
     ranges: [Option<Range>; 4],
 }
@@ -154,6 +176,8 @@ pub fn check(
     let mut checked = Checked {
         file: Arc::new(file),
         now,
+        origin: None,
+        is_undated_export: false,
         ranges: [const { None }; 4],
     };
     let mut lines = FileLines::new(&checked.file, 0, u64::MAX, 0);
@@ -185,7 +209,7 @@ pub fn check(
             range.get_or_insert(first).end = end;
         }
     }
-    let problem = match head.map(|head| head.records) {
+    let problem = match head.as_ref().map(|head| head.records) {
         None => Some(LineError::NotAnExport),
         Some(Some(announced)) if announced != found => Some(LineError::CutOff { found, announced }),
         Some(_) => None,
@@ -196,6 +220,10 @@ pub fn check(
             record: None,
             problem,
         }));
+    }
+    if let Some(head) = head {
+        checked.is_undated_export = head.version < VERSION && head.records.is_some();
+        checked.origin = head.origin();
     }
     let twice = prints.twice()?;
     if !twice.is_empty()
@@ -215,8 +243,16 @@ fn read_line(
     if head.is_none() {
         let first =
             serde_json::from_slice::<ExportHead>(text).map_err(|_| LineError::NotAnExport)?;
-        if first.kind == "export" && first.version != VERSION {
+        if first.kind == "export" && !(1..=VERSION).contains(&first.version) {
             return Err(LineError::Version(first.version));
+        }
+        let names_origin = first.store.is_some() && first.accepted_until.is_some();
+        if first.kind == "export" && first.version == VERSION && !names_origin {
+            return Err(LineError::OriginMissing);
+        }
+        let day_ahead = now.after(Duration::from_secs(86_400));
+        if let Some(until) = first.accepted_until.filter(|until| *until > day_ahead) {
+            return Err(LineError::OriginAhead(until));
         }
         if first.kind != "export" || !first.other_members.is_empty() {
             return Err(LineError::NotAnExport);

@@ -183,6 +183,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ALTER TABLE changes ADD CONSTRAINT changes_kind_check
         CHECK (kind IN ('consumer', 'access_token', 'user', 'command', 'failed_login'));
     ",
+    // A random name of the store, by which an import knows an export of the same store; and the last timestamp that a
+    // store whose records were imported may have accepted.
+    "
+    ALTER TABLE meta ADD COLUMN id text, ADD COLUMN imported_nonces_until bigint;
+    UPDATE meta SET id = md5(random()::text || clock_timestamp()::text);
+    ",
 ];
 
 /// The schema that this program knows.

@@ -157,6 +157,13 @@ impl sql::Tx for PostgresTx {
         local_nonces_until: "SELECT local_nonces_until FROM meta",
         raise_local_nonces_until: "UPDATE meta SET local_nonces_until = $1
              WHERE local_nonces_until IS NULL OR local_nonces_until < $1",
+        imported_nonces_until: "SELECT imported_nonces_until FROM meta",
+        raise_imported_nonces_until: "UPDATE meta SET imported_nonces_until = $1
+             WHERE imported_nonces_until IS NULL OR imported_nonces_until < $1",
+        origin: "SELECT id, greatest(local_nonces_until, imported_nonces_until,
+                 (SELECT max(second) FROM nonces),
+                 (SELECT nullif(greatest(floor, lost), 0) FROM nonce_state)) AS accepted_until
+             FROM meta",
         purge: [
             "DELETE FROM request_tokens WHERE token IN
              (SELECT token FROM request_tokens WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",

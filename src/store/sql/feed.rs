@@ -67,6 +67,16 @@ pub(super) async fn set_local_nonces_until<T: Tx>(
     tx.execute(raise, &[&seconds(until)]).await.map(drop)
 }
 
+pub(super) async fn imported_nonces_until<T: Tx>(
+    tx: &mut T,
+) -> Result<Option<UnixTime>, StoreError> {
+    let find = T::STATEMENTS.imported_nonces_until;
+    let until = tx
+        .row(find, &[], |row, _| row.integer("imported_nonces_until"))
+        .await?;
+    needed(until)?.map(unix_time).transpose()
+}
+
 /// Deletes some of what is old; `false`: there may be more.
 pub(super) async fn purge<T: Tx>(tx: &mut T, now: UnixTime) -> Result<bool, StoreError> {
     let ended = seconds(now.before(KEEP_ENDED));

@@ -59,6 +59,12 @@ pub(super) struct Statements {
     pub(super) local_nonces_until: &'static str,
     /// Raises that time to `$1`.
     pub(super) raise_local_nonces_until: &'static str,
+    /// Finds the time `imported_nonces_until`.
+    pub(super) imported_nonces_until: &'static str,
+    /// Raises that time to `$1`.
+    pub(super) raise_imported_nonces_until: &'static str,
+    /// Finds the `id` of the store and the last timestamp that may have been accepted, as `accepted_until`.
+    pub(super) origin: &'static str,
     /// Deletes at most `$2` request tokens, sessions and changes from before `$1`; the oldest changes first, so that the
     /// feed never has a hole that a reader takes for an end.
     pub(super) purge: [&'static str; 3],

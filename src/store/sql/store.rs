@@ -292,6 +292,10 @@ impl<E: Engine> Store for E {
         ask!(self, Shared, PATIENCE, tx => feed::set_local_nonces_until(tx, until))
     }
 
+    fn imported_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
+        ask!(self, Single, PATIENCE, tx => feed::imported_nonces_until(tx))
+    }
+
     fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             while !ask!(self, Shared, ADMIN_PATIENCE, tx => feed::purge(tx, now)).await? {}

@@ -5,11 +5,11 @@ use crate::store::{
     StoreError,
     port::Change,
     record::AccessToken,
-    rows::{self, Read, digest, name, needed},
+    rows::{self, Read, digest, name, needed, seconds, unix_time},
     rules::{self, Take, World, folded},
     transfer::{
-        BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Part, Receiver,
-        Record, Sender,
+        BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Origin, Part,
+        Receiver, Record, Sender,
     },
 };
 
@@ -47,6 +47,7 @@ pub(super) async fn export_to(tx: &mut impl Tx, to: &Sender<Record>) -> Result<(
             |row, _| needed(row.integer("count")?),
         )
         .await?;
+    to.send(Part::Origin(origin(tx).await?)).await?;
     to.send(Part::Count(needed(count)?.unsigned_abs())).await?;
     for (page, read) in KINDS {
         let mut after = String::new();
@@ -58,6 +59,16 @@ pub(super) async fn export_to(tx: &mut impl Tx, to: &Sender<Record>) -> Result<(
         }
     }
     Ok(to.send(Part::End).await?)
+}
+
+async fn origin<T: Tx>(tx: &mut T) -> Result<Origin, StoreError> {
+    let read: Read<_> = |row, _| {
+        Ok(Origin {
+            store: needed(row.text("id")?)?,
+            accepted_until: unix_time(row.integer("accepted_until")?.unwrap_or(0))?,
+        })
+    };
+    needed(tx.row(T::STATEMENTS.origin, &[], read).await?)
 }
 
 pub(super) async fn import(
@@ -80,13 +91,31 @@ async fn take_all<T: Tx>(
     records: &mut Receiver<Numbered>,
 ) -> Result<Import, StoreError> {
     let mut imported = Imported::default();
-    while let Some(batch) = records.next().await? {
+    loop {
+        let batch = match records.receive().await? {
+            Part::Origin(from) => {
+                note_origin(tx, &from).await?;
+                continue;
+            }
+            Part::Count(_) => continue,
+            Part::Records(batch) => batch,
+            Part::End => break,
+        };
         if let Some((index, refusal)) = T::in_time(take_batch(tx, &batch, &mut imported)).await? {
             return Ok(Import::Refused { index, refusal });
         }
         tx.drop_changes()?;
     }
     Ok(Import::Imported(imported))
+}
+
+/// Notes up to which timestamp the nonces of the imported records are unknown, unless they are from this very store.
+async fn note_origin<T: Tx>(tx: &mut T, from: &Origin) -> Result<(), StoreError> {
+    if from.store != origin(tx).await?.store {
+        let raise = T::STATEMENTS.raise_imported_nonces_until;
+        tx.execute(raise, &[&seconds(from.accepted_until)]).await?;
+    }
+    Ok(())
 }
 
 /// Takes some records in; returns the one that is rejected.

@@ -132,6 +132,10 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE consumers ADD COLUMN description TEXT;
     ALTER TABLE consumers ADD COLUMN website TEXT;
     ",
+    // A random name of the store, by which an import knows an export of the same store.
+    "
+    INSERT INTO meta (name, value) VALUES ('id', lower(hex(randomblob(16))));
+    ",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

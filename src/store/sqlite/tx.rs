@@ -76,6 +76,15 @@ impl sql::Tx for SqliteTx {
              (SELECT value FROM meta WHERE name = 'local_nonces_until') AS local_nonces_until",
         raise_local_nonces_until: "INSERT INTO meta (name, value) VALUES ('local_nonces_until', $1)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value > value",
+        imported_nonces_until:
+            "SELECT
+             (SELECT value FROM meta WHERE name = 'imported_nonces_until') AS imported_nonces_until",
+        raise_imported_nonces_until:
+            "INSERT INTO meta (name, value) VALUES ('imported_nonces_until', $1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value > value",
+        origin:
+            "SELECT (SELECT value FROM meta WHERE name = 'id') AS id, (SELECT max(value) FROM meta
+             WHERE name IN ('local_nonces_until', 'imported_nonces_until')) AS accepted_until",
         purge: [
             "DELETE FROM request_tokens WHERE rowid IN
              (SELECT rowid FROM request_tokens WHERE expires_at < $1 LIMIT $2)",

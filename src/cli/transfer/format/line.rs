@@ -15,7 +15,7 @@ use crate::{
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, Dialect, User},
-        transfer::Record,
+        transfer::{Origin, Record},
     },
 };
 
@@ -80,9 +80,21 @@ pub(super) struct ExportHead {
     pub(super) kind: String,
     pub(super) version: u32,
     pub(super) records: Option<usize>,
+    pub(super) store: Option<String>,
+    pub(super) accepted_until: Option<UnixTime>,
     /// Those that a later version may have.
     #[serde(flatten)]
     pub(super) other_members: Map<String, Value>,
+}
+
+impl ExportHead {
+    /// Where the records are from, if the line names it.
+    pub(super) fn origin(self) -> Option<Origin> {
+        Some(Origin {
+            store: self.store?,
+            accepted_until: self.accepted_until?,
+        })
+    }
 }
 
 /// Any other line.

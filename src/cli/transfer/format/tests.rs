@@ -38,7 +38,7 @@ fn read_text(text: &str) -> Result<Vec<Numbered>, FormatError> {
 
 fn write(records: &[Record]) -> String {
     let lines = records.iter().map(line);
-    std::iter::once(head(Some(records.len() as u64)))
+    std::iter::once(head(Some(records.len() as u64), None))
         .chain(lines)
         .collect()
 }
