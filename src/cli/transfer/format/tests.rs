@@ -271,11 +271,15 @@ fn the_first_line_tells_version_and_count() {
         (r#"{"kind":"export"}"#, "1: the first line of an export is"),
         (
             r#"{"kind":"export","version":2}"#,
-            "1: the export is of version 2 and this program reads 1",
+            "1: the export does not say with store and accepted_until",
         ),
         (
-            r#"{"kind":"export","version":2,"more":{}}"#,
-            "1: the export is of version 2 and this program reads 1",
+            r#"{"kind":"export","version":2,"store":"a","accepted_until":"3000-01-01T00:00:00Z"}"#,
+            "1: accepted_until is 3000-01-01T00:00:00Z, more than a day from now",
+        ),
+        (
+            r#"{"kind":"export","version":3,"more":{}}"#,
+            "1: the export is of version 3 and this program reads 2",
         ),
         (
             r#"{"kind":"export","version":1,"more":{}}"#,
