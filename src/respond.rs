@@ -231,13 +231,12 @@ fn problem(failure: &Failure) -> ProblemDocument {
         Failure::Parse(Parse::Malformed(what)) => malformed(what),
         Failure::Parse(Parse::Target(error)) => malformed(error),
         Failure::Parse(Parse::Connection(error)) => malformed(error),
-        Failure::Parse(Parse::Origin(error)) | Failure::Route(Route::Origin(error)) => {
-            match error {
-                OriginError::Misdirected => plain(421, Verdict::Misdirected),
-                OriginError::Host | OriginError::Disagree | OriginError::Forwarded => {
-                    malformed(error)
-                }
-            }
+        Failure::Parse(Parse::Origin(OriginError::Misdirected)) => plain(421, Verdict::Misdirected),
+        Failure::Parse(Parse::Origin(
+            error @ (OriginError::Host | OriginError::Disagree | OriginError::Forwarded),
+        )) => malformed(error),
+        Failure::Route(error @ Route::Misdirected { .. }) => {
+            plain(421, Verdict::Misdirected).advise(error.to_string())
         }
         Failure::Parse(Parse::MethodNotAllowed { allow })
         | Failure::Route(Route::MethodNotAllowed { allow }) => method_not_allowed(allow),

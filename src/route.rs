@@ -7,17 +7,22 @@ use crate::{
     oauth::{Parameters, ProtocolParameter},
     parse::{
         head::Head,
-        origin::{OriginError, Origins, PrefixMode, PublicUrl},
+        origin::{Origins, PrefixMode, PublicUrl},
         target,
     },
 };
 
 /// Why a request has no route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
-    /// No public URL matches.
-    #[error(transparent)]
-    Origin(#[from] OriginError),
+    /// The host is none of the service's.
+    #[error("Host names no public URL of this service; use {public}")]
+    Misdirected {
+        /// The host that was received.
+        host: String,
+        /// The public URLs, separated by commas.
+        public: String,
+    },
     /// The API could read the path as one above the published prefix.
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
@@ -208,6 +213,9 @@ impl Params {
     }
 }
 
+/// The most characters of a host in a log line; no name has more (RFC 1035 §2.3.4).
+const MAX_HOST_CHARS: usize = 255;
+
 /// Finds what a request is for.
 ///
 /// # Errors
@@ -223,12 +231,19 @@ pub fn route<'o, 'r>(
         return Ok(named);
     }
     let url = match origins.choose(received, target.path) {
-        Err(OriginError::Misdirected) if is_base && target.path == b"/" => {
+        Some(url) => url,
+        None if is_base && target.path == b"/" => {
             check_method(&head.parts.method, Page::Home.methods())?;
             return Ok(Target::Page(Page::Home));
         }
-        Err(OriginError::Misdirected) if is_base => return Err(Rejection::NotFound),
-        chosen => chosen?,
+        None if is_base => return Err(Rejection::NotFound),
+        None => {
+            let host = String::from_utf8_lossy(received.authority.host);
+            return Err(Rejection::Misdirected {
+                host: host.chars().take(MAX_HOST_CHARS).collect(),
+                public: origins.all_urls(),
+            });
+        }
     };
     let (path, restored_prefix) = match origins.prefix_mode {
         PrefixMode::Keep => {

@@ -59,6 +59,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::List { user, consumer } => list(context, user, consumer).await,
         Command::Revoke { token } => {
             let store = context.store()?;
+            let known = store.access_token(&token).await?;
             if !store.revoke_access_token(&token, context.now).await? {
                 let problem =
                     "there is no such access token; list them with countersign token list";
@@ -66,6 +67,8 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             }
             let about = CommandRecord {
                 event: "token_revoked".to_owned(),
+                consumer: known.as_ref().map(|token| token.consumer.to_string()),
+                user: known.as_ref().map(|token| token.user.to_string()),
                 token: Some(RedactedToken(&token).to_string()),
                 ..CommandRecord::default()
             };

@@ -3,8 +3,7 @@
 use super::Endpoints;
 use crate::{
     issue::{Rejection, random},
-    oauth::ProtocolParameter,
-    parse::{head::Head, signed::Collected},
+    parse::signed::SignedRequest,
     respond::{Failure, OwnResponse},
     secret::Secret,
     store::{
@@ -12,21 +11,18 @@ use crate::{
         record::Callback,
     },
     telemetry::{metrics::Verdict, redact::RedactedToken},
-    verify::{Credential, Purpose},
+    verify::{Credential, Verified},
 };
 
 /// Responds to the access token call.
 ///
 /// # Errors
-/// The errors of verification, and the state of the request token.
+/// The state of the request token, and a fault of the store.
 pub(super) async fn respond(
     endpoints: &Endpoints,
-    head: &Head<'_>,
-    collected: &Collected,
+    request: &SignedRequest<'_>,
+    verified: &Verified,
 ) -> Result<OwnResponse, Failure> {
-    let needed = [ProtocolParameter::Token, ProtocolParameter::Verifier];
-    let verified = endpoints.verified(Purpose::AccessToken, head, collected, &needed);
-    let (request, verified) = verified.await?;
     let Credential::RequestToken(signer) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };

@@ -75,10 +75,19 @@ pub struct Endpoints {
     pub clock: Clock,
 }
 
+/// What is known of a token call.
+#[derive(Debug, Default)]
+pub struct TokenFacts {
+    /// Which call it is.
+    pub call: Option<TokenCall>,
+    /// Whom it names.
+    pub claimed: Option<Box<Claimed>>,
+    /// It is signed with a replaced secret, during its grace.
+    pub previous_secret: bool,
+}
+
 impl Endpoints {
-    /// Responds to a token call.
-    ///
-    /// `called` is set to the call once it is known, `claimed` to what it claims.
+    /// Responds to a token call; returns what is known of the call, too, however it ends.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
@@ -88,8 +97,19 @@ impl Endpoints {
         named: Option<TokenCall>,
         head: &Head<'_>,
         body: &mut RequestBody,
-        called: &mut Option<TokenCall>,
-        claimed: &mut Option<Box<Claimed>>,
+    ) -> (TokenFacts, Result<OwnResponse, Failure>) {
+        let mut facts = TokenFacts::default();
+        let response = self.try_token(route, named, head, body, &mut facts).await;
+        (facts, response)
+    }
+
+    async fn try_token(
+        &self,
+        route: &route::Params,
+        named: Option<TokenCall>,
+        head: &Head<'_>,
+        body: &mut RequestBody,
+        facts: &mut TokenFacts,
     ) -> Result<OwnResponse, Failure> {
         let headers = &head.parts.headers;
         let form = match !body.is_end_stream() && is_form(headers)? {
@@ -104,18 +124,28 @@ impl Endpoints {
         }
         let form = collected.held.as_deref().unwrap_or_default();
         let call = route.token_call(named, head, form, &collected.parameters)?;
-        *called = Some(call);
-        *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+        facts.call = Some(call);
+        facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());
         }
         if collected.needs_body(self.verify.methods)? {
             collected.held = Some(body.read_whole().await?);
         }
+        let (purpose, needed): (_, &[_]) = match call {
+            TokenCall::RequestToken => (Purpose::RequestToken, &[ProtocolParameter::Callback]),
+            TokenCall::AccessToken => (
+                Purpose::AccessToken,
+                &[ProtocolParameter::Token, ProtocolParameter::Verifier],
+            ),
+            TokenCall::RevokeToken => (Purpose::Revocation, &[ProtocolParameter::Token]),
+        };
+        let (request, verified) = self.verified(purpose, head, &collected, needed).await?;
+        facts.previous_secret = verified.is_by_previous_secret();
         match call {
-            TokenCall::RequestToken => request_token::respond(self, head, &collected).await,
-            TokenCall::AccessToken => access_token::respond(self, head, &collected).await,
-            TokenCall::RevokeToken => revoke_token::respond(self, head, &collected).await,
+            TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
+            TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
+            TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
         }
     }
 

@@ -7,26 +7,22 @@ use crate::{
         permissions::{self, ScopeError},
         random,
     },
-    oauth::ProtocolParameter,
-    parse::{head::Head, signed::Collected},
+    parse::signed::SignedRequest,
     respond::{Failure, OwnResponse},
     store::record::{RequestToken, RequestTokenState},
     telemetry::{metrics::Verdict, redact::RedactedToken},
-    verify::Purpose,
+    verify::Verified,
 };
 
 /// Responds to the request token call.
 ///
 /// # Errors
-/// The errors of verification, a callback that is not registered, and permissions that the consumer does not have.
+/// A callback that is not registered, permissions that the consumer does not have, and a fault of the store.
 pub(super) async fn respond(
     endpoints: &Endpoints,
-    head: &Head<'_>,
-    collected: &Collected,
+    request: &SignedRequest<'_>,
+    verified: &Verified,
 ) -> Result<OwnResponse, Failure> {
-    let needed = [ProtocolParameter::Callback];
-    let verified = endpoints.verified(Purpose::RequestToken, head, collected, &needed);
-    let (request, verified) = verified.await?;
     let consumer = &verified.credential().consumer();
 
     let requested = request.credentials.callback.unwrap_or_default();

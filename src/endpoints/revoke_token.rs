@@ -2,25 +2,19 @@
 
 use super::Endpoints;
 use crate::{
-    oauth::ProtocolParameter,
-    parse::{head::Head, signed::Collected},
     respond::{Failure, OwnResponse},
     telemetry::{metrics::Verdict, redact::RedactedToken},
-    verify::{Credential, Purpose, Rejection},
+    verify::{Credential, Rejection, Verified},
 };
 
 /// Revokes the access token that signed the call.
 ///
 /// # Errors
-/// The errors of verification.
+/// A fault of the store.
 pub(super) async fn respond(
     endpoints: &Endpoints,
-    head: &Head<'_>,
-    collected: &Collected,
+    verified: &Verified,
 ) -> Result<OwnResponse, Failure> {
-    let needed = [ProtocolParameter::Token];
-    let verified = endpoints.verified(Purpose::Revocation, head, collected, &needed);
-    let (_, verified) = verified.await?;
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };

@@ -85,7 +85,7 @@ pub enum HostMode {
 
 /// Names that a CGI-like framework reads like fields of HTTP itself or like forwarded fields: in any other spelling
 /// than their own they are dropped.
-pub const LOOKALIKES: [&str; 13] = [
+pub const LOOKALIKES: [&str; 14] = [
     "Authorization",
     "Connection",
     "Content-Encoding",
@@ -99,6 +99,7 @@ pub const LOOKALIKES: [&str; 13] = [
     "X-Forwarded-Host",
     "X-Forwarded-Prefix",
     "X-Forwarded-Proto",
+    "X-Request-Id",
 ];
 
 /// No field of HTTP: CGI makes `HTTP_PROXY` of it, by which libraries of the API send their own requests (CVE-2016-5385).

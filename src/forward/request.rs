@@ -19,6 +19,7 @@ use crate::{
     },
     policy::{operations::Kind, permit::Permit},
     server::caller::Caller,
+    telemetry::request_id::X_REQUEST_ID,
 };
 
 /// The processes of this program that a request has passed.
@@ -75,6 +76,8 @@ pub struct Changes {
     pub named: Vec<HeaderName>,
     /// A WebSocket handshake goes on.
     pub websocket: bool,
+    /// The id of the request.
+    pub request_id: HeaderValue,
 }
 
 /// Makes the head that the API sees of the one that came.
@@ -119,6 +122,7 @@ pub fn rewrite(
         set(headers, &X_FORWARDED_HOST, origin.authority.clone());
     }
     headers.append(&COUNTERSIGN_HOP, params.hop.clone());
+    set(headers, &X_REQUEST_ID, changes.request_id.clone());
     identity(headers, params, permit)
 }
 

@@ -4,9 +4,9 @@
 
 mod forwarded;
 
-use std::{net::IpAddr, num::NonZeroU16};
+use std::{net::IpAddr, num::NonZeroU16, sync::Once};
 
-use http::{HeaderName, Version, header, request::Parts};
+use http::{HeaderMap, HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
 use thiserror::Error;
 
@@ -106,8 +106,8 @@ pub enum OriginError {
     /// A trusted proxy's forwarded field is malformed.
     #[error("a forwarded field of a trusted proxy is malformed")]
     Forwarded,
-    /// Host is none of the service's.
-    #[error("Host is none of this service's")]
+    /// Host is none of those that the listener has.
+    #[error("Host is none of this listener's")]
     Misdirected,
 }
 
@@ -220,12 +220,33 @@ impl Origins {
         };
         if peer.address.is_some_and(|address| self.is_trusted(address)) {
             received.trusted = true;
+            self.warn_of_other_family(&parts.headers);
             match self.family {
                 ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
                 ForwardedFamily::Forwarded => self.believe_forwarded(parts, &mut received)?,
             }
         }
         Ok(received)
+    }
+
+    /// Warns, once in the life of the process, of a trusted proxy that sends the fields that do not count.
+    fn warn_of_other_family(&self, headers: &HeaderMap) {
+        static WARNING: Once = Once::new();
+        let (other, setting): (&[&HeaderName], _) = match self.family {
+            ForwardedFamily::XForwarded => (&[&header::FORWARDED], "forwarded"),
+            ForwardedFamily::Forwarded => (
+                &[&X_FORWARDED_FOR, &X_FORWARDED_HOST, &X_FORWARDED_PROTO],
+                "x-forwarded",
+            ),
+        };
+        if let Some(field) = other.iter().find(|name| headers.contains_key(**name)) {
+            WARNING.call_once(|| {
+                tracing::warn!(
+                    %field,
+                    "a trusted proxy sends a field that is ignored; if it is the proxy's own, set listen.forwarded to {setting:?}"
+                );
+            });
+        }
     }
 
     fn believe_x_forwarded<'a>(
@@ -300,21 +321,27 @@ impl Origins {
     }
 
     /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme
-    /// first, and then the one with the longest prefix.
-    ///
-    /// # Errors
-    /// [`OriginError::Misdirected`] if none matches.
-    pub fn choose(
-        &self,
-        received: &RequestOrigin<'_>,
-        path: &[u8],
-    ) -> Result<&PublicUrl, OriginError> {
+    /// first, and then the one with the longest prefix; `None` if none matches.
+    #[must_use]
+    pub fn choose(&self, received: &RequestOrigin<'_>, path: &[u8]) -> Option<&PublicUrl> {
         self.public
             .iter()
             .filter(|url| url.is_at(&received.authority))
             .filter(|url| self.prefix_mode == PrefixMode::Restore || url.covers(path))
             .max_by_key(|url| (url.origin.is_https() == received.secure, url.prefix.len()))
-            .ok_or(OriginError::Misdirected)
+    }
+
+    /// The URLs that a request to another host may have been meant for, separated by commas.
+    #[must_use]
+    pub fn all_urls(&self) -> String {
+        let mut urls: Vec<String> = Vec::new();
+        for PublicUrl { origin, prefix, .. } in self.public.iter().chain([&self.base]) {
+            let url = format!("{origin}{prefix}");
+            if !urls.contains(&url) {
+                urls.push(url);
+            }
+        }
+        urls.join(", ")
     }
 }
 

@@ -60,6 +60,7 @@ impl Worker {
             url,
         };
         record.permit = Some(permit);
+        record.dropped_upgrade &= forwarded.handshake.is_none();
         let mut request = Request::new(body);
         *request.method_mut() = forwarded.method.clone();
         *request.uri_mut() = mem::take(&mut parts.uri);

@@ -7,7 +7,7 @@ mod record;
 mod stopwatch;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     net::IpAddr,
     rc::Rc,
     sync::{
@@ -151,13 +151,13 @@ impl Worker {
         caller.count_as(head.received.address);
         let outgoing = match route::route(&live.route, &live.origins, &head)? {
             Target::Token(named) => {
-                let (mut called, claimed) = (None, &mut record.claimed);
-                let (endpoints, route) = (&live.endpoints, &live.route);
-                let response =
-                    endpoints.token(route, named, &head, &mut body, &mut called, claimed);
+                let endpoints = &live.endpoints;
+                let response = endpoints.token(&live.route, named, &head, &mut body);
                 // Boxed: the futures of calls to the API stay small.
-                let response = Box::pin(response).await;
-                record.operation = called.map_or(Served::Unknown, Served::Token);
+                let (facts, response) = Box::pin(response).await;
+                record.operation = facts.call.map_or(Served::Unknown, Served::Token);
+                record.claimed = facts.claimed;
+                record.previous_secret = facts.previous_secret;
                 return Ok(own_response(response?, &parts.method, record));
             }
             Target::Page(page) => {
@@ -216,11 +216,14 @@ impl Worker {
             found,
             stopwatch: &record.stopwatch,
             caller: &caller,
+            request_id: record.request_id.value(),
+            previous_secret: Cell::new(false),
         };
         let permitted = match read {
             Ok(()) => self.permit(&pending, &mut collected, &mut body).await,
             Err(failure) => Err(failure),
         };
+        record.previous_secret = pending.previous_secret.get();
         let is_forwarded = matches!(&permitted, Ok((permit, _)) if permit.kind().is_some());
         if collected.signed && !is_forwarded {
             record.claimed = Some(Box::new(Claimed::by(&collected.parameters)));

@@ -1,6 +1,8 @@
 //! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
 
-use http::{Method, header, request::Parts};
+use std::cell::Cell;
+
+use http::{HeaderValue, Method, header, request::Parts};
 use http_body::Body as _;
 use percent_encoding::utf8_percent_encode;
 
@@ -44,6 +46,9 @@ pub(super) struct PendingCall<'o, 'r> {
     pub(super) found: Found<'o>,
     pub(super) stopwatch: &'r Stopwatch,
     pub(super) caller: &'r Caller,
+    pub(super) request_id: &'r HeaderValue,
+    /// The call is signed with a replaced secret, during its grace.
+    pub(super) previous_secret: Cell<bool>,
 }
 
 /// A permitted call, ready to be forwarded.
@@ -167,6 +172,7 @@ impl<'o> PendingCall<'o, '_> {
                 target,
                 named,
                 websocket: handshake.is_some(),
+                request_id: self.request_id.clone(),
             },
             handshake,
             url: self.call.url,
@@ -252,6 +258,9 @@ impl Worker {
             self.metrics()
                 .verify_nanoseconds(nanoseconds(pending.stopwatch.lap()));
             let verified = verified?;
+            pending
+                .previous_secret
+                .set(verified.is_by_previous_secret());
             if let Some(skew) = verified.skew_seconds() {
                 self.metrics()
                     .clock_skew_nanoseconds(skew.saturating_mul(1_000_000_000));

@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use http::{Method, Uri};
+use http::{Method, Uri, header};
 
 use super::{Current, Shared, Worker, nanoseconds, stopwatch::Stopwatch};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         permit::Permit,
     },
     respond::{self, Failure},
-    route::TokenCall,
+    route::{self, TokenCall},
     server::response::BodyEnd,
     telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
     verify,
@@ -84,7 +84,7 @@ impl Served {
     }
 }
 
-/// What the line of a rejected, failed or observed call says besides.
+/// Further fields of the line of a rejected, failed or observed call.
 #[derive(Debug, Default)]
 struct Details {
     /// The signature holds, so the consumer and the token are not only claimed.
@@ -93,6 +93,8 @@ struct Details {
     reason: Option<&'static str>,
     missing_permission: Option<Permission>,
     diagnosis: Option<&'static str>,
+    /// The host that was received, where it is none of the service's.
+    host: Option<String>,
     /// The address of the API, where that is at fault.
     upstream: Option<String>,
     /// Why a fault happened.
@@ -105,11 +107,16 @@ impl Details {
             Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.clone(),
             _ => None,
         };
+        let host = match failure {
+            Failure::Route(route::Rejection::Misdirected { host, .. }) => Some(host.clone()),
+            _ => None,
+        };
         Self {
             verified: has_valid_signature(failure),
             reason: None,
             missing_permission,
             diagnosis: mistake(failure).map(Mistake::word),
+            host,
             upstream: None,
             cause: failure.is_fault().then(|| chain(failure)),
         }
@@ -206,6 +213,10 @@ pub(super) struct RequestRecord {
     pub(super) operation: Served,
     /// Whom it names, if it does not go to the API with an identity.
     pub(super) claimed: Option<Box<Claimed>>,
+    /// It is signed with a replaced secret, during its grace.
+    pub(super) previous_secret: bool,
+    /// It asks for another protocol, and the API does not learn of it.
+    pub(super) dropped_upgrade: bool,
     details: Option<Box<Details>>,
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
@@ -235,6 +246,8 @@ impl RequestRecord {
             permit: None,
             operation: Served::Unknown,
             claimed: None,
+            previous_secret: false,
+            dropped_upgrade: parts.headers.contains_key(header::UPGRADE),
             details: None,
             upstream: None,
             in_flight: Some(in_flight),
@@ -306,6 +319,9 @@ impl Drop for RequestRecord {
         metrics.request_nanoseconds(nanoseconds(took));
         let live = &self.current.live;
         self.worker.count(live, self.operation, self.status);
+        if self.previous_secret {
+            metrics.previous_secret();
+        }
         // What observe finds is logged even where other requests are not.
         let finds = |details: &Details| details.reason.is_some();
         if !live.access_log && !self.details.as_deref().is_some_and(finds) {
@@ -314,11 +330,14 @@ impl Drop for RequestRecord {
         let permit = self.permit.as_ref();
         let details = self.details.as_deref();
         let claimed = self.claimed.as_deref();
-        let verified = claimed.filter(|_| details.is_some_and(|details| details.verified));
-        let unverified = claimed.filter(|_| details.is_some_and(|details| !details.verified));
+        // A token call that succeeds has no details, and one to the API has its permit instead of the claim.
+        let is_verified = details.map_or(self.status != 0, |details| details.verified);
+        let verified = claimed.filter(|_| is_verified);
+        let unverified = claimed.filter(|_| !is_verified);
         let consumer = permit.and_then(Permit::consumer).map(ConsumerKey::as_str);
-        let token = permit.and_then(Permit::token).filter(|_| details.is_some());
-        let token = token.map(|token| RedactedToken(token).to_string());
+        let token = permit
+            .and_then(Permit::token)
+            .map(|token| RedactedToken(token).to_string());
         let operation = details.and_then(|_| self.operation.label(&live.operations));
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
@@ -334,8 +353,11 @@ impl Drop for RequestRecord {
             unverified_token = unverified.and_then(|by| by.token.as_deref()).map(display),
             user = permit.and_then(Permit::user).map(display),
             peer = self.peer.map(display),
-            request_id = self.request_id.known().map(display),
+            request_id = %self.request_id.as_str(),
             operation,
+            secret = self.previous_secret.then_some("previous"),
+            upgrade = (self.dropped_upgrade && permit.is_some()).then_some("dropped"),
+            host = details.and_then(|details| details.host.as_deref()).map(display),
             reason = details.and_then(|details| details.reason),
             missing_permission = details
                 .and_then(|details| details.missing_permission.as_ref())

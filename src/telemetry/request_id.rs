@@ -7,7 +7,7 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The field that has the id of a request, from a trusted proxy and in responses of this program.
+/// The field that has the id of a request: from a trusted proxy, to the API, and in responses of this program.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest id that is kept from a trusted proxy, in bytes.
@@ -62,18 +62,14 @@ impl RequestId {
     /// The id.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        text(self.value.get_or_init(|| self.ids.next()))
+        self.value().to_str().unwrap_or_default()
     }
 
-    /// The id, if it has been read or a trusted proxy sent it.
+    /// The id as a field value.
     #[must_use]
-    pub fn known(&self) -> Option<&str> {
-        self.value.get().map(text)
+    pub fn value(&self) -> &HeaderValue {
+        self.value.get_or_init(|| self.ids.next())
     }
-}
-
-fn text(value: &HeaderValue) -> &str {
-    value.to_str().unwrap_or_default()
 }
 
 /// The id that a trusted proxy sent, if it is a single one of 1 to 64 letters, digits, `-`, `_` and `.`: any other could
@@ -100,8 +96,7 @@ mod tests {
         assert_eq!(first.as_str(), "abcdefghijklmnop-1");
         assert_eq!(second.as_str(), "abcdefghijklmnop-2");
         assert_eq!(first.as_str(), "abcdefghijklmnop-1");
-        assert_eq!(second.known(), Some("abcdefghijklmnop-2"));
-        assert_eq!(unread.known(), None);
+        assert_eq!(unread.as_str(), "abcdefghijklmnop-3");
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub struct Verifier {
 pub struct Verified {
     credential: Credential,
     signature: Proof,
+    previous_secret: bool,
     skew: Option<i64>,
 }
 
@@ -93,6 +94,12 @@ impl Verified {
         }
     }
 
+    /// Whether it was signed with the secret that a newer one has replaced, during its grace.
+    #[must_use]
+    pub const fn is_by_previous_secret(&self) -> bool {
+        self.previous_secret
+    }
+
     /// How far the consumer's clock is ahead of ours, in seconds.
     #[must_use]
     pub const fn skew_seconds(&self) -> Option<i64> {
@@ -105,6 +112,8 @@ impl Verified {
 struct Proof {
     _holds: SignatureHolds,
     selection: Selection,
+    /// The number of the key that it was made with, among those that were tried.
+    key: usize,
 }
 
 impl Verifier {
@@ -182,7 +191,10 @@ impl Verifier {
         if let Credential::AccessToken(access) = &credential {
             self.credentials.touch(access, now);
         }
+        // Keys are tried in the order of the consumer's secrets, some of them in two forms.
+        let secrets = credential.consumer().secrets(now).count();
         Ok(Verified {
+            previous_secret: signature.key % secrets > 0,
             credential,
             signature,
             skew: skew(request, now),
@@ -327,11 +339,16 @@ fn try_keys(
         signature,
         ..
     } = request.credentials;
-    for key in keys {
+    for (number, key) in keys.enumerate() {
         for &selection in selections {
             let base = base_string(request, selection);
             if let Ok(_holds) = signature::verify(signature_method, &key, rsa, &base, signature) {
-                return Some(Proof { _holds, selection });
+                let key = number;
+                return Some(Proof {
+                    _holds,
+                    selection,
+                    key,
+                });
             }
         }
     }

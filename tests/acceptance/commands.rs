@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::{Call, Postgres, Proxy, Upstream, Visitor, legs::asks, within};
+use crate::support::{Call, Consumer, Postgres, Proxy, Upstream, Visitor, legs::asks, within};
 
 #[test]
 fn a_consumer_that_was_unknown_is_known_within_a_second() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let user = proxy.user("alice");
-    let early = crate::support::Consumer {
+    let early = Consumer {
         key: "early".into(),
         secret: "s3cret".into(),
     };
@@ -139,7 +139,7 @@ fn consumers_are_managed_from_the_command_line() {
     let user = proxy.user("alice");
     let token = proxy.token(&consumer, &user);
     let call = |secret: &str| {
-        let consumer = crate::support::Consumer {
+        let consumer = Consumer {
             key: "shop".into(),
             secret: secret.into(),
         };
@@ -161,7 +161,22 @@ fn consumers_are_managed_from_the_command_line() {
     within(Duration::from_secs(1), "the new secret verifies", || {
         (call(&new).status == 200).then_some(())
     });
+    let uses = || proxy.metric("countersign_previous_secret_total");
+    let is_marked = |line: &String| line.contains(" secret=\"previous\" ");
+    assert_eq!(uses(), 0.0);
     call("from a file").has_status(200);
+    let old = Consumer {
+        key: "shop".into(),
+        secret: "from a file".into(),
+    };
+    proxy.request_token(&old, "https://a.test/x");
+    within(Duration::from_secs(5), "both uses are counted", || {
+        (uses() == 2.0).then_some(())
+    });
+    let lines = proxy.log().lines();
+    let marked: Vec<&String> = lines.iter().filter(|line| is_marked(line)).collect();
+    assert_eq!(marked.len(), 2, "{marked:?}");
+    assert!(marked.iter().all(|line| line.contains(" consumer=shop ")));
     let rotated = proxy
         .command(&["consumer", "rotate-secret", "shop", "--json"])
         .done()
@@ -327,7 +342,10 @@ fn serve_logs_who_ran_which_command() {
     let issued = logged("access_token_issued");
     assert_eq!(issued["token"], format!("{}…", &token.token[..8]));
     proxy.command(&["token", "revoke", &token.token]).done();
-    assert_eq!(logged("token_revoked")["token"], issued["token"]);
+    let revoked = logged("token_revoked");
+    for field in ["token", "consumer", "user"] {
+        assert_eq!(revoked[field], issued[field], "{revoked}");
+    }
     let export = proxy.command(&["export", "-"]).done().stdout;
     proxy.command_with(&["import", "-"], &export).done();
     assert_eq!(logged("records_imported")["unchanged"], 3);

@@ -14,8 +14,26 @@ fn a_host_that_is_none_of_the_services_is_421() {
             "{host:?}: {answer:?}"
         );
     }
-    let page = proxy.send(Call::get("/service.oauth?mode=login").host("evil.test"));
-    page.has_status(421);
+    let login = Call::get("/service.oauth?mode=login").host("evil.test");
+    proxy.send(login.clone()).has_status(421);
+    // Every form of the response names the address to use, and the log line the host that was received.
+    for accept in ["*/*", "text/html", "application/json"] {
+        let answer = proxy.send(login.clone().header("Accept", accept));
+        answer.has_status(421);
+        assert!(
+            answer
+                .text()
+                .contains(&format!("use http://{}", proxy.host())),
+            "{answer:?}"
+        );
+    }
+    proxy.log().wait_for("the line", |line| {
+        let fields = ["access: ", " status=421 ", " host=evil.test "];
+        fields
+            .iter()
+            .all(|field| line.contains(field))
+            .then_some(())
+    });
     api.saw_nothing();
 }
 

@@ -332,14 +332,38 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
             "operation=\"request_token\"",
         ],
     );
-    // The line of a request that is served stays short.
-    proxy.send(call("/served")).has_status(200);
+    // A request that is served has an id too, and the API gets it.
+    let forged = [("X-Request-Id", "forged-1"), ("X_Request_Id", "forged-2")];
+    let served = forged.iter().fold(call("/served"), |call, (name, value)| {
+        call.header(name, value)
+    });
+    proxy.send(served).has_status(200);
+    let seen = api.last_request();
+    let ids: Vec<&str> = ["x-request-id", "x_request_id"]
+        .iter()
+        .flat_map(|name| seen.fields.all(name))
+        .collect();
+    assert_eq!(ids.len(), 1, "{seen:?}");
     let line = line_for(&proxy, "\"/served\"");
-    has(&line, &[&format!("consumer={key} ")]);
-    lacks(
+    has(
         &line,
-        &["token", "operation", "request_id", "unverified_consumer"],
+        &[
+            &format!("consumer={key} "),
+            &format!("token={prefix} "),
+            &format!("request_id={} ", ids[0]),
+        ],
     );
+    lacks(&line, &["operation", "unverified_consumer"]);
+    assert!(!proxy.log().to_string().contains("forged-"));
+    // So has a token call that succeeds.
+    let asked = proxy.request_token(&consumer, "oob");
+    let line = proxy.log().wait_for("the line", |line| {
+        let is_of_call = line.contains("verdict=\"request_token_issued\"");
+        is_of_call.then(|| line.to_owned())
+    });
+    has(&line, &[&format!("consumer={key} "), "request_id="]);
+    lacks(&line, &["token", "unverified_consumer"]);
+    assert!(!line.contains(&asked.token[..9]));
 
     let forged = Consumer {
         key: "admin verdict=forwarded\n\u{1b}[31m\" consumer=root".into(),

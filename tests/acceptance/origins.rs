@@ -453,3 +453,36 @@ fn the_public_listener_by_tls() {
     assert!(!crate::support::http::latin1(&plain.wire().rest()).contains("200"));
     assert_eq!(api.count(), 2);
 }
+
+#[test]
+fn a_trusted_proxy_that_sends_the_other_family_of_forwarded_fields_is_warned_of_once() {
+    let api = Upstream::start();
+    for (family, other) in [
+        ("x-forwarded", ("Forwarded", "for=203.0.113.9")),
+        ("forwarded", ("X-Forwarded-For", "203.0.113.9")),
+    ] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "listen.trusted_proxies = ['127.0.0.1/32']\nlisten.forwarded = '{family}'\n\
+                 operations.unlisted = 'anonymous'"
+            ))
+            .start();
+        let field = format!("field={} ", other.0.to_ascii_lowercase());
+        let warned = || {
+            let lines = proxy.log().lines();
+            let of_field = |line: &&String| line.contains("WARN") && line.contains(&field);
+            lines.iter().filter(of_field).count()
+        };
+        proxy.send(Call::get("/")).has_status(200);
+        assert_eq!(warned(), 0);
+        for _ in 0..2 {
+            let call = Call::get("/").header(other.0, other.1);
+            proxy.send(call).has_status(200);
+        }
+        assert_eq!(warned(), 1);
+    }
+    let distrustful = Proxy::in_front_of(&api).start();
+    let call = Call::get("/").header("Forwarded", "for=203.0.113.9");
+    distrustful.send(call).has_status(401);
+    assert!(!distrustful.log().to_string().contains("field=forwarded"));
+}

@@ -144,12 +144,20 @@ fn is_dropped_where_it_is_not_listed_and_what_else_is_asked_for_always() {
         for name in ["Upgrade", "Connection", "HTTP2-Settings"] {
             assert!(!seen.fields.has(name), "{name} in {seen:?}");
         }
+        let field = format!("request_id={} ", seen.header("X-Request-Id").unwrap());
+        proxy.log().wait_for("the line", |line| {
+            (line.contains(&field) && line.contains(" upgrade=\"dropped\" ")).then_some(())
+        });
     }
+    proxy.send(Call::get("/ws")).has_status(200);
     // Of several offers the one goes on.
     proxy
         .send(handshake("/ws").header("Upgrade", "h2c, foo/2"))
         .has_status(200);
     assert_eq!(api.last_request().fields.all("Upgrade"), ["websocket"]);
+    let lines = proxy.log().lines();
+    let marked = lines.iter().filter(|line| line.contains("upgrade="));
+    assert_eq!(marked.count(), 4, "{lines:?}");
 }
 
 #[test]

@@ -320,7 +320,7 @@ fn chosen(
         trusted: false,
         family: ForwardedFamily::XForwarded,
     };
-    let url = origins.choose(&received, path.as_bytes()).ok()?;
+    let url = origins.choose(&received, path.as_bytes())?;
     Some(format!("{}{}", url.origin, url.prefix))
 }
 

@@ -87,6 +87,7 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut text = Text::default();
         self.render_requests(&mut text);
+        self.render_previous_secrets(&mut text);
         operations::render(&self.operations.load(), &mut text);
         self.render_times(&mut text);
         self.render_gauges(&mut text);
@@ -126,6 +127,17 @@ impl Metrics {
                 text.sample(name, &[("diagnosis", mistake.word())], total);
             }
         }
+    }
+
+    fn render_previous_secrets(&self, text: &mut Text) {
+        let workers = self.workers.iter();
+        let total = workers
+            .map(|worker| worker.previous_secrets.load(Relaxed))
+            .sum::<u64>();
+        let name = "countersign_previous_secret_total";
+        let help = "Calls signed with a secret that rotate-secret replaced, during its grace.";
+        text.family(name, "counter", help);
+        text.sample(name, &[], total);
     }
 
     fn render_times(&self, text: &mut Text) {

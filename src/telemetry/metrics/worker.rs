@@ -18,6 +18,7 @@ pub struct WorkerMetrics {
     pub(super) requests: [AtomicU64; Verdict::COUNT],
     pub(super) observed: [AtomicU64; Verdict::COUNT],
     pub(super) diagnoses: [AtomicU64; Mistake::ALL.len()],
+    pub(super) previous_secrets: AtomicU64,
     pub(super) verify: Histogram,
     pub(super) upstream: Histogram,
     pub(super) request: Histogram,
@@ -31,6 +32,7 @@ impl WorkerMetrics {
             requests: [const { AtomicU64::new(0) }; Verdict::COUNT],
             observed: [const { AtomicU64::new(0) }; Verdict::COUNT],
             diagnoses: [const { AtomicU64::new(0) }; Mistake::ALL.len()],
+            previous_secrets: AtomicU64::new(0),
             verify: Histogram::new(VERIFY_BOUNDS),
             upstream: Histogram::new(REQUEST_BOUNDS),
             request: Histogram::new(REQUEST_BOUNDS),
@@ -53,6 +55,11 @@ impl WorkerMetrics {
     /// Counts the mistake that makes a wrong signature.
     pub fn diagnosed(&self, mistake: Mistake) {
         count(&self.diagnoses[mistake as usize]);
+    }
+
+    /// Counts a call that was signed with a replaced secret during its grace.
+    pub fn previous_secret(&self) {
+        count(&self.previous_secrets);
     }
 
     /// Counts the time that verification took, in nanoseconds.
