@@ -15,7 +15,12 @@ use tracing_subscriber::{
 
 use super::lines::LogLines;
 
+/// The targets that may write below `info`, with all targets below them.
+const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
+
 /// What the log writes from: one level for all, and other levels for some targets.
+///
+/// Libraries write nothing below `info`, whatever the level: what they work with are secrets.
 ///
 /// Written as `info`, or `info,audit=debug,countersign::verify=trace`; without a level for all it is `info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +45,32 @@ pub enum InvalidLogLevel {
 
 impl LogLevel {
     fn targets(&self) -> Targets {
+        // Below `info` libraries write what they work with: tokio-postgres the parameters of every statement, which are
+        // tokens and secrets.
+        let of_libraries = self.default.min(LevelFilter::INFO);
         // The TLS library warns of what peers did, as often as they like: only a debug log holds that.
         let of_tls = if self.default > LevelFilter::INFO {
-            self.default
+            of_libraries
         } else {
             self.default.min(LevelFilter::ERROR)
         };
+        let targets = self.targets.iter().map(|(target, level)| {
+            let is_ours = OWN_TARGETS.iter().any(|own| {
+                let rest = target.strip_prefix(own);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            });
+            let most = if is_ours {
+                LevelFilter::TRACE
+            } else {
+                LevelFilter::INFO
+            };
+            (target.clone(), (*level).min(most))
+        });
         Targets::new()
-            .with_default(self.default)
+            .with_default(of_libraries)
+            .with_targets(OWN_TARGETS.map(|own| (own, self.default)))
             .with_target("rustls", of_tls)
-            .with_targets(self.targets.iter().cloned())
+            .with_targets(targets)
     }
 }
 
@@ -192,6 +213,23 @@ mod tests {
     }
 
     #[test]
+    fn libraries_never_write_below_info() {
+        for text in ["trace", "info,tokio_postgres=trace,countersigned=debug"] {
+            let level: LogLevel = text.parse().unwrap();
+            for target in ["tokio_postgres::query", "hyper", "countersigned", "rustls"] {
+                assert!(
+                    of_target(&level, target) <= LevelFilter::INFO,
+                    "{text} {target}"
+                );
+            }
+        }
+        let level: LogLevel = "trace".parse().unwrap();
+        for target in ["countersign", "countersign::store", "audit"] {
+            assert_eq!(of_target(&level, target), LevelFilter::TRACE, "{target}");
+        }
+    }
+
+    #[test]
     fn rejects_a_mistyped_level_rather_than_taking_it_for_a_target() {
         for (text, error) in [
             ("", InvalidLogLevel::Level),
@@ -216,7 +254,7 @@ mod tests {
         };
         assert_eq!(of_tls("info"), LevelFilter::ERROR);
         assert_eq!(of_tls("off"), LevelFilter::OFF);
-        assert_eq!(of_tls("debug"), LevelFilter::DEBUG);
+        assert_eq!(of_tls("debug"), LevelFilter::INFO);
         assert_eq!(of_tls("info,rustls=warn"), LevelFilter::WARN);
     }
 

@@ -8,8 +8,12 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Answer, Call, Connection, Proxy, Reply, Token, Upstream, legs::asks, now, proxy::Consumer,
-    upstream::nobody, within,
+    Answer, Call, Connection, Postgres, Proxy, RedisServer, Reply, Token, Upstream, Visitor,
+    legs::{asks, authorization, exchanges, token_of},
+    now,
+    proxy::{Consumer, User},
+    upstream::nobody,
+    within,
 };
 
 /// The line of the access log that has this id.
@@ -582,4 +586,87 @@ fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
     );
     assert!(since.starts_with("20") && since.ends_with('Z'), "{since}");
     assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn no_level_writes_a_token_or_a_secret_on_any_store() {
+    let (server, redis) = (Postgres::start(), RedisServer::start());
+    let postgres = || {
+        format!(
+            "store.backend = 'postgres'\nstore.url = '{}'",
+            server.database()
+        )
+    };
+    let beside = format!("{}\nnonce.url = '{}'", postgres(), redis.url());
+    for store in [String::new(), postgres(), beside] {
+        let api = Upstream::start();
+        let level = "trace,tokio_postgres=trace,rusqlite=trace,redis=trace,hyper=trace,h2=trace";
+        let config = format!("{store}\nlog.level = '{level}'");
+        let proxy = Proxy::in_front_of(&api).config(&config).start();
+        let (consumer, user, issued) = proxy.somebody();
+        let mut secrets = vec![
+            consumer.secret.clone(),
+            user.password.clone(),
+            issued.token.clone(),
+            issued.secret.clone(),
+        ];
+        let rotated = proxy.command(&[
+            "consumer",
+            "rotate-secret",
+            &consumer.key,
+            "--grace",
+            "1h",
+            "--json",
+        ]);
+        secrets.push(rotated.json()["secret"].as_str().unwrap().to_owned());
+
+        let request = proxy.request_token(&consumer, "oob");
+        let mut browser = Visitor::to(&proxy);
+        let login = browser.open(&authorization(&request));
+        let wrong = User {
+            password: "a wrong password".to_owned(),
+            ..user.clone()
+        };
+        let login = browser.log_in(&login, &wrong);
+        login.answer.has_status(403);
+        let consent = browser.log_in(&login, &user);
+        let shown = browser.decide(&consent, "allow");
+        let verifier = shown.element("verifier").unwrap();
+        let wrong_verifier = exchanges(&consumer, &request, "wrong-verifier");
+        proxy.send(wrong_verifier).is(401, "verifier_invalid");
+        let access = token_of(&proxy.send(exchanges(&consumer, &request, &verifier)));
+        let call = Call::get("/a?code=in-the-query")
+            .by(&consumer)
+            .with(&access);
+        proxy.send(call.clone()).has_status(200);
+        proxy.send(call.key("x")).is(401, "signature_invalid");
+        let revoked = proxy.command(&["token", "revoke", &access.token]).done();
+        secrets.extend([
+            wrong.password,
+            "wrong-verifier".to_owned(),
+            "in-the-query".to_owned(),
+        ]);
+        secrets.extend([verifier.replace(' ', ""), verifier]);
+        secrets.extend([request.token, request.secret, access.token, access.secret]);
+        secrets.extend(browser.cookies.into_values());
+        // Long enough for the changes to have been read, and the uses to have been written.
+        within(Duration::from_secs(10), "the uses are written", || {
+            let shown = proxy.command(&["token", "list", "--json"]).done();
+            let tokens = shown.json_lines();
+            let is_written = |token: &Value| !token["last_used_at"].is_null();
+            tokens.iter().any(is_written).then_some(())
+        });
+        let lines = proxy.log().lines();
+        assert!(lines.iter().any(|line| line.contains(" access: ")));
+        for secret in &secrets {
+            assert!(secret.len() >= 8, "{secret}");
+            for line in lines
+                .iter()
+                .map(String::as_str)
+                .chain([&*revoked.stderr, &*rotated.stderr])
+            {
+                assert!(!line.contains(secret.as_str()), "{secret} in {line}");
+            }
+        }
+    }
 }
