@@ -41,6 +41,8 @@ use std::{
 };
 
 use aws_lc_rs::hmac;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 
 use crate::{clock::UnixTime, peer::network, policy::rate::Rate, secret::Secret};
 
@@ -103,7 +105,8 @@ impl Throttle {
         self.table().limit = limit;
     }
 
-    /// Begins an attempt on `account` (known or not, in any ASCII case) from `address`, and counts it as failed.
+    /// Begins an attempt on `account` (known or not) from `address`, and counts it as failed. Spellings that an account
+    /// system may take for one name count as one.
     ///
     /// # Errors
     ///
@@ -116,7 +119,7 @@ impl Throttle {
     ) -> Result<Attempt, Throttled> {
         let network = network(address);
         let by_address = self.digest(&network.to_string());
-        let by_account = self.digest(&format!("{network} {}", account.to_ascii_lowercase()));
+        let by_account = self.digest(&format!("{network} {}", folded(account)));
         let (account_key, address_key) = (self.key(by_account), self.key(by_address));
         let mut table = self.table();
         let failures = table.limit.count.get();
@@ -190,6 +193,21 @@ impl Throttle {
         // A count that a panic interrupted is still a count.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A name without what account systems ignore: NFKC, lower case, without white space and invisible characters.
+fn folded(account: &str) -> String {
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
+    let lower = nfkc.normalize(account).to_lowercase();
+    // U+2800 is blank, although Unicode takes it for a symbol.
+    let is_seen = |character: &char| {
+        let is_blank = character.is_whitespace() || *character == '\u{2800}';
+        !(is_blank || character.is_control() || ignorable.contains(*character))
+    };
+    let seen: String = lower.chars().filter(is_seen).collect();
+    // Letters that an invisible one stood between may be composed now.
+    nfkc.normalize(&seen).into_owned()
 }
 
 #[derive(Debug)]

@@ -468,3 +468,29 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
     }
     assert_eq!(pause(&other, &clock, "ada", HOME), None);
 }
+
+#[test]
+fn spellings_that_an_account_system_may_fold_count_as_one() {
+    let (throttle, clock) = throttle();
+    let spellings = [
+        "ada lovelace",
+        "ADA LOVELACE",
+        " ada  lovelace\t",
+        "ada\u{a0}lovelace",
+        "\u{ff21}\u{ff24}\u{ff21} lovelace",
+        "ada\u{200b}lovelace",
+        "a\u{ad}da love\u{fe0f}lace",
+        "ada\u{2060}lovelace\u{e0020}",
+        "ada\u{2800}lovelace\0",
+        "\u{1d5ba}da lovelace",
+    ];
+    for spelling in spellings {
+        fail(&throttle, &clock, spelling, HOME, 1);
+    }
+    assert_eq!(pause(&throttle, &clock, "adalovelace", HOME), Some(30));
+    assert_eq!(pause(&throttle, &clock, "ada lovelac", HOME), None);
+    // Composed, decomposed, and with something invisible between the letter and its mark.
+    for spelling in ["\u{e9}", "e\u{301}", "E\u{200d}\u{301}"] {
+        assert_eq!(folded(spelling), "\u{e9}");
+    }
+}
