@@ -171,6 +171,7 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
         path: config.service.path.clone(),
         look,
         session_ttl: config.login.session_ttl,
+        sessions_per_user: config.limits.sessions_per_user,
         user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,
         access_idle: config.tokens.access_idle.duration(),

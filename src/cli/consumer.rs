@@ -18,7 +18,7 @@ use crate::{
     names::ConsumerKey,
     secret::Secret,
     store::{
-        port::Added,
+        port::{Added, Updated},
         record::{Consumer, ConsumerUpdate},
     },
     telemetry::audit::CommandRecord,
@@ -83,12 +83,6 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let update = changes.update()?;
             if update == ConsumerUpdate::default() {
                 let problem = "nothing to change is given; see countersign consumer update --help";
-                return Err(CommandError::usage(problem));
-            }
-            let mut after = find(context, &key).await?;
-            update.clone().apply(&mut after);
-            if !after.can_sign() {
-                let problem = "with --rsa-only it needs an RSA key to sign at all; give --rsa-public-key, or --no-rsa-only";
                 return Err(CommandError::usage(problem));
             }
             change(context, &key, update).await
@@ -166,8 +160,14 @@ async fn change(
         Some(false) => "consumer_disabled",
         None => "consumer_changed",
     };
-    let changed = context.store()?.update_consumer(key, update).await?;
-    let consumer = changed.ok_or_else(|| unknown(key))?;
+    let consumer = match context.store()?.update_consumer(key, update).await? {
+        Updated::Consumer(consumer) => consumer,
+        Updated::CannotSign => {
+            let problem = "with --rsa-only it needs an RSA key to sign at all; give --rsa-public-key, or --no-rsa-only";
+            return Err(CommandError::usage(problem));
+        }
+        Updated::Unknown => return Err(unknown(key)),
+    };
     audit(context, event, key).await;
     Ok(show(context, &consumer, Shown::WithoutSecret))
 }

@@ -446,6 +446,8 @@ section! {
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Of them on one HTTP/2 connection; the caller is told and waits.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
+        /// Browser sessions of one user; past it the oldest ends.
+        sessions_per_user: NonZeroU32 = 100, reload;
         /// Requests of one consumer; 429 past it.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
     }
@@ -469,7 +471,7 @@ section! {
     Log["log"] {
         /// "text" for people, "json" for machines.
         format: Format = "text", restart;
-        /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug".
+        /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries write nothing below "info", whatever is set.
         level: LogLevel = "info", reload;
         /// A line for each request.
         access: bool = true, reload;

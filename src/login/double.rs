@@ -18,7 +18,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged,
-            OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
         },
         record::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
@@ -245,7 +245,12 @@ impl Store for MemoryStore {
             true
         })
     }
-    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
+    fn open_session(
+        &self,
+        session: Session,
+        verified: VerifiedPassword,
+        _most: std::num::NonZeroU32,
+    ) -> StoreFuture<'_, bool> {
         self.answer(move |records| {
             let user = records.users.get_mut(&session.user);
             let Some(user) =
@@ -317,7 +322,7 @@ impl Store for MemoryStore {
         fn issue_access_token(AccessToken) -> Added;
         fn record_uses(Vec<(String, UnixTime)>) -> ();
         fn add_consumer(Consumer) -> Added;
-        fn update_consumer(&'a ConsumerKey, ConsumerUpdate) -> Option<Consumer>;
+        fn update_consumer(&'a ConsumerKey, ConsumerUpdate) -> Updated;
         fn rotate_consumer_secret(&'a ConsumerKey, Secret, Option<UnixTime>) -> Option<Consumer>;
         fn remove_consumer(&'a ConsumerKey) -> bool;
         fn consumers(Option<&'a ConsumerKey>, u32) -> Vec<Consumer>;

@@ -76,9 +76,8 @@ impl Pages {
             Act::Show => {
                 let asked = self.found(&token, request).await?;
                 if let RequestTokenState::Authorized { user, verifier, .. } = &asked.token.state {
-                    let caller = self.logged_in(request).await?;
-                    return match caller {
-                        Some(caller) if caller.user.id == *user => {
+                    return match self.user(request).await? {
+                        Some(caller) if caller.id == *user => {
                             self.show_verifier(request, &asked, verifier)
                         }
                         _ => Err(PageError::TokenUsed),

@@ -100,14 +100,20 @@ impl Pages {
             here.push_str("&return_to=");
             here.extend(utf8_percent_encode(path, ESCAPED));
         }
+        let leads_to_api = wanted.is_some();
         let next = wanted.unwrap_or_else(|| self.applications_path(request));
         let place = LoginPlace {
             next: &next,
             ..LoginPlace::of(&here)
         };
         match act {
-            Act::Show => match self.logged_in(request).await? {
+            // A page opens the session that it needs, so only a way back into the API needs one from here.
+            Act::Show if leads_to_api => match self.logged_in(request).await? {
                 Some(caller) => Ok(self.with_session(OwnResponse::see_other(next), &caller)),
+                None => self.show_login(request, &place),
+            },
+            Act::Show => match self.user(request).await? {
+                Some(_) => Ok(OwnResponse::see_other(next)),
                 None => self.show_login(request, &place),
             },
             Act::Submit(form) => self.log_in(request, &form, &place).await,
@@ -291,12 +297,12 @@ impl Pages {
         Ok(Err(LoginError::Rejected { account }))
     }
 
-    /// Opens a session for the user that the proxy in front names.
-    pub(super) async fn admit(
+    /// Registers the user that the proxy in front names, or brings the names up to date.
+    pub(super) async fn admitted(
         &self,
         request: &PageRequest<'_>,
         named: OutsideUser,
-    ) -> Result<LoggedIn, PageError> {
+    ) -> Result<User, PageError> {
         let admitted = self.services.store.admit_user(named, request.now).await?;
         let Admitted::User(user) = admitted else {
             tracing::warn!(
@@ -305,6 +311,16 @@ impl Pages {
             );
             return Err(PageError::NotAdmitted);
         };
+        Ok(user)
+    }
+
+    /// Opens a session for the user that the proxy in front names.
+    pub(super) async fn admit(
+        &self,
+        request: &PageRequest<'_>,
+        named: OutsideUser,
+    ) -> Result<LoggedIn, PageError> {
+        let user = self.admitted(request, named).await?;
         let id = self.open_session(request, user.clone(), None).await?;
         let id = id.ok_or(PageError::NotAdmitted)?;
         Ok(LoggedIn {
@@ -360,7 +376,8 @@ impl Pages {
             hash: user.password_hash,
             rehashed,
         };
-        if !store.open_session(session, verified).await? {
+        let most = self.params.sessions_per_user;
+        if !store.open_session(session, verified, most).await? {
             return Ok(None);
         }
         if let Cookie::One(old) = cookies::read(&request.cookies, self.cookies.session) {

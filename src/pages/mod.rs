@@ -10,7 +10,7 @@
 //! that a browser marks as cross-site, or that names another origin, is rejected before that. Both cookies are
 //! `HttpOnly` and `SameSite=Lax`.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 
@@ -26,7 +26,7 @@ use crate::{
     secret::Secret,
     store::{
         Store, StoreError,
-        record::{Dialect, Session, User},
+        record::{Dialect, OutsideUser, Session, User},
     },
     telemetry::request_id::RequestId,
 };
@@ -70,6 +70,8 @@ pub struct Params {
     pub look: Arc<Look>,
     /// `login.session_ttl`.
     pub session_ttl: Duration,
+    /// `limits.sessions_per_user`: the oldest one ends when there are more.
+    pub sessions_per_user: NonZeroU32,
     /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
     pub user_headers: Option<UserHeaders>,
     /// `tokens.request_ttl`: the time to exchange, counted anew when the user agrees.
@@ -184,10 +186,35 @@ impl Pages {
         !matches!(cookies::read(cookies, self.cookies.session), Cookie::None)
     }
 
+    /// The caller and the session, which is opened on a GET of a user that the trusted proxy in front names.
     async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, PageError> {
+        match self.recognized(request).await? {
+            (_, Some(caller)) => Ok(Some(caller)),
+            // The user of the browser is another one now: no form of the one before counts.
+            (Some(named), None) if request.method != "POST" => {
+                self.admit(request, named).await.map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The caller, for a GET that shows no form: no session is opened.
+    async fn user(&self, request: &PageRequest<'_>) -> Result<Option<User>, PageError> {
+        match self.recognized(request).await? {
+            (_, Some(caller)) => Ok(Some(caller.user)),
+            (Some(named), None) => self.admitted(request, named).await.map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The user that the trusted proxy in front names, and the caller's session, if it is of that user.
+    async fn recognized(
+        &self,
+        request: &PageRequest<'_>,
+    ) -> Result<(Option<OutsideUser>, Option<LoggedIn>), PageError> {
         let found = self.caller_of_session(request).await?;
         let Some(headers) = &self.params.user_headers else {
-            return Ok(found);
+            return Ok((None, found));
         };
         let named = request
             .trusted_fields
@@ -195,12 +222,8 @@ impl Pages {
         let named = named
             .map_err(|_| PageError::Malformed("error-malformed-user"))?
             .ok_or(PageError::NobodyNamed)?;
-        match found {
-            Some(caller) if caller.user.id == named.id => Ok(Some(caller)),
-            // The user of the browser is another one now: no form of the one before counts.
-            _ if request.method == "POST" => Ok(None),
-            _ => self.admit(request, named).await.map(Some),
-        }
+        let found = found.filter(|caller| caller.user.id == named.id);
+        Ok((Some(named), found))
     }
 
     async fn caller_of_session(

@@ -66,6 +66,7 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
         path: PATH.to_owned(),
         look: Arc::new(look("Photos")),
         session_ttl: Duration::from_secs(43_200),
+        sessions_per_user: NonZeroU32::MIN.saturating_add(99),
         user_headers: None,
         request_ttl: Duration::from_secs(600),
         access_idle: None,

@@ -4,7 +4,7 @@
 //! (it survives a power loss as far as the backend's medium does) and visible to every other process on the store.
 //! Times come from the caller, so that tests can move them.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use thiserror::Error;
 
@@ -65,6 +65,17 @@ pub enum Added {
     Added,
     /// The key, id or name is taken, or an id that was used before.
     Taken,
+}
+
+/// The outcome of [`Store::update_consumer`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Updated {
+    /// The consumer as it is now.
+    Consumer(Box<Consumer>),
+    /// It would be restricted to its RSA key and have none, see [`Consumer::can_sign`]; nothing changed.
+    CannotSign,
+    /// There is no such consumer.
+    Unknown,
 }
 
 /// The outcome of [`Store::admit_user`].
@@ -375,12 +386,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Registers a consumer.
     fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added>;
-    /// Changes a consumer and returns what it is now; `None` if there is none.
+    /// Changes a consumer, unless it could not sign any more.
     fn update_consumer<'a>(
         &'a self,
         key: &'a ConsumerKey,
         update: ConsumerUpdate,
-    ) -> StoreFuture<'a, Option<Consumer>>;
+    ) -> StoreFuture<'a, Updated>;
     /// Replaces the secret; the old one verifies until `previous_until`, if given. `None` if there is no consumer.
     fn rotate_consumer_secret<'a>(
         &'a self,
@@ -431,8 +442,15 @@ pub trait Store: Send + Sync + 'static {
     /// and returns `false`. Together with it, the hash is replaced by [`VerifiedPassword::rehashed`]: sessions go on, and
     /// [`Store::import`] takes the replaced hash for the same content until the password is set anew.
     ///
+    /// The user has at most `most` sessions afterwards: the oldest are ended.
+    ///
     /// This is one step with the check, or a login under way while the password changes would leave a session.
-    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
+    fn open_session(
+        &self,
+        session: Session,
+        verified: VerifiedPassword,
+        most: NonZeroU32,
+    ) -> StoreFuture<'_, bool>;
     /// Sets another password and keeps a session, which is then the only one of its user, if the user is enabled and still
     /// has the hash `verified`; else changes nothing and returns `false`. Access tokens stay.
     ///

@@ -7,8 +7,10 @@ use std::{
 };
 
 use super::{
-    port::{Decided, Exchange, Exchanged},
-    record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
+    port::{Decided, Exchange, Exchanged, Updated},
+    record::{
+        AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState, User,
+    },
     rows::digest,
     transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
 };
@@ -47,6 +49,18 @@ pub(super) fn may_decide(
         return Err(Decided::Expired);
     }
     Ok(())
+}
+
+/// Changes a consumer as asked, unless it could not sign any more.
+pub(super) fn updated(found: Option<Consumer>, update: ConsumerUpdate) -> Updated {
+    let Some(mut consumer) = found else {
+        return Updated::Unknown;
+    };
+    update.apply(&mut consumer);
+    match consumer.can_sign() {
+        true => Updated::Consumer(Box::new(consumer)),
+        false => Updated::CannotSign,
+    }
 }
 
 /// The record of a user that an outside login vouches for.

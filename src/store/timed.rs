@@ -1,12 +1,12 @@
 //! Times every use case of a store, under its name.
 
-use std::{pin::Pin, sync::Arc, time::Instant};
+use std::{num::NonZeroU32, pin::Pin, sync::Arc, time::Instant};
 
 use super::{
     Store, StoreFuture,
     port::{
         Account, Added, Admitted, Changes, Decided, Decision, Exchange, Exchanged, NoncesKept,
-        OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+        OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     transfer::{Import, Record, Sender, Source},
@@ -92,7 +92,7 @@ timed! {
     fn access_tokens<'a>(&'a self, filter: &'a TokenFilter, after: Option<&'a str>, limit: u32) -> StoreFuture<'a, Vec<AccessToken>>;
     fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()>;
     fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added>;
-    fn update_consumer<'a>(&'a self, key: &'a ConsumerKey, update: ConsumerUpdate) -> StoreFuture<'a, Option<Consumer>>;
+    fn update_consumer<'a>(&'a self, key: &'a ConsumerKey, update: ConsumerUpdate) -> StoreFuture<'a, Updated>;
     fn rotate_consumer_secret<'a>(&'a self, key: &'a ConsumerKey, secret: Secret, previous_until: Option<UnixTime>) -> StoreFuture<'a, Option<Consumer>>;
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
     fn consumers<'a>(&'a self, after: Option<&'a ConsumerKey>, limit: u32) -> StoreFuture<'a, Vec<Consumer>>;
@@ -105,7 +105,7 @@ timed! {
     fn set_user_enabled<'a>(&'a self, id: &'a UserId, enabled: bool, now: UnixTime) -> StoreFuture<'a, bool>;
     fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
     fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
-    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool>;
+    fn open_session(&self, session: Session, verified: VerifiedPassword, most: NonZeroU32) -> StoreFuture<'_, bool>;
     fn change_password(&self, session: Session, verified: Secret, hash: Secret) -> StoreFuture<'_, bool>;
     fn session<'a>(&'a self, id_hash: &'a [u8; 32], now: UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;

@@ -8,7 +8,8 @@ use std::{
 use tempfile::TempDir;
 
 use crate::support::{
-    Answer, Call, Connection, PATIENCE, Proxy, Upstream, Visitor, proxy::Builder, within,
+    Answer, Call, Connection, PATIENCE, Proxy, Upstream, Visitor, call::form, legs::authorization,
+    proxy::Builder, visitor::Page, within,
 };
 
 const APPLICATIONS: &str = "/service.oauth?mode=applications";
@@ -137,6 +138,59 @@ fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
     let answer = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
     assert_eq!(answer.status, 403, "{answer:?}");
     assert_eq!(api.requests().len(), 1);
+}
+
+#[test]
+fn a_get_that_shows_no_form_opens_no_session_and_those_of_one_user_are_bounded() {
+    let api = Upstream::start();
+    let proxy = trusting(&api, "127.0.0.1")
+        .config("limits.sessions_per_user = 3")
+        .start();
+    let opens = |target: &str| {
+        let mut browser = Visitor::to(&proxy);
+        let answer = browser.send(page(target).header("Remote-User", "ada"));
+        assert!(answer.status < 400, "{target}: {answer:?}");
+        browser.cookies
+    };
+    assert!(opens(LOGIN).is_empty());
+    // The way back into the API needs one.
+    assert!(!opens(&format!("{LOGIN}&return_to=/account")).is_empty());
+    let opened: Vec<_> = (0..4).map(|_| opens(APPLICATIONS)).collect();
+    let is_open = |cookies: &std::collections::BTreeMap<String, String>| {
+        let mut browser = Visitor::to(&proxy);
+        browser.cookies.clone_from(cookies);
+        browser.send(account().header("Remote-User", "ada")).status == 200
+    };
+    assert_eq!(
+        [0, 1, 2, 3]
+            .map(|at: usize| is_open(&opened[at]))
+            .iter()
+            .filter(|is_open| **is_open)
+            .count(),
+        3
+    );
+    assert!(is_open(&opened[3]));
+    // The verifier is shown without a form too.
+    let consumer = proxy.consumer("Printer");
+    let request = proxy.request_token(&consumer, "oob");
+    let mut browser = Visitor::to(&proxy);
+    let target = authorization(&request);
+    let consent = browser.send(page(&target).header("Remote-User", "ada"));
+    let consent = Page {
+        target: target.clone(),
+        answer: consent,
+    };
+    let fields = consent.form_with("decision").fields;
+    let allow: Vec<(String, String)> = fields
+        .into_iter()
+        .chain([("decision".to_owned(), "allow".to_owned())])
+        .collect();
+    let decided = Call::post(&target)
+        .header("Origin", &proxy.origin())
+        .header("Remote-User", "ada")
+        .form(&form(&allow));
+    browser.send(decided).has_status(303);
+    assert!(opens(&target).is_empty());
 }
 
 /// A real nginx in front, which asks for a password itself.

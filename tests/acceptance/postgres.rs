@@ -142,7 +142,7 @@ fn a_command_rejects_a_newer_schema() {
     let server = Postgres::start();
     let api = Upstream::start();
     let builder = on(&server, &api);
-    builder.run(&["consumer", "list"], "").done();
+    builder.run(&["consumer", "add", "--name", "n"], "").done();
     server.sql("test0", "UPDATE countersign.meta SET version = 99");
     for command in ["list", "check", "serve"] {
         let ended = match command {

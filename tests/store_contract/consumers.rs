@@ -3,15 +3,15 @@
 use countersign::{
     names::ConsumerKey,
     store::{
-        port::{Added, Exchanged},
-        record::{ConsumerUpdate, Dialect},
+        port::{Added, Exchanged, Updated},
+        record::{Consumer, ConsumerUpdate, Dialect},
     },
 };
 
 use crate::{
     records::{
         access_token, allow, authorize, consumer, exchange, later, populate, request_token,
-        rich_consumer,
+        rich_consumer, until_answered,
     },
     suite::Backend,
 };
@@ -55,7 +55,7 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let none = ConsumerUpdate::default();
     assert_eq!(
         store.update_consumer(&key, none.clone()).await.unwrap(),
-        None
+        Updated::Unknown
     );
     let mut expected = consumer("c");
     store.add_consumer(expected.clone()).await.unwrap();
@@ -97,15 +97,16 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
             ..none.clone()
         },
         ConsumerUpdate {
+            rsa_only: Some(true),
+            ..none.clone()
+        },
+        ConsumerUpdate {
+            rsa_only: Some(false),
             rsa_public_key: Some(None),
             ..none.clone()
         },
         ConsumerUpdate {
             enforce: Some(true),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            rsa_only: Some(true),
             ..none.clone()
         },
         ConsumerUpdate {
@@ -117,12 +118,48 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
         update.clone().apply(&mut expected);
         assert_eq!(
             store.update_consumer(&key, update).await.unwrap(),
-            Some(expected.clone())
+            Updated::Consumer(Box::new(expected.clone()))
         );
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
     }
     let other = "d".parse().unwrap();
     assert_eq!(store.consumer(&other).await.unwrap(), Some(consumer("d")));
+}
+
+pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    let key: ConsumerKey = "c".parse().unwrap();
+    let registered = Consumer {
+        rsa_public_key: Some("PEM".to_owned()),
+        ..consumer("c")
+    };
+    stores[0].add_consumer(registered.clone()).await.unwrap();
+    let back = ConsumerUpdate {
+        rsa_public_key: Some(registered.rsa_public_key.clone()),
+        rsa_only: Some(false),
+        ..ConsumerUpdate::default()
+    };
+    for _ in 0..20 {
+        // Either change alone is fine; of two operators at once one is rejected.
+        let restrict = ConsumerUpdate {
+            rsa_only: Some(true),
+            ..ConsumerUpdate::default()
+        };
+        let remove = ConsumerUpdate {
+            rsa_public_key: Some(None),
+            ..ConsumerUpdate::default()
+        };
+        let (one, other) = tokio::join!(
+            until_answered(|| stores[0].update_consumer(&key, restrict.clone())),
+            until_answered(|| stores[1].update_consumer(&key, remove.clone())),
+        );
+        let rejected = [&one, &other].map(|updated| *updated == Updated::CannotSign);
+        assert!(rejected[0] != rejected[1], "{one:?} {other:?}");
+        assert!(stores[0].consumer(&key).await.unwrap().unwrap().can_sign());
+        stores[1].update_consumer(&key, back.clone()).await.unwrap();
+    }
+    assert_eq!(stores[0].consumer(&key).await.unwrap(), Some(registered));
 }
 
 pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {

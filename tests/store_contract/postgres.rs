@@ -7,15 +7,16 @@ use std::{
 
 use countersign::store::{
     Backend as Engine, OpenError, Opening, Params, Store, StoreError, open_store,
-    port::Added,
+    port::{Added, Admitted, VerifiedPassword},
     postgres::{self, Lookup, Url},
+    record::{OutsideUser, Session},
     seal::SealKey,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::{
     postgres_server::{Identity, Postgres as Server},
-    records::{NOW, access_token, consumer, populate},
+    records::{MOST_SESSIONS, NOW, access_token, consumer, populate, session},
     suite::Backend,
 };
 
@@ -165,6 +166,43 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
     while issue().await.is_err() {
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
+}
+
+#[tokio::test]
+async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
+    let server = Server::shared();
+    let url = server.database();
+    let store = serve(&url);
+    populate(&store).await;
+    let ada = OutsideUser {
+        id: "ada".parse().unwrap(),
+        name: None,
+        display_name: None,
+    };
+    store.admit_user(ada.clone(), NOW).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    // As a process does that issues a token.
+    let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(1131697006)";
+    client.batch_execute(lock).await.unwrap();
+    let admitted = store.admit_user(ada.clone(), NOW).await.unwrap();
+    assert!(matches!(admitted, Admitted::User(_)));
+    let session = Session {
+        user: ada.id.clone(),
+        ..session(1, "u")
+    };
+    let opened = store.open_session(session, VerifiedPassword::default(), MOST_SESSIONS);
+    assert!(opened.await.unwrap());
+    let renamed = OutsideUser {
+        name: Some("Ada".to_owned()),
+        ..ada
+    };
+    assert!(
+        store.admit_user(renamed, NOW).await.is_err(),
+        "a change waits"
+    );
 }
 
 #[tokio::test]

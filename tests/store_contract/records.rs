@@ -1,8 +1,11 @@
 //! Records to test with: complete, and of another value in every field.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use countersign::{
@@ -19,6 +22,8 @@ use countersign::{
     },
 };
 
+/// `limits.sessions_per_user`.
+pub(crate) const MOST_SESSIONS: NonZeroU32 = NonZeroU32::new(100).unwrap();
 pub(crate) const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// `NOW` and some seconds more.
@@ -189,7 +194,7 @@ pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPass
 pub(crate) async fn open_session(store: &Arc<dyn Store>, byte: u8, user: &str) -> bool {
     let verified = verified(store, user).await;
     store
-        .open_session(session(byte, user), verified)
+        .open_session(session(byte, user), verified, MOST_SESSIONS)
         .await
         .unwrap()
 }
@@ -208,6 +213,6 @@ pub(crate) async fn decide_as(
     session.id_hash[..4].copy_from_slice(&number);
     let id_hash = session.id_hash;
     let verified = verified(store, user.as_str()).await;
-    store.open_session(session, verified).await?;
+    store.open_session(session, verified, MOST_SESSIONS).await?;
     store.decide(token, &id_hash, decision, now).await
 }

@@ -1,6 +1,6 @@
 //! Browser sessions.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use countersign::{
     names::UserId,
@@ -15,8 +15,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, later, open_session, populate, request_token, session,
-        until_answered, user, verified,
+        MOST_SESSIONS, NOW, access_token, allow, later, open_session, populate, request_token,
+        session, until_answered, user, verified,
     },
     suite::Backend,
 };
@@ -39,6 +39,51 @@ pub(crate) async fn opens_finds_and_closes<B: Backend>() {
     assert!(store.session(&[2; 32], NOW).await.unwrap().is_some());
 }
 
+pub(crate) async fn keeps_the_newest_sessions_of_a_user<B: Backend>() {
+    let backend = B::fresh().await;
+    let stores = [backend.open().await, backend.open().await];
+    let store = &stores[0];
+    populate(store).await;
+    store.add_user(user("other")).await.unwrap();
+    assert!(open_session(store, 100, "other").await);
+    let most = NonZeroU32::new(3).unwrap();
+    let verified = verified(store, "u").await;
+    let at = |byte: u8, seconds| Session {
+        created_at: later(seconds),
+        ..session(byte, "u")
+    };
+    for (byte, seconds) in [(1, 20), (2, 10), (3, 30), (4, 30), (5, 30)] {
+        let opened = store.open_session(at(byte, seconds), verified.clone(), most);
+        assert!(opened.await.unwrap());
+    }
+    for (byte, is_there) in [
+        (1, false),
+        (2, false),
+        (3, true),
+        (4, true),
+        (5, true),
+        (100, true),
+    ] {
+        let found = store.session(&[byte; 32], NOW).await.unwrap();
+        assert_eq!(found.is_some(), is_there, "{byte}");
+    }
+    // Many at once, in two processes.
+    let opened = (10..30).map(|byte: u8| {
+        let (store, verified) = (Arc::clone(&stores[usize::from(byte) % 2]), verified.clone());
+        tokio::spawn(async move {
+            until_answered(|| store.open_session(at(byte, 40), verified.clone(), most)).await
+        })
+    });
+    for opened in opened.collect::<Vec<_>>() {
+        assert!(opened.await.unwrap());
+    }
+    let open = store
+        .open_sessions(&"u".parse().unwrap(), NOW)
+        .await
+        .unwrap();
+    assert_eq!(open.count, 3);
+}
+
 pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
     let backend = B::fresh().await;
     let stores = [backend.open().await, backend.open().await];
@@ -59,7 +104,12 @@ pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
             ..session(byte, "u")
         };
         let verified = verified(&stores[0], "u").await;
-        assert!(stores[0].open_session(session, verified).await.unwrap());
+        assert!(
+            stores[0]
+                .open_session(session, verified, MOST_SESSIONS)
+                .await
+                .unwrap()
+        );
     }
     assert!(open_session(&stores[0], 4, "other").await);
     assert_eq!(open(later(1009)).await, (3, Some(later(10))));
@@ -109,7 +159,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     let (u, b): (UserId, UserId) = ("u".parse().unwrap(), "bare".parse().unwrap());
     let (old, none) = (verified(&store, "u").await, verified(&store, "bare").await);
     let open = async |byte, user, verified: &VerifiedPassword| {
-        let opened = store.open_session(session(byte, user), verified.clone());
+        let opened = store.open_session(session(byte, user), verified.clone(), MOST_SESSIONS);
         let opened = opened.await.unwrap();
         let found = store.session(&[byte; 32], NOW).await.unwrap();
         assert_eq!(found.is_some(), opened);
@@ -169,7 +219,12 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
         ..before.clone()
     };
     let position = store.changes_since(0).await.unwrap().position;
-    assert!(store.open_session(session(2, "u"), anew).await.unwrap());
+    assert!(
+        store
+            .open_session(session(2, "u"), anew, MOST_SESSIONS)
+            .await
+            .unwrap()
+    );
     let now = Some(Secret::from("$ours$v=1$salt$hash"));
     assert_eq!(verified(&store, "u").await.hash, now);
     let changes = store.changes_since(position).await.unwrap().changes;
@@ -182,7 +237,12 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     for byte in [1, 2] {
         assert!(store.session(&[byte; 32], NOW).await.unwrap().is_some());
     }
-    assert!(!store.open_session(session(3, "u"), before).await.unwrap());
+    assert!(
+        !store
+            .open_session(session(3, "u"), before, MOST_SESSIONS)
+            .await
+            .unwrap()
+    );
     assert!(open_session(&store, 3, "u").await);
     // What was imported can be imported again, and nothing else.
     assert_eq!(import(Some(&old)).await, imported(None));
@@ -208,7 +268,8 @@ pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
         let (store, old): (Arc<dyn Store>, _) =
             (stores[usize::from(number) % 2].clone(), old.clone());
         tokio::spawn(async move {
-            until_answered(|| store.open_session(session(number, "u"), old.clone())).await
+            until_answered(|| store.open_session(session(number, "u"), old.clone(), MOST_SESSIONS))
+                .await
         })
     };
     let mut tasks: Vec<_> = (0..40).map(task).collect();
@@ -309,7 +370,12 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         hash: Some(old.clone()),
         rehashed: None,
     };
-    assert!(!store.open_session(session(5, "u"), stale).await.unwrap());
+    assert!(
+        !store
+            .open_session(session(5, "u"), stale, MOST_SESSIONS)
+            .await
+            .unwrap()
+    );
     assert!(!change(5, &old, "$ours$v=1$salt$third").await);
     let imported = store.import(vec![Record::User(user("u"))]).await.unwrap();
     let refusal = ImportRefusal::Differs;

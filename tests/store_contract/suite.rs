@@ -18,7 +18,7 @@ pub(crate) trait Backend: Sized {
 macro_rules! contract {
     ($backend:ty) => {
         contract! { $backend;
-            consumers: keeps_every_field, takes_a_key_once, changes_only_what_is_asked,
+            consumers: keeps_every_field, takes_a_key_once, changes_only_what_is_asked, never_leaves_one_that_cannot_sign,
                 rotates_the_secret_with_and_without_grace, removes_what_belongs_to_it, lists_in_pages;
             users: keeps_every_field, takes_an_id_and_a_name_once, folds_ascii_case_of_names_only, admits_whom_an_outside_login_vouches_for,
                 ends_sessions_with_a_new_password, disabling_ends_everything_for_good,
@@ -35,7 +35,7 @@ macro_rules! contract {
                 four_wrong_verifiers_do_not, is_bound_to_its_consumer,
                 of_racing_exchanges_one_succeeds, of_racing_exchanges_by_both_tokens_one_succeeds,
                 wrong_verifiers_at_once_are_all_counted, ends_with_its_user;
-            sessions: opens_finds_and_closes, counts_and_closes_all_of_one_user, ends_in_time,
+            sessions: opens_finds_and_closes, keeps_the_newest_sessions_of_a_user, counts_and_closes_all_of_one_user, ends_in_time,
                 belongs_to_an_enabled_user,
                 opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,
                 no_racing_login_outlives_the_old_password, a_decision_ends_with_its_session,

@@ -8,8 +8,8 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, access_token, authorize, decide_as, exchange, later, open_session, populate,
-        request_token, session, verified,
+        MOST_SESSIONS, NOW, VERIFIER, access_token, authorize, decide_as, exchange, later,
+        open_session, populate, request_token, session, verified,
     },
     suite::Backend,
 };
@@ -49,7 +49,12 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
             ..session(byte, "u")
         };
         let verified = verified(&store, "u").await;
-        assert!(store.open_session(session, verified).await.unwrap());
+        assert!(
+            store
+                .open_session(session, verified, MOST_SESSIONS)
+                .await
+                .unwrap()
+        );
     }
     store
         .issue_access_token(access_token("a", "c", "u"))

@@ -2,13 +2,15 @@
 
 use super::Tx;
 use crate::{
+    clock::UnixTime,
     names::ConsumerKey,
     secret::Secret,
     store::{
         StoreError,
-        port::{Added, Change},
-        record::Consumer,
+        port::{Added, Change, Updated},
+        record::{Consumer, ConsumerUpdate},
         rows::{self, dialect_word, json, seconds},
+        rules,
         seal::field,
     },
 };
@@ -54,15 +56,28 @@ pub(super) async fn add(tx: &mut impl Tx, consumer: &Consumer) -> Result<Added, 
     Ok(Added::Added)
 }
 
-pub(super) async fn change(
+pub(super) async fn update(
     tx: &mut impl Tx,
     key: &ConsumerKey,
-    change: impl FnOnce(&mut Consumer) + Send,
+    update: ConsumerUpdate,
+) -> Result<Updated, StoreError> {
+    let updated = rules::updated(find(tx, key).await?, update);
+    if let Updated::Consumer(consumer) = &updated {
+        put(tx, consumer).await?;
+    }
+    Ok(updated)
+}
+
+pub(super) async fn rotate(
+    tx: &mut impl Tx,
+    key: &ConsumerKey,
+    secret: Secret,
+    previous_until: Option<UnixTime>,
 ) -> Result<Option<Consumer>, StoreError> {
     let Some(mut consumer) = find(tx, key).await? else {
         return Ok(None);
     };
-    change(&mut consumer);
+    consumer.rotate_secret(secret, previous_until);
     put(tx, &consumer).await?;
     Ok(Some(consumer))
 }

@@ -1,5 +1,7 @@
 //! Browser sessions.
 
+use std::num::NonZeroU32;
+
 use super::{Tx, users};
 use crate::{
     clock::UnixTime,
@@ -17,13 +19,12 @@ pub(super) async fn open<T: Tx>(
     tx: &mut T,
     session: &Session,
     verified: &VerifiedPassword,
+    most: NonZeroU32,
 ) -> Result<bool, StoreError> {
     let id = &session.user;
-    // Of two logins that hash the password anew, one does.
-    if verified.rehashed.is_some() {
-        let lock = T::STATEMENTS.lock_user;
-        tx.has_row(lock, &[&id.as_str()]).await?;
-    }
+    // Logins of one user are counted one after the other, and one of them replaces the hash.
+    let lock = T::STATEMENTS.lock_user;
+    tx.has_row(lock, &[&id.as_str()]).await?;
     // The user may have been removed or disabled, or the password changed, while the password was checked.
     let user = enabled_user(tx, id).await?;
     if user.is_none_or(|user| user.password_hash != verified.hash) {
@@ -33,6 +34,14 @@ pub(super) async fn open<T: Tx>(
         users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
         tx.changed(Change::User(id.clone()))?;
     }
+    // Before the insertion: sessions of the same second have no order, and the new one must stay.
+    tx.execute(
+        r#"DELETE FROM sessions WHERE id_hash IN
+             (SELECT id_hash FROM sessions WHERE "user" = $1
+              ORDER BY created_at DESC LIMIT 1000000 OFFSET $2)"#,
+        &[&id.as_str(), &i64::from(most.get() - 1)],
+    )
+    .await?;
     insert(tx, session).await?;
     Ok(true)
 }

@@ -1,6 +1,6 @@
 //! Every use case as a transaction: beside which others it runs, and how long its caller waits.
 
-use std::pin::Pin;
+use std::{num::NonZeroU32, pin::Pin};
 
 use super::{Engine, Mode, Tx, consumers, feed, flow, sessions, tokens, transfer, users};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         Store, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            NoncesKept, OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            NoncesKept, OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         transfer::{Import, Record, Sender, Source},
@@ -135,10 +135,9 @@ impl<E: Engine> Store for E {
         &'a self,
         key: &'a ConsumerKey,
         update: ConsumerUpdate,
-    ) -> StoreFuture<'a, Option<Consumer>> {
+    ) -> StoreFuture<'a, Updated> {
         let key = key.clone();
-        let change = |consumer: &mut Consumer| update.apply(consumer);
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::change(tx, &key, change))
+        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::update(tx, &key, update))
     }
 
     fn rotate_consumer_secret<'a>(
@@ -148,8 +147,7 @@ impl<E: Engine> Store for E {
         previous_until: Option<UnixTime>,
     ) -> StoreFuture<'a, Option<Consumer>> {
         let key = key.clone();
-        let change = move |consumer: &mut Consumer| consumer.rotate_secret(secret, previous_until);
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::change(tx, &key, change))
+        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::rotate(tx, &key, secret, previous_until))
     }
 
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool> {
@@ -171,7 +169,16 @@ impl<E: Engine> Store for E {
     }
 
     fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
-        ask!(self, Alone, PATIENCE, tx => users::admit(tx, user, now))
+        Box::pin(async move {
+            // Most logins change nothing: they need not wait for, and hold up, everybody who writes.
+            let outside = user.clone();
+            let known =
+                ask!(self, Single, PATIENCE, tx => users::admitted_unchanged(tx, outside, now));
+            match known.await? {
+                Some(admitted) => Ok(admitted),
+                None => ask!(self, Alone, PATIENCE, tx => users::admit(tx, user, now)).await,
+            }
+        })
     }
 
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {
@@ -214,8 +221,13 @@ impl<E: Engine> Store for E {
         ask!(self, Single, PATIENCE, tx => users::list(tx, after.as_ref(), limit))
     }
 
-    fn open_session(&self, session: Session, verified: VerifiedPassword) -> StoreFuture<'_, bool> {
-        ask!(self, Shared, PATIENCE, tx => sessions::open(tx, &session, &verified))
+    fn open_session(
+        &self,
+        session: Session,
+        verified: VerifiedPassword,
+        most: NonZeroU32,
+    ) -> StoreFuture<'_, bool> {
+        ask!(self, Shared, PATIENCE, tx => sessions::open(tx, &session, &verified, most))
     }
 
     fn change_password(

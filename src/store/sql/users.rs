@@ -61,6 +61,20 @@ pub(super) async fn add(tx: &mut impl Tx, user: &User) -> Result<Added, StoreErr
     Ok(Added::Added)
 }
 
+/// The outcome of [`admit`], if it needs no change.
+pub(super) async fn admitted_unchanged(
+    tx: &mut impl Tx,
+    outside: OutsideUser,
+    now: UnixTime,
+) -> Result<Option<Admitted>, StoreError> {
+    let Some(found) = find(tx, &outside.id).await? else {
+        let is_removed = is_removed(tx, &outside.id).await?;
+        return Ok(is_removed.then_some(Admitted::Removed));
+    };
+    let user = rules::admitted(Some(&found), outside, now);
+    Ok((user == found).then_some(Admitted::User(user)))
+}
+
 pub(super) async fn admit<T: Tx>(
     tx: &mut T,
     outside: OutsideUser,

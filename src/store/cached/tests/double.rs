@@ -18,7 +18,7 @@ use crate::{
         Store, StoreError, StoreFuture,
         port::{
             Account, Added, Admitted, Change, Changes, Decided, Decision, Exchange, Exchanged,
-            OpenSessions, ResealFrom, Resealed, TokenFilter, VerifiedPassword,
+            OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
         transfer::{Import, Record, Sender, Source},
@@ -162,7 +162,7 @@ impl Store for Double {
         fn revoke_access_token<'a>(&'a self, &'a str, UnixTime) -> StoreFuture<'a, bool>;
         fn access_tokens<'a>(&'a self, &'a TokenFilter, Option<&'a str>, u32) -> StoreFuture<'a, Vec<AccessToken>>;
         fn add_consumer(&self, Consumer) -> StoreFuture<'_, Added>;
-        fn update_consumer<'a>(&'a self, &'a ConsumerKey, ConsumerUpdate) -> StoreFuture<'a, Option<Consumer>>;
+        fn update_consumer<'a>(&'a self, &'a ConsumerKey, ConsumerUpdate) -> StoreFuture<'a, Updated>;
         fn rotate_consumer_secret<'a>(&'a self, &'a ConsumerKey, Secret, Option<UnixTime>) -> StoreFuture<'a, Option<Consumer>>;
         fn remove_consumer<'a>(&'a self, &'a ConsumerKey) -> StoreFuture<'a, bool>;
         fn consumers<'a>(&'a self, Option<&'a ConsumerKey>, u32) -> StoreFuture<'a, Vec<Consumer>>;
@@ -175,7 +175,7 @@ impl Store for Double {
         fn set_user_enabled<'a>(&'a self, &'a UserId, bool, UnixTime) -> StoreFuture<'a, bool>;
         fn remove_user<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, bool>;
         fn users<'a>(&'a self, Option<&'a UserId>, u32) -> StoreFuture<'a, Vec<User>>;
-        fn open_session(&self, Session, VerifiedPassword) -> StoreFuture<'_, bool>;
+        fn open_session(&self, Session, VerifiedPassword, std::num::NonZeroU32) -> StoreFuture<'_, bool>;
         fn change_password(&self, Session, Secret, Secret) -> StoreFuture<'_, bool>;
         fn session<'a>(&'a self, &'a [u8; 32], UnixTime) -> StoreFuture<'a, Option<(Session, User)>>;
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
