@@ -284,6 +284,7 @@ fn problem(failure: &Failure) -> ProblemDocument {
             earliest,
             latest,
             advice,
+            ..
         }) => coded(401, Verdict::TimestampRefused)
             .advise(advice.clone())
             .detail(
@@ -345,14 +346,12 @@ fn problem(failure: &Failure) -> ProblemDocument {
 
         Failure::Store(_)
         | Failure::Unverifiable(
-            Unverifiable::Store(_)
-            | Unverifiable::NonceWindowFull
-            | Unverifiable::NonceMarkStale
-            | Unverifiable::SharedNonces(_),
+            Unverifiable::Store(_) | Unverifiable::NonceMarkStale | Unverifiable::SharedNonces(_),
         ) => plain(503, Verdict::Unavailable).retry_after(RETRY_AFTER),
-        Failure::Unverifiable(Unverifiable::NoncesLost { retry_after }) => {
-            plain(503, Verdict::Unavailable).retry_after(*retry_after)
-        }
+        Failure::Unverifiable(
+            Unverifiable::NoncesLost { retry_after }
+            | Unverifiable::NonceWindowFull { retry_after },
+        ) => plain(503, Verdict::Unavailable).retry_after(*retry_after),
         Failure::Upstream(Upstream::Unreachable(_) | Upstream::BrokenResponse(_)) => {
             plain(502, Verdict::BadGateway)
         }

@@ -1,5 +1,7 @@
 //! The admin listener: health, readiness and metrics, for the operator and not for the public.
 
+pub mod readiness;
+
 use std::{
     net::IpAddr,
     rc::Rc,
@@ -8,8 +10,8 @@ use std::{
 };
 
 use http::{HeaderMap, Method, Request, Response, header};
-use tokio::time::timeout;
 
+use self::readiness::Readiness;
 use crate::{
     fields::single,
     origin::without_brackets,
@@ -25,91 +27,97 @@ use crate::{
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
-    store::{Store, port::causes},
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
 
-/// How long the store may take to respond before the process is not ready.
-const PING_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Serves the admin listener.
-pub struct Admin {
-    store: Arc<dyn Store>,
-    shared: Arc<Shared>,
-    probe: bool,
+/// What the admin and the probe listener need.
+pub struct Params {
+    /// Looks whether signed calls can be served.
+    pub readiness: Arc<Readiness>,
+    /// The state of the workers.
+    pub shared: Arc<Shared>,
+    /// Reports health and readiness alone.
+    pub is_probe: bool,
+    /// Answers under any Host: the listener is reached from other machines, whose names for it vary.
+    pub any_host: bool,
 }
 
+/// Serves the admin listener, or the probe listener.
+pub struct Admin(Params);
+
 impl Admin {
-    /// The handler of the admin listener, or of the probe listener, which reports health alone, under any Host.
+    /// The handler of a listener.
     #[must_use]
-    pub const fn new(store: Arc<dyn Store>, shared: Arc<Shared>, probe: bool) -> Self {
-        Self {
-            store,
-            shared,
-            probe,
-        }
+    pub const fn new(params: Params) -> Self {
+        Self(params)
     }
 
     async fn page(&self, request: &Request<RequestBody>) -> Result<OwnResponse, Rejection> {
-        if !self.probe && request.body().caller().peer.address.is_some() {
-            check_host(request.headers())?;
+        let Params {
+            is_probe, any_host, ..
+        } = self.0;
+        if !any_host && request.body().caller().peer.address.is_some() {
+            self.check_host(request.headers())?;
         }
         let path = request.uri().path();
-        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.probe;
+        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !is_probe;
         if !known {
-            return Ok(text(404, "there is no such page here"));
+            return Ok(text(404, "not found\n"));
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" });
         }
         Ok(match path {
-            "/healthz" => text(200, "ok"),
+            "/healthz" => text(200, "ok\n"),
             "/readyz" => self.readiness().await,
             _ => {
-                let metrics = self.shared.metrics.render();
+                let metrics = self.0.shared.metrics.render();
                 OwnResponse::new(200, CONTENT_TYPE, metrics, Verdict::Page)
             }
         })
     }
 
     async fn readiness(&self) -> OwnResponse {
-        if self.shared.draining_announced.load(Ordering::Acquire) {
-            return text(503, "draining");
+        let Params {
+            readiness, shared, ..
+        } = &self.0;
+        if shared.draining_announced.load(Ordering::Acquire) {
+            return text(503, "not ready: draining\n");
         }
-        match timeout(PING_TIMEOUT, self.store.ping()).await {
-            Ok(Ok(())) => match self.shared.verifier.outage() {
-                None => text(200, "ready"),
-                Some(outage) => text(503, &outage.to_string()),
-            },
-            Ok(Err(error)) => text(
-                503,
-                &format!("the store does not answer: {}", causes(&error)),
-            ),
-            Err(_) => text(503, "the store is too slow"),
+        readiness.look().await;
+        match readiness.report() {
+            (true, report) => text(200, &report),
+            (false, report) => text(503, &report),
+        }
+    }
+
+    /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
+    /// address, or a name of `admin.hosts`, as Host.
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), OriginError> {
+        let host = single(headers, &header::HOST)
+            .ok()
+            .flatten()
+            .and_then(Authority::parse);
+        let host = host.ok_or(OriginError::Host)?;
+        let text = std::str::from_utf8(host.host).unwrap_or_default();
+        let live = self.0.shared.live.load();
+        let mut names = live
+            .admin_hosts
+            .iter()
+            .map(String::as_str)
+            .chain(["localhost"]);
+        let is_address = without_brackets(text).parse::<IpAddr>().is_ok();
+        if is_address || names.any(|name| text.eq_ignore_ascii_case(name)) {
+            Ok(())
+        } else {
+            Err(OriginError::Misdirected)
         }
     }
 }
 
-fn text(status: u16, line: &str) -> OwnResponse {
-    let (kind, line) = ("text/plain; charset=utf-8", format!("{line}\n"));
-    OwnResponse::new(status, kind, line, Verdict::Page).never_stored()
-}
-
-/// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
-/// address as Host.
-fn check_host(headers: &HeaderMap) -> Result<(), OriginError> {
-    let host = single(headers, &header::HOST)
-        .ok()
-        .flatten()
-        .and_then(Authority::parse);
-    let host = host.ok_or(OriginError::Host)?;
-    let text = std::str::from_utf8(host.host).unwrap_or_default();
-    let address = without_brackets(text).parse::<IpAddr>().is_ok();
-    if address || text.eq_ignore_ascii_case("localhost") {
-        Ok(())
-    } else {
-        Err(OriginError::Misdirected)
-    }
+fn text(status: u16, text: &str) -> OwnResponse {
+    let kind = "text/plain; charset=utf-8";
+    OwnResponse::new(status, kind, text.to_owned(), Verdict::Page).never_stored()
 }
 
 /// Bounds of the admin listener, whose requests are small.

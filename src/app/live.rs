@@ -69,6 +69,12 @@ pub fn live(
         forward: forward_params(config, origins.base.origin.is_https(), services),
         upstream: upstream_params(config)?,
         look,
+        admin_hosts: config
+            .admin
+            .hosts
+            .iter()
+            .map(|name| name.0.clone())
+            .collect(),
         access_log: config.log.access,
         concurrent_requests: descriptors::at_most(
             config.limits.concurrent_requests.get() as usize,

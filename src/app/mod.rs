@@ -43,7 +43,7 @@ use self::{
     workers::{Common, Listeners, Phase},
 };
 use crate::{
-    admin::Admin,
+    admin::{self, Admin},
     clock::Clock,
     config::{Config, ListenAddress},
     policy::operations::OperationError,
@@ -206,6 +206,7 @@ impl App {
             verifier: Arc::clone(&services.verifier),
             in_flight: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
+            conditions: Arc::clone(&services.conditions),
             draining_announced: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             drain: Notify::new(),
@@ -272,7 +273,13 @@ impl App {
             let Some(listener) = listener else { continue };
             tracing::info!(listener = name, address = %listener.bound(), "listening");
             let shared = Arc::clone(&self.common.shared);
-            let handler = Admin::new(Arc::clone(&self.services.store), shared, name == "probe");
+            let is_probe = name == "probe";
+            let handler = Admin::new(admin::Params {
+                readiness: Arc::clone(&self.services.readiness),
+                shared,
+                is_probe,
+                any_host: is_probe || !listener.bound().is_loopback(),
+            });
             listener.serve(Rc::new(handler), self.common.phase.clone());
         }
 

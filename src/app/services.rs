@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::own::resolved;
 use crate::{
+    admin::readiness::Readiness,
     clock::{Clock, UnixTime},
     config::{Config, LoginBackend, NonceScope, Sql, StoreBackend},
     forward,
@@ -27,7 +28,7 @@ use crate::{
         sqlite,
         timed::Timed,
     },
-    telemetry::metrics::Metrics,
+    telemetry::{conditions::Conditions, metrics::Metrics},
     verify::{Verifier, nonces::Nonces},
 };
 
@@ -123,6 +124,10 @@ pub struct Services {
     pub pages: pages::Services,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// What is wrong at present.
+    pub conditions: Arc<Conditions>,
+    /// Looks whether signed calls can be served.
+    pub readiness: Arc<Readiness>,
 }
 
 /// Opens the store that the configuration names.
@@ -267,7 +272,15 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         throttle,
     };
     let metrics = Arc::new(Metrics::new(config.workers().get()));
-    super::watch::watch(&metrics, store_metrics, &nonces, &credentials);
+    let conditions = Arc::new(Conditions::new(clock.clone()));
+    let readiness = Arc::new(Readiness {
+        store: Arc::clone(&store),
+        verifier: Arc::clone(&verifier),
+        nonces: Arc::clone(&nonces),
+        max_nonces: config.nonce.max_entries.get(),
+        conditions: Arc::clone(&conditions),
+    });
+    super::watch::watch(&metrics, store_metrics, &nonces, &credentials, &conditions);
     Ok(Services {
         clock,
         hop: random::identifier()?.into(),
@@ -278,6 +291,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         verifier,
         pages,
         metrics,
+        conditions,
+        readiness,
     })
 }
 

@@ -4,7 +4,10 @@ use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     store::cached::Cached,
-    telemetry::metrics::{Metrics, StoreMetrics},
+    telemetry::{
+        conditions::{Condition, Conditions},
+        metrics::{Metrics, StoreMetrics},
+    },
     verify::nonces::Nonces,
 };
 
@@ -14,8 +17,10 @@ pub(super) fn watch(
     store: Arc<StoreMetrics>,
     nonces: &Arc<Nonces>,
     credentials: &Arc<Cached>,
+    conditions: &Arc<Conditions>,
 ) {
     let (nonces, credentials) = (Arc::clone(nonces), Arc::clone(credentials));
+    let conditions = Arc::clone(conditions);
     metrics.watch(Box::new(move |text| {
         let window = nonces.window();
         let name = "countersign_nonces";
@@ -36,6 +41,23 @@ pub(super) fn watch(
                 let labels = [("cache", cache), ("result", result)];
                 text.sample(name, &labels, count.load(Ordering::Relaxed));
             }
+        }
+        let (stops, degrades) = ("countersign_not_ready", "countersign_degraded");
+        text.family(stops, "gauge", "1 while this cause stops signed calls.");
+        for &condition in Condition::ALL {
+            let name = match condition.stops_signed_calls() {
+                true => stops,
+                false => degrades,
+            };
+            if condition == Condition::NonceWindowFilling {
+                text.family(
+                    degrades,
+                    "gauge",
+                    "1 while this is wrong without stopping signed calls.",
+                );
+            }
+            let lasts = u8::from(conditions.lasts(condition));
+            text.sample(name, &[("cause", condition.as_str())], lasts);
         }
         store.render(text);
     }));

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use super::text::{Reason, Text, texts};
 use crate::{
     issue::registration::web_page,
-    origin::{HttpUrl, InvalidUrl, Origin, authority, host, without_brackets},
+    origin::{HttpUrl, InvalidUrl, Origin, authority, host, is_loopback, without_brackets},
     respond::colour::Colour,
 };
 
@@ -32,6 +32,14 @@ impl<N> TcpOrUnix<N> {
             Self::Tcp(place) => Some(place),
             Self::Unix(_) => None,
         }
+    }
+}
+
+impl ListenAddress {
+    /// Whether only this machine reaches it over the network.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.tcp().is_some_and(|address| is_loopback(address.ip()))
     }
 }
 
@@ -65,7 +73,7 @@ pub enum UpstreamHost {
     Name(String),
 }
 
-/// The name that an upstream certificate must be valid for.
+/// The name of a host, or its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerName(pub String);
 

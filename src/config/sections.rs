@@ -460,6 +460,8 @@ section! {
         listen: ListenAddress = "127.0.0.1:8081", restart;
         /// /healthz and /readyz alone, under any Host, for kubelets and load balancers.
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
+        /// Names that the Host of a request may have, besides addresses and localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
+        #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
         /// The file of the bearer token that the admin API demands; without it that API is off.
         #[serde(default, deserialize_with = "optional")]
         token_file: Option<PathBuf> [else "none": "admin.token"], restart;

@@ -294,12 +294,12 @@ impl Warnings {
     }
 
     fn admin(&mut self, config: &Config) {
-        let address = config.admin.listen.tcp();
-        let open = address.filter(|address| !is_loopback(address.ip()));
+        let open = config.admin.listen.tcp();
+        let open = open.filter(|_| !config.admin.listen.is_loopback());
         report! { self;
             ["admin.listen"] if let Some(address) = open =>
-                "{address} shows metrics and /verify to other machines; use loopback or a Unix socket, and \
-                 admin.probe_listen for health checks";
+                "{address} shows metrics to other machines; use loopback or a Unix socket, and admin.probe_listen for \
+                 health checks";
             ["log.access"] if !config.log.access =>
                 "rejected requests leave no trace; set it to true unless something in front logs them";
         }

@@ -350,6 +350,15 @@ impl LocalWindow {
         true
     }
 
+    /// How long until the oldest nonces leave, at least a second.
+    #[must_use]
+    pub fn frees_after(&self, now: UnixTime) -> Duration {
+        let oldest = lock(&self.seconds).live.keys().next().copied();
+        let leaves = UnixTime(oldest.unwrap_or(now.0)).after(self.length());
+        // A second is dropped once it is past, and `expire` is called once a second.
+        Duration::from_secs(leaves.0.saturating_sub(now.0) + 2)
+    }
+
     /// Nonces held.
     #[must_use]
     pub fn entries(&self) -> u64 {

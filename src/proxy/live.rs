@@ -41,6 +41,8 @@ pub struct Live {
     pub upstream: pool::Params,
     /// What pages have in common, and the realm of challenges.
     pub look: Arc<Look>,
+    /// Names besides addresses and `localhost` that Host may have on a loopback admin listener.
+    pub admin_hosts: Vec<String>,
     /// A log line for each request.
     pub access_log: bool,
     /// Requests being served at once at most.

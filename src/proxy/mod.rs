@@ -42,13 +42,17 @@ use crate::{
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
-    store::port::is_of_logged_outage,
+    store::{
+        StoreError,
+        port::{causes, is_disk_full, is_of_logged_outage},
+    },
     telemetry::{
+        conditions::{Condition, Conditions, WINDOW_FULL},
         lines::ACCESS,
         metrics::{Metrics, Verdict},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
     },
-    verify::Verifier,
+    verify::{self, Verifier},
 };
 
 pub use self::{
@@ -72,6 +76,8 @@ pub struct Shared {
     pub in_flight: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
+    /// What is wrong at present.
+    pub conditions: Arc<Conditions>,
     /// Set when the process announces that it will drain: it is no longer ready.
     pub draining_announced: std::sync::atomic::AtomicBool,
     /// Set when draining begins.
@@ -338,7 +344,7 @@ impl Handler for Worker {
             Err(failure) => {
                 record.fail(&failure);
                 let request_id = record.request_id.as_str();
-                log_failure(&failure, request_id);
+                log_failure(&failure, request_id, &self.shared.conditions);
                 let own = {
                     let look = &current.live.look;
                     let texts = look
@@ -371,16 +377,35 @@ impl Handler for Worker {
     }
 }
 
-/// Logs a fault with its causes.
-fn log_failure(failure: &Failure, request_id: &str) {
+/// Notes a condition that lasts, if the fault shows one.
+fn note_condition(conditions: &Conditions, failure: &Failure) -> bool {
+    let condition = match failure {
+        Failure::Unverifiable(verify::Fault::NonceWindowFull { .. }) => {
+            conditions.set(Condition::NonceWindowFull, Some(WINDOW_FULL.to_owned()));
+            return true;
+        }
+        Failure::Store(error) | Failure::Unverifiable(verify::Fault::Store(error)) => match error {
+            StoreError::Unopened(_) => Condition::KeyMissing,
+            error if is_disk_full(error) => Condition::DiskFull,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    conditions.set(condition, Some(causes(failure)));
+    true
+}
+
+/// Logs a fault with its causes, unless the beginning and the end of what causes it are logged.
+fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
     if !failure.is_fault() {
         return;
     }
     let error: &(dyn std::error::Error + 'static) = failure;
-    let is_logged = match failure {
-        Failure::Unverifiable(fault) => fault.is_of_logged_outage(),
-        _ => is_of_logged_outage(error),
-    };
+    let is_logged = note_condition(conditions, failure)
+        || match failure {
+            Failure::Unverifiable(fault) => fault.is_of_logged_outage(),
+            _ => is_of_logged_outage(error),
+        };
     if is_logged {
         tracing::debug!(%request_id, error, "request failed");
     } else {

@@ -262,8 +262,7 @@ impl Worker {
                 .previous_secret
                 .set(verified.is_by_previous_secret());
             if let Some(skew) = verified.skew_seconds() {
-                self.metrics()
-                    .clock_skew_nanoseconds(skew.saturating_mul(1_000_000_000));
+                self.metrics().clock_skew_seconds(skew);
             }
             // A call that is not permitted counts too: in observe mode it goes on to the API.
             if let Some(rate) = &pending.live.rate {

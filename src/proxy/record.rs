@@ -95,6 +95,8 @@ struct Details {
     diagnosis: Option<&'static str>,
     /// The host that was received, where it is none of the service's.
     host: Option<String>,
+    /// How far ahead of our clock a rejected timestamp is.
+    skew_seconds: Option<i64>,
     /// The address of the API, where that is at fault.
     upstream: Option<String>,
     /// Why a fault happened.
@@ -117,6 +119,7 @@ impl Details {
             missing_permission,
             diagnosis: mistake(failure).map(Mistake::word),
             host,
+            skew_seconds: skew_seconds(failure),
             upstream: None,
             cause: failure.is_fault().then(|| chain(failure)),
         }
@@ -151,6 +154,14 @@ fn has_valid_signature(failure: &Failure) -> bool {
         | Failure::Forward(_)
         | Failure::Busy
         | Failure::Store(_) => false,
+    }
+}
+
+/// How far ahead of our clock a rejected timestamp is.
+const fn skew_seconds(failure: &Failure) -> Option<i64> {
+    match failure {
+        Failure::Verify(verify::Rejection::TimestampOutsideWindow { skew, .. }) => *skew,
+        _ => None,
     }
 }
 
@@ -269,13 +280,17 @@ impl RequestRecord {
         {
             details.upstream = Some(self.current.live.upstream.address.to_string());
         }
-        self.count_mistake(failure);
+        self.count_finding(failure);
         self.details = Some(Box::new(details));
     }
 
-    fn count_mistake(&self, failure: &Failure) {
+    fn count_finding(&self, failure: &Failure) {
+        let metrics = self.worker.metrics();
+        if let Some(skew) = skew_seconds(failure) {
+            metrics.clock_skew_seconds(skew);
+        }
         if let Some(mistake) = mistake(failure) {
-            self.worker.metrics().diagnosed(mistake);
+            metrics.diagnosed(mistake);
         }
     }
 
@@ -288,7 +303,7 @@ impl RequestRecord {
         if let Some(failure) = failure {
             let verdict = respond::verdict(failure);
             self.worker.metrics().observed(verdict);
-            self.count_mistake(failure);
+            self.count_finding(failure);
             details = Details::of(failure);
             details.reason = Some(verdict.as_str());
         }
@@ -363,6 +378,7 @@ impl Drop for RequestRecord {
                 .and_then(|details| details.missing_permission.as_ref())
                 .map(display),
             diagnosis = details.and_then(|details| details.diagnosis),
+            skew_seconds = details.and_then(|details| details.skew_seconds),
             upstream = details.and_then(|details| details.upstream.as_deref()),
             cause = details.and_then(|details| details.cause.as_deref()),
             ms = milliseconds(took),

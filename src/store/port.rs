@@ -7,6 +7,7 @@
 use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use thiserror::Error;
+use tokio_postgres::error::SqlState;
 
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
@@ -50,6 +51,20 @@ impl From<Unopened> for StoreError {
 #[must_use]
 pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
+}
+
+/// Whether the engine's disk takes no more.
+#[must_use]
+pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+    let is_full = |error: &(dyn std::error::Error + 'static)| {
+        let sqlite = error.downcast_ref::<rusqlite::Error>();
+        let sqlite = sqlite.and_then(rusqlite::Error::sqlite_error_code);
+        let postgres = error.downcast_ref::<tokio_postgres::Error>();
+        matches!(sqlite, Some(DiskFull | SystemIoFailure))
+            || postgres.and_then(tokio_postgres::Error::code) == Some(&SqlState::DISK_FULL)
+    };
+    std::iter::successors(Some(error), |error| error.source()).any(is_full)
 }
 
 /// An error with its causes, each once.

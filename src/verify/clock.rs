@@ -15,6 +15,10 @@ const UNITS: [(u64, &str); 3] = [
     (1_000_000_000, "nanoseconds"),
 ];
 
+/// The advice while the clocks of several consumers agree that ours is wrong.
+pub const OURS: &str = "the clocks of several consumers differ from the clock of this service in the same way: it is \
+                        probably the service that is wrong, and its operator has been warned; try again later";
+
 /// How to correct the clock behind a timestamp, both in seconds since 1970. The window is `accepted` either way.
 #[must_use]
 pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {

@@ -26,6 +26,8 @@ pub enum Rejection {
         latest: u64,
         /// Advice for the caller: how far its clock is off.
         advice: String,
+        /// How many seconds the timestamp is ahead of our clock.
+        skew: Option<i64>,
     },
     /// No consumer has that key.
     #[error("unknown consumer")]
@@ -66,7 +68,10 @@ pub enum Fault {
     Store(#[from] StoreError),
     /// The nonce window is full.
     #[error("nonce window full")]
-    NonceWindowFull,
+    NonceWindowFull {
+        /// When the oldest nonces leave the window.
+        retry_after: Duration,
+    },
     /// The store has failed for so long that a restart would not know the nonces recorded now.
     #[error("the mark of the nonce window could not be written to the store for too long")]
     NonceMarkStale,
@@ -86,8 +91,11 @@ impl Fault {
     #[must_use]
     pub fn is_of_logged_outage(&self) -> bool {
         match self {
-            Self::NonceMarkStale | Self::NoncesLost { .. } | Self::SharedNonces(_) => true,
-            Self::Store(_) | Self::NonceWindowFull => is_of_logged_outage(self),
+            Self::NonceMarkStale
+            | Self::NonceWindowFull { .. }
+            | Self::NoncesLost { .. }
+            | Self::SharedNonces(_) => true,
+            Self::Store(_) => is_of_logged_outage(self),
         }
     }
 }
@@ -119,9 +127,12 @@ impl From<NotRecorded> for Error {
                     advice:
                         "the request is older than what this service still records: sign it again"
                             .to_owned(),
+                    skew: None,
                 })
             }
-            NotRecorded::Full => Self::Fault(Fault::NonceWindowFull),
+            NotRecorded::Full { retry_after } => {
+                Self::Fault(Fault::NonceWindowFull { retry_after })
+            }
             NotRecorded::Unmarked => Self::Fault(Fault::NonceMarkStale),
             NotRecorded::Lost { retry_after } => Self::Fault(Fault::NoncesLost { retry_after }),
         }

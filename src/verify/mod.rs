@@ -9,13 +9,18 @@ pub mod clock;
 mod credential;
 mod error;
 pub mod nonces;
+mod skew;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use self::{
     advice::Adviser,
     credential::is_idle,
     nonces::{Nonces, Outage},
+    skew::Skews,
 };
 pub use self::{
     advice::{Advice, UnreadBody},
@@ -60,6 +65,7 @@ pub struct Verifier {
     nonces: Arc<Nonces>,
     clock: Clock,
     adviser: Adviser,
+    skews: Skews,
 }
 
 /// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
@@ -125,6 +131,7 @@ impl Verifier {
             nonces,
             clock,
             adviser: Adviser::default(),
+            skews: Skews::default(),
         }
     }
 
@@ -138,6 +145,12 @@ impl Verifier {
     #[must_use]
     pub fn outage(&self) -> Option<Outage> {
         self.nonces.outage(self.clock.now())
+    }
+
+    /// How many seconds the clocks of consumers are ahead of ours, if several agree that ours is wrong.
+    #[must_use]
+    pub fn clock_consensus(&self) -> Option<i64> {
+        self.skews.consensus(Instant::now())
     }
 
     /// Verifies a call, in the order of this module. Under a wrong signature the advice may need the body: `unread` has it
@@ -154,7 +167,10 @@ impl Verifier {
         unread: Option<&mut UnreadBody<'_>>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
-        self.check_timestamp(request, now)?;
+        if let Err(outside) = self.check_timestamp(request, now) {
+            Box::pin(self.note_skew(params, purpose, request, now)).await;
+            return Err(outside.into());
+        }
         let mut credential = match self.find(purpose, &request.credentials, now).await {
             Ok(credential) => credential,
             Err(Error::Rejection(unknown)) => {
@@ -193,6 +209,7 @@ impl Verifier {
         }
         // Keys are tried in the order of the consumer's secrets, some of them in two forms.
         let secrets = credential.consumer().secrets(now).count();
+        self.skews.accepted(&credential.consumer().key);
         Ok(Verified {
             previous_secret: signature.key % secrets > 0,
             credential,
@@ -279,8 +296,35 @@ impl Verifier {
         Err(Rejection::TimestampOutsideWindow {
             earliest,
             latest,
-            advice: clock::advice(sent, now.0, length),
+            advice: match self.clock_consensus() {
+                Some(_) => clock::OURS.to_owned(),
+                None => clock::advice(sent, now.0, length),
+            },
+            skew: skew(request, now),
         })
+    }
+
+    /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds.
+    #[cold]
+    async fn note_skew(
+        &self,
+        params: &Params,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        now: UnixTime,
+    ) {
+        let Some(skew) = skew(request, now).filter(|_| self.skews.may_verify(now)) else {
+            return;
+        };
+        match self.find(purpose, &request.credentials, now).await {
+            Ok(credential) => {
+                if let Ok(Some(_)) = prove(params, purpose, request, &credential, now) {
+                    let consumer = &credential.consumer().key;
+                    self.skews.rejected(consumer, skew, Instant::now());
+                }
+            }
+            Err(_) => self.spend_on_unknown(params, purpose, request),
+        }
     }
 
     /// Records the nonce: of several requests with the same one, one succeeds.

@@ -33,7 +33,10 @@ pub enum NotRecorded {
         latest: u64,
     },
     /// There is no room, and none is made by forgetting.
-    Full,
+    Full {
+        /// When the oldest nonces leave the window.
+        retry_after: Duration,
+    },
     /// The store could not be told for too long that requests are being accepted.
     Unmarked,
     /// Nonces of an earlier run are lost.
@@ -340,7 +343,9 @@ impl Nonces {
         match insertion {
             Insertion::Fresh => Ok(()),
             Insertion::Used => Err(NotRecorded::Used),
-            Insertion::Full => Err(NotRecorded::Full),
+            Insertion::Full => Err(NotRecorded::Full {
+                retry_after: self.window.frees_after(now),
+            }),
             Insertion::Lost => Err(lost(self.shared_lost_until().max(now), now)),
             Insertion::Forgotten => {
                 let latest = now.after(self.length()).0;
@@ -554,7 +559,7 @@ mod tests {
             [
                 Error::Rejection(Rejection::NonceUsed),
                 Error::Rejection(Rejection::TimestampOutsideWindow { .. }),
-                Error::Fault(Fault::NonceWindowFull),
+                Error::Fault(Fault::NonceWindowFull { .. }),
                 Error::Fault(Fault::NoncesLost { .. }),
                 Error::Fault(Fault::SharedNonces(_)),
             ]

@@ -23,6 +23,7 @@ mod callbacks;
 mod checking;
 mod clients;
 mod commands;
+mod conditions;
 mod confusion;
 mod credentials;
 mod early;

@@ -5,10 +5,11 @@ use std::{fmt::Write as _, time::Duration};
 
 use crate::support::{Connection, Proxy, Reply, Upstream, within};
 
-/// So much may be held: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is what
-/// the allocator keeps, what a worker needs while it reads one form, and the connections themselves: of each, hyper reads
-/// up to 64 KiB ahead and holds as much back, 8 MiB for sixty.
-const BOUND_MIB: u64 = 64 + 8;
+/// What may be held: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is for the
+/// connections, of each of which hyper reads up to 64 KiB ahead and holds as much back (8 MiB for sixty), for the forms
+/// that workers are reading, and for what the allocator keeps, which depends on how busy the machine is. Without any limit
+/// sixty of these forms take 300 MiB and more.
+const BOUND_MIB: u64 = 64 + 8 + 40;
 
 fn resident_mib(proxy: &Proxy) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap();

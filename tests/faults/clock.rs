@@ -239,3 +239,64 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
         clock.nothing_passes_twice();
     }
 }
+
+#[test]
+fn that_differs_from_the_clocks_of_several_consumers_is_ours_and_not_theirs() {
+    let clock = Clockwork::start();
+    let proxy = &clock.proxy;
+    let user = proxy.user("bob");
+    let others = ["second", "third"].map(|name| {
+        let consumer = proxy.consumer(name);
+        let token = proxy.token(&consumer, &user);
+        (consumer, token)
+    });
+    let send = |(consumer, token): &(Consumer, Token), secret: Option<&str>| {
+        let call = Call::get("/x").by(consumer).with(token);
+        proxy.send(match secret {
+            Some(secret) => call.key(secret),
+            None => call,
+        })
+    };
+    let first = (clock.consumer.clone(), clock.token.clone());
+    clock.off_by(HOUR);
+    // One consumer, however often it calls, and others whose signatures nobody made.
+    for _ in 0..3 {
+        for (who, secret) in [
+            (&first, None),
+            (&others[0], Some("x")),
+            (&others[1], Some("x")),
+        ] {
+            let answer = send(who, secret);
+            answer.is(401, "timestamp_refused");
+            assert!(answer.text().contains("your%20clock"), "{answer:?}");
+        }
+    }
+    // Until the mark of the new time is written, all are rejected.
+    within(PATIENCE, "ready", || {
+        (proxy.ask_admin("/readyz").status == 200).then_some(())
+    });
+    for who in &others {
+        send(who, None).is(401, "timestamp_refused");
+    }
+    let ready = proxy.ask_admin("/readyz");
+    ready.has_status(503);
+    assert!(ready.text().contains("not ready: clock since"), "{ready:?}");
+    let answer = send(&first, None);
+    answer.is(401, "timestamp_refused");
+    assert!(!answer.text().contains("your%20clock"), "{answer:?}");
+    clock.off_by(0);
+    for who in [&first, &others[0], &others[1]] {
+        within(PATIENCE, "the call passes", || {
+            (send(who, None).status == 200).then_some(())
+        });
+    }
+    proxy.ask_admin("/readyz").has_status(200);
+    let lines = proxy.log().lines();
+    let told = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(told("condition=\"clock\""), 2, "{lines:#?}");
+    assert!(
+        told("skew_seconds=-3600") + told("skew_seconds=-3601") + told("skew_seconds=-3599") > 9
+    );
+    let behind = "countersign_clock_skew_seconds_bucket{le=\"-600\"}";
+    assert!(proxy.metric(behind) > 9.0);
+}

@@ -270,6 +270,8 @@ fn fails_closed_and_loses_nothing(
     );
     told.nothing_passes_twice(api);
     told.proxy.ask_admin("/healthz").has_status(200);
+    let ready = told.proxy.ask_admin("/readyz").text();
+    assert!(ready.contains("degraded: disk_full since "), "{ready}");
 
     free(&told.proxy);
     within(PATIENCE, "requests pass again", || {
@@ -278,6 +280,19 @@ fn fails_closed_and_loses_nothing(
     within(PATIENCE, "tokens are given out again", || {
         (told.ask().status == 200).then_some(())
     });
+    within(PATIENCE, "the condition ends", || {
+        let ready = told.proxy.ask_admin("/readyz");
+        (ready.status == 200 && !ready.text().contains("disk_full")).then_some(())
+    });
+    let lines = told.proxy.log().lines();
+    let faults = lines
+        .iter()
+        .filter(|line| line.contains("request failed"))
+        .count();
+    assert_eq!(
+        faults, 0,
+        "the log has the condition, and not each request: {lines:#?}"
+    );
     told.nothing_passes_twice(api);
     told.nothing_is_lost();
 

@@ -130,7 +130,7 @@ fn adds_up_what_the_workers_counted() {
                     worker.verify_nanoseconds(1_500);
                     worker.upstream_nanoseconds(3_000_000);
                     worker.request_nanoseconds(u64::MAX);
-                    worker.clock_skew_nanoseconds(-2_000_000_000);
+                    worker.clock_skew_seconds(-2);
                     worker.connection_opened();
                 }
                 worker.observed(Verdict::SignatureInvalid);

@@ -77,9 +77,11 @@ impl WorkerMetrics {
         self.request.record(clamped(nanoseconds));
     }
 
-    /// Counts how far a consumer's clock is ahead of ours, in nanoseconds; below zero it is behind.
-    pub fn clock_skew_nanoseconds(&self, nanoseconds: i64) {
-        self.clock_skew.record(nanoseconds);
+    /// Counts how far a consumer's clock is ahead of ours; below zero it is behind. Anybody can send any timestamp, so what
+    /// is more than a day counts as a day: the sum stays of use.
+    pub fn clock_skew_seconds(&self, seconds: i64) {
+        let seconds = seconds.clamp(-86_400, 86_400);
+        self.clock_skew.record(seconds * 1_000_000_000);
     }
 
     /// Counts a connection that was accepted, from any thread.

@@ -1,0 +1,110 @@
+//! Whether signed calls can be served, and what else is wrong: looked at every second and by each `/readyz`.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use crate::{
+    store::{
+        Store,
+        port::{causes, is_of_logged_outage},
+    },
+    telemetry::conditions::{Condition, Conditions, WINDOW_FULL},
+    verify::{
+        Verifier,
+        nonces::{Nonces, Outage},
+    },
+};
+
+/// How long the store may take to respond before the process is not ready.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Looks for the conditions that nobody else notices without requests.
+pub struct Readiness {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Knows outages of nonces and the clocks of consumers.
+    pub verifier: Arc<Verifier>,
+    /// Used nonces.
+    pub nonces: Arc<Nonces>,
+    /// How many nonces the window holds at most.
+    pub max_nonces: u64,
+    /// Where what is found is noted.
+    pub conditions: Arc<Conditions>,
+}
+
+impl Readiness {
+    /// Looks at store, nonces and clock.
+    pub async fn look(&self) {
+        let conditions = &*self.conditions;
+        match timeout(PING_TIMEOUT, self.store.ping()).await {
+            Ok(Ok(())) => conditions.set(Condition::Store, None),
+            Ok(Err(error)) if is_of_logged_outage(&error) => {
+                conditions.set_logged_elsewhere(Condition::Store, causes(&error));
+            }
+            Ok(Err(error)) => conditions.set(Condition::Store, Some(causes(&error))),
+            Err(_) => {
+                let cause = format!("no response within {PING_TIMEOUT:?}");
+                conditions.set(Condition::Store, Some(cause));
+            }
+        }
+        match self.verifier.outage() {
+            // Logged where it was found.
+            Some(outage @ Outage::Unavailable { .. }) => {
+                conditions.set_logged_elsewhere(Condition::Nonces, outage.to_string());
+            }
+            outage => conditions.set(Condition::Nonces, outage.map(|outage| outage.to_string())),
+        }
+        self.look_at_window();
+        let cause = self.verifier.clock_consensus().map(|ahead| {
+            let (seconds, side) = (ahead.unsigned_abs(), if ahead < 0 { "ahead of" } else { "behind" });
+            format!(
+                "the clock of this machine is {seconds} s {side} the clocks of several consumers, whose calls are \
+                 rejected; set it"
+            )
+        });
+        conditions.set(Condition::Clock, cause);
+    }
+
+    fn look_at_window(&self) {
+        let conditions = &*self.conditions;
+        let (entries, max) = (self.nonces.window().entries(), self.max_nonces);
+        if entries >= max {
+            conditions.set(Condition::NonceWindowFull, Some(WINDOW_FULL.to_owned()));
+        } else {
+            // It is noted by requests too: without disk space the window is full before it has this many entries.
+            conditions.end_if_quiet(Condition::NonceWindowFull);
+        }
+        // It ends further down, so that it does not come and go.
+        let percent = match conditions.lasts(Condition::NonceWindowFilling) {
+            true => 75,
+            false => 80,
+        };
+        let is_filling = entries.saturating_mul(100) >= max.saturating_mul(percent);
+        let cause = is_filling.then(|| {
+            format!(
+                "{entries} of {max} nonces are in the window, and signed calls get 503 once it is full; raise \
+                 nonce.max_entries or lower signature.timestamp_window"
+            )
+        });
+        conditions.set(Condition::NonceWindowFilling, cause);
+    }
+
+    /// The conditions that last, one a line, and whether one of them stops signed calls.
+    #[must_use]
+    pub fn report(&self) -> (bool, String) {
+        let (mut is_ready, mut lines) = (true, String::new());
+        for (condition, active) in self.conditions.active() {
+            let stops = condition.stops_signed_calls();
+            is_ready &= !stops;
+            let what = if stops { "not ready" } else { "degraded" };
+            let (name, since, cause) = (condition.as_str(), active.since, active.cause);
+            // Writing to a `String` never fails.
+            let _ = writeln!(lines, "{what}: {name} since {since}: {cause}");
+        }
+        if is_ready {
+            lines.insert_str(0, "ready\n");
+        }
+        (is_ready, lines)
+    }
+}

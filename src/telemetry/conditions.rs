@@ -1,0 +1,234 @@
+//! What is wrong at present. A condition begins, lasts and ends; the log has one line at its beginning and one at its end.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::clock::{Clock, UnixTime};
+
+macro_rules! conditions {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
+        /// Something that is wrong with this process or its surroundings until somebody or something ends it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Condition {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl Condition {
+            /// Every condition, those that stop signed calls first.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Its word in metrics, logs and `/readyz`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+    };
+}
+
+conditions! {
+    /// The store does not answer.
+    Store = "store",
+    /// Nonces cannot be recorded, or those of an earlier run are lost.
+    Nonces = "nonces",
+    /// The nonce window has no room.
+    NonceWindowFull = "nonce_window_full",
+    /// The clock of this machine differs from the clocks of consumers.
+    Clock = "clock",
+    /// A secret in the store is encrypted with a key that this process does not have.
+    KeyMissing = "key_missing",
+
+    /// The nonce window is nearly full.
+    NonceWindowFilling = "nonce_window_filling",
+    /// The disk of the store is full: nothing can be issued or revoked.
+    DiskFull = "disk_full",
+    /// A certificate is outside its dates.
+    CertificateExpired = "certificate_expired",
+    /// A certificate expires within days.
+    CertificateExpiring = "certificate_expiring",
+    /// Changes that other processes make in the store are not noticed.
+    StoreChanges = "store_changes",
+    /// Last uses of tokens are not written.
+    LastUses = "last_uses",
+    /// Records that ended long ago are not deleted.
+    Purge = "purge",
+    /// It is not known whether another process imports records into the store.
+    Imports = "imports",
+    /// The store does not record how far nonces are accepted.
+    NonceMark = "nonce_mark",
+}
+
+impl Condition {
+    /// Whether signed calls cannot be served while it lasts, so that the process is not ready.
+    #[must_use]
+    pub const fn stops_signed_calls(self) -> bool {
+        matches!(
+            self,
+            Self::Store | Self::Nonces | Self::NonceWindowFull | Self::Clock | Self::KeyMissing
+        )
+    }
+}
+
+/// The cause of [`Condition::NonceWindowFull`].
+pub const WINDOW_FULL: &str = "the nonce window has no room: signed calls get 503 until the oldest nonces leave it; raise \
+                               nonce.max_entries, or make room on the disk of nonce.path";
+
+/// A condition that lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Active {
+    /// When it was noticed.
+    pub since: UnixTime,
+    /// The cause, and the fix where there is one.
+    pub cause: String,
+    /// When it was noted last.
+    noted: UnixTime,
+    is_logged: bool,
+}
+
+/// See [`Conditions::end_if_quiet`].
+const QUIET: Duration = Duration::from_secs(5);
+
+/// The conditions of this process.
+#[derive(Debug)]
+pub struct Conditions {
+    clock: Clock,
+    active: Mutex<BTreeMap<Condition, Active>>,
+}
+
+impl Conditions {
+    /// No condition lasts.
+    #[must_use]
+    pub const fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            active: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Notes that the condition lasts for the `cause` given, or has ended if there is none. The log has its beginning
+    /// and its end.
+    pub fn set(&self, condition: Condition, cause: Option<String>) {
+        self.note(condition, cause, true);
+    }
+
+    /// As [`Self::set`], for a condition whose beginning and end somebody else logs.
+    pub fn set_logged_elsewhere(&self, condition: Condition, cause: String) {
+        self.note(condition, Some(cause), false);
+    }
+
+    fn note(&self, condition: Condition, cause: Option<String>, logs: bool) {
+        let (name, mut active) = (condition.as_str(), self.lock());
+        let Some(cause) = cause else {
+            if let Some(ended) = active.remove(&condition).filter(|ended| ended.is_logged) {
+                let seconds = self.clock.now().0.saturating_sub(ended.since.0);
+                tracing::info!(condition = name, seconds, "condition ended");
+            }
+            return;
+        };
+        let known = active.entry(condition).or_insert_with(|| Active {
+            since: self.clock.now(),
+            cause: String::new(),
+            noted: UnixTime(0),
+            is_logged: false,
+        });
+        if logs && !known.is_logged {
+            known.is_logged = true;
+            match condition.stops_signed_calls() {
+                true => tracing::error!(condition = name, cause, "condition began: not ready"),
+                false => tracing::warn!(condition = name, cause, "condition began"),
+            }
+        }
+        (known.cause, known.noted) = (cause, self.clock.now());
+    }
+
+    /// Whether the condition lasts.
+    #[must_use]
+    pub fn lasts(&self, condition: Condition) -> bool {
+        self.lock().contains_key(&condition)
+    }
+
+    /// Ends a condition that only requests and periodic work notice, once it was not noted for some seconds.
+    pub fn end_if_quiet(&self, condition: Condition) {
+        let noted = self.lock().get(&condition).map(|active| active.noted);
+        if noted.is_some_and(|noted| noted.after(QUIET) <= self.clock.now()) {
+            self.set(condition, None);
+        }
+    }
+
+    /// All that last, those that stop signed calls first.
+    #[must_use]
+    pub fn active(&self) -> Vec<(Condition, Active)> {
+        let active = self.lock();
+        let pairs = active.iter();
+        pairs
+            .map(|(condition, active)| (*condition, active.clone()))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Condition, Active>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::{super::captured::CapturedLog, *};
+
+    /// What is logged meanwhile.
+    fn logged(work: impl FnOnce()) -> Vec<String> {
+        let kept = CapturedLog::default();
+        let writer = kept.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .without_time()
+            .with_ansi(false)
+            .with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry().with(lines);
+        tracing::subscriber::with_default(subscriber, work);
+        kept.take().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_log_has_the_beginning_and_the_end_and_since_stays() {
+        let clock = Clock::manual(UnixTime(1_000));
+        let conditions = Conditions::new(clock.clone());
+        let lines = logged(|| {
+            for cause in ["first", "second"] {
+                conditions.set(Condition::NonceWindowFull, Some(cause.to_owned()));
+                clock.advance(Duration::from_secs(5));
+            }
+            let [(Condition::NonceWindowFull, active)] = &conditions.active()[..] else {
+                panic!("one lasts");
+            };
+            assert_eq!((active.since, &*active.cause), (UnixTime(1_000), "second"));
+            conditions.set(Condition::NonceWindowFull, None);
+            conditions.set(Condition::NonceWindowFull, None);
+        });
+        assert_eq!(lines.len(), 2, "{lines:#?}");
+        assert!(lines[0].contains("ERROR") && lines[0].contains("nonce_window_full"));
+        assert!(lines[1].contains("INFO") && lines[1].contains("seconds=10"));
+        assert_eq!(conditions.active(), []);
+    }
+
+    #[test]
+    fn what_somebody_else_logs_is_not_logged_twice() {
+        let conditions = Conditions::new(Clock::manual(UnixTime(1_000)));
+        let lines = logged(|| {
+            conditions.set_logged_elsewhere(Condition::Store, "gone".to_owned());
+            conditions.set(Condition::Store, None);
+        });
+        assert_eq!(lines, Vec::<String>::new());
+    }
+
+    #[test]
+    fn those_that_stop_signed_calls_come_first() {
+        let stops = Condition::ALL.iter().map(|one| one.stops_signed_calls());
+        assert!(stops.is_sorted_by(|one, next| one >= next));
+    }
+}

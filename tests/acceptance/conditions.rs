@@ -1,0 +1,110 @@
+//! What an operator has to notice before consumers call: conditions in `/readyz`, the metrics and the log.
+
+use std::time::Duration;
+
+use crate::support::{Answer, Call, Connection, PATIENCE, Proxy, Upstream, within};
+
+/// Waits until this many lines of the log have all of this.
+#[track_caller]
+fn told(proxy: &Proxy, parts: &[&str], times: usize) {
+    within(PATIENCE, &format!("{parts:?} {times} times"), || {
+        let lines = proxy.log().lines();
+        let has = |line: &&String| parts.iter().all(|part| line.contains(part));
+        (lines.iter().filter(has).count() == times).then_some(())
+    });
+}
+
+#[test]
+fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("nonce.max_entries = 10\nsignature.timestamp_window = '3s'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    let send = || proxy.send(Call::get("/x").by(&consumer).with(&token));
+    let metric = |name: &str| proxy.metric(&format!("countersign_{name}\"}}"));
+    within(PATIENCE, "the window is full", || {
+        (send().status == 503).then_some(())
+    });
+    for _ in 0..20 {
+        let answer = send();
+        if answer.status == 503 {
+            let after: u64 = answer.header("Retry-After").unwrap().parse().unwrap();
+            // The oldest nonce leaves within a window from its timestamp, and is dropped within a second.
+            assert!((1..=8).contains(&after), "{after}");
+        }
+    }
+    let ready = proxy.ask_admin("/readyz");
+    ready.has_status(503);
+    let text = ready.text();
+    assert!(
+        text.contains("not ready: nonce_window_full since 20"),
+        "{text}"
+    );
+    assert!(text.contains("nonce.max_entries"), "{text}");
+    assert_eq!(metric("not_ready{cause=\"nonce_window_full"), 1.0);
+    assert_eq!(metric("degraded{cause=\"disk_full"), 0.0);
+    within(PATIENCE, "ready again", || {
+        let ready = proxy.ask_admin("/readyz");
+        (ready.status == 200 && !ready.text().contains("degraded")).then_some(())
+    });
+    assert_eq!(metric("not_ready{cause=\"nonce_window_full"), 0.0);
+    let name = "condition=\"nonce_window_full\"";
+    told(&proxy, &["ERROR", name], 1);
+    told(&proxy, &["INFO", name, "condition ended", "seconds="], 1);
+    told(&proxy, &["WARN", "nonce_window_filling"], 1);
+    told(&proxy, &["request failed"], 0);
+}
+
+#[test]
+fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
+    let api = Upstream::start();
+    let builder = Proxy::in_front_of(&api);
+    for (name, byte) in [("old.key", 1), ("new.key", 2)] {
+        std::fs::write(builder.directory().join(name), [byte; 32]).unwrap();
+    }
+    let mut proxy = builder
+        .config("store.encryption_key_file = 'old.key'")
+        .start();
+    let (consumer, _, token) = proxy.somebody();
+    proxy
+        .send(Call::get("/x").by(&consumer).with(&token))
+        .has_status(200);
+    proxy.reconfigure("store.encryption_key_file = ['new.key', 'old.key']");
+    proxy.command(&["rekey"]).done();
+    let ready = within(Duration::from_secs(20), "not ready", || {
+        let ready = proxy.ask_admin("/readyz");
+        (ready.status == 503).then(|| ready.text())
+    });
+    assert!(ready.contains("not ready: key_missing since 20"), "{ready}");
+    assert!(ready.contains("store.encryption_key_file"), "{ready}");
+    told(&proxy, &["ERROR", "condition=\"key_missing\""], 1);
+    // The program that has the key is ready.
+    proxy.stop();
+    proxy.start();
+    told(&proxy, &["condition=\"key_missing\""], 0);
+}
+
+#[test]
+fn health_and_metrics_answer_under_a_service_name_unless_the_listener_is_loopback() {
+    let api = Upstream::start();
+    let ask = |proxy: &Proxy, target: &str, host: &str| -> Answer {
+        let mut connection = Connection::to(proxy.admin());
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        connection.send(head.as_bytes());
+        connection.answer("GET")
+    };
+    for (config, name, other) in [
+        ("", 421, 421),
+        ("admin.hosts = ['Countersign']", 200, 421),
+        ("admin.listen = '0.0.0.0:0'", 200, 200),
+    ] {
+        let proxy = Proxy::in_front_of(&api).config(config).start();
+        for target in ["/healthz", "/readyz", "/metrics"] {
+            ask(&proxy, target, "countersign:8081").has_status(name);
+            ask(&proxy, target, "rebound.test").has_status(other);
+            ask(&proxy, target, "localhost:8081").has_status(200);
+            ask(&proxy, target, "127.0.0.1").has_status(200);
+        }
+    }
+}
