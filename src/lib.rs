@@ -19,7 +19,7 @@
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
 //! | 3 | `proxy` `endpoints` `pages` `admin` | what responds: the way of a request, the token calls, what a browser sees, health and metrics |
-//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `respond` | the steps, and the one `match` from their rejections and faults to responses |
+//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the one `match` from rejections and faults to responses |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `scan` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
 //!
@@ -39,6 +39,7 @@ pub mod forward;
 pub mod issue;
 pub mod language;
 pub mod login;
+pub mod manage;
 pub mod memory;
 pub mod names;
 pub mod nonce;

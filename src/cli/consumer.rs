@@ -8,20 +8,16 @@ use clap::Subcommand;
 
 use self::details::{AddArgs, UpdateArgs};
 use super::{
-    context::{CommandError, Context},
-    output::{Members, Shown},
+    context::{CommandError, Confirmation, Context},
+    output::Members,
     secret_arg::SecretArg,
 };
 use crate::{
     config::parse_duration,
-    issue::random,
+    manage::ManageError,
     names::ConsumerKey,
     secret::Secret,
-    store::{
-        port::{Added, Updated},
-        record::{Consumer, ConsumerUpdate},
-    },
-    telemetry::audit::CommandRecord,
+    store::record::{Consumer, ConsumerUpdate},
 };
 
 /// What to do with consumers.
@@ -30,7 +26,11 @@ pub(super) enum Command {
     /// Registers a consumer and prints its key and secret
     Add(Box<AddArgs>),
     /// Lists all consumers
-    List,
+    List {
+        /// Only those registered at least this long ago, such as 90d, whose tokens were not used or issued since; calls without a token are not recorded
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        unused_for: Option<Duration>,
+    },
     /// Shows a consumer
     Show(KeyArg),
     /// Changes what is given; a list is replaced whole
@@ -50,13 +50,21 @@ pub(super) enum Command {
         /// The new secret, @FILE, or - for standard input [default: a random one]
         #[arg(long, allow_hyphen_values = true)]
         secret: Option<SecretArg>,
+        /// Make no new secret, but end the grace of the old one now
+        #[arg(long, conflicts_with_all = ["grace", "secret"])]
+        end_grace: bool,
     },
     /// Refuses its calls until it is enabled
     Disable(KeyArg),
     /// Accepts its calls again
     Enable(KeyArg),
     /// Removes it with all its tokens
-    Remove(KeyArg),
+    Remove {
+        #[command(flatten)]
+        key: KeyArg,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
 }
 
 /// The consumer meant.
@@ -68,12 +76,27 @@ pub(super) struct KeyArg {
 }
 
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
+    let actor = &context.actor;
     match command {
-        Command::Add(args) => add(*args, context).await,
-        Command::List => list(context).await,
+        Command::Add(args) => {
+            args.details.warn(context);
+            let new = args.consumer()?;
+            let consumer = context.manage()?.add_consumer(actor, new).await?;
+            issued(context, &consumer)
+        }
+        Command::List { unused_for } => {
+            let manage = context.manage()?;
+            let page = async |last: Option<&Consumer>, limit| {
+                let after = last.map(|last| &last.key);
+                manage.consumers(unused_for, after, limit).await
+            };
+            context
+                .list(page, |consumer| Members::of(&manage.view(consumer)))
+                .await
+        }
         Command::Show(KeyArg { key }) => {
-            let found = find(context, &key).await?;
-            Ok(show(context, &found, Shown::WithoutSecret))
+            let consumer = context.manage()?.consumer(&key).await?;
+            shown(context, &consumer)
         }
         Command::Update {
             key: KeyArg { key },
@@ -89,65 +112,51 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::RotateSecret {
             key: KeyArg { key },
+            end_grace: true,
+            ..
+        } => {
+            let update = ConsumerUpdate {
+                end_grace: true,
+                ..ConsumerUpdate::default()
+            };
+            change(context, &key, update).await
+        }
+        Command::RotateSecret {
+            key: KeyArg { key },
             grace,
             secret,
-        } => rotate(context, &key, grace, secret).await,
-        Command::Disable(KeyArg { key }) => change(context, &key, enabled(false)).await,
-        Command::Enable(KeyArg { key }) => change(context, &key, enabled(true)).await,
-        Command::Remove(KeyArg { key }) => {
-            if !context.store()?.remove_consumer(&key).await? {
-                return Err(unknown(&key));
-            }
-            audit(context, "consumer_removed", &key).await;
+            ..
+        } => {
+            let secret = read_secret(secret)?;
+            let manage = context.manage()?;
+            let consumer = manage.rotate_secret(actor, &key, secret, grace).await?;
+            issued(context, &consumer)
+        }
+        Command::Disable(KeyArg { key }) => set_enabled(context, &key, false).await,
+        Command::Enable(KeyArg { key }) => set_enabled(context, &key, true).await,
+        Command::Remove {
+            key: KeyArg { key },
+            confirmation,
+        } => {
+            let manage = context.manage()?;
+            manage.consumer(&key).await?;
+            confirmation.ask(&format!("Remove the consumer {key:?} with all its tokens?"))?;
+            manage.remove_consumer(actor, &key).await?;
             Ok(String::new())
         }
     }
 }
 
-async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
-    args.details.warn(context);
-    let consumer = args.consumer(context.now)?;
-    match context.store()?.add_consumer(consumer.clone()).await? {
-        Added::Added => {
-            audit(context, "consumer_registered", &consumer.key).await;
-            Ok(show(context, &consumer, Shown::WithSecret))
-        }
-        Added::Taken => Err(CommandError::failed(format!(
-            "there is a consumer with the key {:?}; give another --key, or change that one with countersign consumer update",
-            consumer.key
-        ))),
-    }
-}
-
-async fn list(context: &Context) -> Result<String, CommandError> {
-    let (store, dialect) = (context.store()?, context.config.signature.default_dialect);
-    let page = async |last: Option<&Consumer>, limit| {
-        store.consumers(last.map(|last| &last.key), limit).await
-    };
-    let members = |consumer: &_| Members::consumer(consumer, dialect, Shown::WithoutSecret);
-    context.list(page, members).await
-}
-
-async fn rotate(
+async fn set_enabled(
     context: &Context,
     key: &ConsumerKey,
-    grace: Option<Duration>,
-    secret: Option<SecretArg>,
+    enabled: bool,
 ) -> Result<String, CommandError> {
-    let secret = given_or_random(secret)?;
-    let until = grace.map(|grace| context.now.after(grace));
-    let store = context.store()?;
-    let rotated = store.rotate_consumer_secret(key, secret, until).await?;
-    let consumer = rotated.ok_or_else(|| unknown(key))?;
-    audit(context, "consumer_secret_rotated", key).await;
-    Ok(show(context, &consumer, Shown::WithSecret))
-}
-
-fn enabled(enabled: bool) -> ConsumerUpdate {
-    ConsumerUpdate {
+    let update = ConsumerUpdate {
         enabled: Some(enabled),
         ..ConsumerUpdate::default()
-    }
+    };
+    change(context, key, update).await
 }
 
 async fn change(
@@ -155,61 +164,28 @@ async fn change(
     key: &ConsumerKey,
     update: ConsumerUpdate,
 ) -> Result<String, CommandError> {
-    let event = match update.enabled {
-        Some(true) => "consumer_enabled",
-        Some(false) => "consumer_disabled",
-        None => "consumer_changed",
-    };
-    let consumer = match context.store()?.update_consumer(key, update).await? {
-        Updated::Consumer(consumer) => consumer,
-        Updated::CannotSign => {
-            let problem = "with --rsa-only it needs an RSA key to sign at all; give --rsa-public-key, or --no-rsa-only";
-            return Err(CommandError::usage(problem));
-        }
-        Updated::Unknown => return Err(unknown(key)),
-    };
-    audit(context, event, key).await;
-    Ok(show(context, &consumer, Shown::WithoutSecret))
+    let manage = context.manage()?;
+    let consumer = manage.update_consumer(&context.actor, key, update).await?;
+    shown(context, &consumer)
 }
 
-async fn audit(context: &Context, event: &str, key: &ConsumerKey) {
-    let about = CommandRecord {
-        event: event.to_owned(),
-        consumer: Some(key.to_string()),
-        ..CommandRecord::default()
-    };
-    context.audit(about).await;
+fn shown(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
+    Ok(context.show(&context.manage()?.view(consumer)))
 }
 
-fn show(context: &Context, consumer: &Consumer, shown: Shown) -> String {
-    let dialect = context.config.signature.default_dialect;
-    context.show(Members::consumer(consumer, dialect, shown))
+fn issued(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
+    let view = context.manage()?.view(consumer);
+    Ok(context.show(&view.with_secret(consumer)))
 }
 
-/// Finds a consumer by its key.
-///
-/// # Errors
-/// There is none.
-pub(super) async fn find(context: &Context, key: &ConsumerKey) -> Result<Consumer, CommandError> {
-    let found = context.store()?.consumer(key).await?;
-    found.ok_or_else(|| unknown(key))
-}
-
-fn unknown(key: &ConsumerKey) -> CommandError {
-    CommandError::failed(format!(
-        "no consumer has the key {key:?}; list them with countersign consumer list"
-    ))
-}
-
-/// The secret that was given, or a new one.
-fn given_or_random(argument: Option<SecretArg>) -> Result<Secret, CommandError> {
+fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandError> {
     let Some(argument) = argument else {
-        return Ok(random::secret()?);
+        return Ok(None);
     };
     let secret = argument.read(&mut io::stdin())?;
     if secret.is_empty() {
-        let problem = "--secret: an empty secret proves nothing; leave it out for a random one";
-        return Err(CommandError::usage(problem));
+        // Before the store is opened.
+        return Err(CommandError::from(ManageError::EmptySecret));
     }
-    Ok(secret)
+    Ok(Some(secret))
 }

@@ -13,16 +13,17 @@ use std::{
     cell::{OnceCell, RefCell},
     error::Error,
     fmt, fs,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
 
 use rustix::{process::getuid, system::uname};
+use serde::Serialize;
 use thiserror::Error;
 
-use super::output::Members;
+use super::output::{Listing, Members};
 use crate::{
     app::{
         StartError,
@@ -30,7 +31,7 @@ use crate::{
     },
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors},
-    issue::random,
+    manage::{Actor, ManageError, Management, Settings},
     store::{Opening, Store, StoreError},
     telemetry::{audit::CommandRecord, log},
 };
@@ -115,7 +116,7 @@ impl StoreArgs {
         let context = Context::load(self, json, file)?;
         let text = block_on(command(&context))??;
         Ok(Output {
-            notes: context.notes.into_inner(),
+            notes: context.into_notes(),
             ..text.into()
         })
     }
@@ -185,7 +186,12 @@ impl<E: Error + 'static> From<E> for CommandError {
         let start = error.downcast_ref::<StartError>();
         let is_configuration =
             error.is::<ConfigErrors>() || start.is_some_and(StartError::is_configuration);
-        let is_store = error.is::<StoreError>();
+        let manage = error.downcast_ref::<ManageError>();
+        if let Some((code, advice)) = manage.and_then(advice) {
+            let error = format!("{error}; {advice}").into();
+            return Self { code, error };
+        }
+        let is_store = error.is::<StoreError>() || matches!(manage, Some(ManageError::Store(_)));
         let this = Self {
             code: 1 + u8::from(is_configuration),
             error,
@@ -196,6 +202,35 @@ impl<E: Error + 'static> From<E> for CommandError {
             this
         }
     }
+}
+
+/// The exit code of an error, and what the person at the command line can do about it.
+const fn advice(error: &ManageError) -> Option<(u8, &'static str)> {
+    Some(match error {
+        ManageError::Store(_) | ManageError::Randomness(_) => return None,
+        ManageError::ConsumerExists(_) => (
+            1,
+            "give another --key, or change that one with countersign consumer update",
+        ),
+        ManageError::ConsumerUnknown(_) => (1, "list them with countersign consumer list"),
+        ManageError::CannotSign => (2, "give --rsa-public-key, or --no-rsa-only"),
+        ManageError::EmptySecret => (2, "leave --secret out for a random one"),
+        ManageError::UserExists(_) => (
+            1,
+            "choose another name (upper and lower case count as the same)",
+        ),
+        ManageError::UserIdTaken(_) => (1, "give another --id, or none for a random one"),
+        ManageError::UserUnknown(_) => (1, "list them with countersign user list"),
+        ManageError::UserAmbiguous(_) => (
+            1,
+            "give the id of the first or the name of the second, from countersign user list",
+        ),
+        ManageError::UserDisabled(_) => (1, "enable it with countersign user enable"),
+        ManageError::PermissionMissing { .. } => (1, "give it with countersign consumer update"),
+        ManageError::Gone => (1, "look again"),
+        ManageError::TokenUnknown => (1, "list them with countersign token list"),
+        ManageError::TokenAmbiguous(_) => (1, "give the whole token"),
+    })
 }
 
 impl CommandError {
@@ -236,14 +271,43 @@ impl fmt::Display for CommandError {
     }
 }
 
+/// Asks before something is removed.
+#[derive(Debug, clap::Args)]
+pub struct Confirmation {
+    /// Do not ask, also on a terminal
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Confirmation {
+    /// Asks the person at the terminal; without a terminal, or with `--yes`, nobody is asked.
+    ///
+    /// # Errors
+    /// The person does not say yes.
+    pub(super) fn ask(&self, question: &str) -> Result<(), CommandError> {
+        if self.yes || !io::stdin().is_terminal() {
+            return Ok(());
+        }
+        let _ = write!(io::stderr(), "{question} [y/N] ");
+        let mut reply = String::new();
+        io::stdin().read_line(&mut reply)?;
+        match reply.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(CommandError::failed("nothing is removed")),
+        }
+    }
+}
+
 /// A configuration and its store, which is opened on first use: a command that fails before creates none.
 pub struct Context {
     /// The configuration.
     pub config: Config,
     /// The time of the command.
     pub now: UnixTime,
+    /// Who runs the command.
+    pub actor: Actor,
     path: PathBuf,
-    store: OnceCell<Arc<dyn Store>>,
+    store: OnceCell<(Arc<dyn Store>, Management)>,
     file: StoreFile,
     json: bool,
     notes: RefCell<Vec<String>>,
@@ -262,6 +326,7 @@ impl Context {
         let context = Self {
             config,
             now: Clock::system().now(),
+            actor: actor(),
             path: args.config.path(),
             store: OnceCell::new(),
             file,
@@ -285,8 +350,20 @@ impl Context {
     /// # Errors
     /// It cannot be opened.
     pub fn store(&self) -> Result<&dyn Store, CommandError> {
-        if let Some(store) = self.store.get() {
-            return Ok(&**store);
+        Ok(&*self.opened()?.0)
+    }
+
+    /// What can be done with the records of the store.
+    ///
+    /// # Errors
+    /// The store cannot be opened.
+    pub fn manage(&self) -> Result<&Management, CommandError> {
+        Ok(&self.opened()?.1)
+    }
+
+    fn opened(&self) -> Result<&(Arc<dyn Store>, Management), CommandError> {
+        if let Some(opened) = self.store.get() {
+            return Ok(opened);
         }
         let open = |opening| Ok((services::open_store(&self.config, opening)?, None));
         let opened = match self.file {
@@ -299,7 +376,12 @@ impl Context {
             let note = format!("countersign: created the store {place}");
             self.notes.borrow_mut().push(note);
         }
-        Ok(&**self.store.get_or_init(|| store))
+        let settings = Settings {
+            default_dialect: self.config.signature.default_dialect,
+            access_ttl: self.config.tokens.access_ttl.duration(),
+        };
+        let manage = Management::new(Arc::clone(&store), Clock::system(), settings);
+        Ok(self.store.get_or_init(|| (store, manage)))
     }
 
     /// Warns, when the command has succeeded, of something valid and unwise.
@@ -326,25 +408,15 @@ impl Context {
 
     /// Records what the command did, for the log of every `serve` on the store. `about` has the event and what it is about.
     pub async fn audit(&self, about: CommandRecord) {
-        let record = CommandRecord {
-            id: random::identifier().unwrap_or_default(),
-            os_user: os_user(),
-            host: uname().nodename().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            ..about
-        };
-        record.log();
-        let kept = async { Ok(self.store()?.record_command(record.to_text()).await?) };
-        let kept: Result<(), CommandError> = kept.await;
-        if let Err(error) = kept {
-            self.warn(&format!("serve does not log what was done: {error}"));
+        if let Ok(manage) = self.manage() {
+            manage.audit(&self.actor, about).await;
         }
     }
 
     /// A record as the person or program that runs the command reads it.
     #[must_use]
-    pub fn show(&self, record: Members) -> String {
-        record.render(self.json)
+    pub fn show(&self, view: &impl Serialize) -> String {
+        Members::of(view).render(self.json)
     }
 
     /// Lists all records, page by page.
@@ -353,13 +425,13 @@ impl Context {
     /// Those of `page`.
     pub async fn list<T>(
         &self,
-        mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, StoreError>,
+        mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         members: impl Fn(&T) -> Members,
     ) -> Result<String, CommandError> {
-        /// So many are asked of the store at once.
+        /// How many records are read at once.
         const PAGE: u32 = 500;
 
-        let mut listing = super::output::Listing::new(self.json);
+        let mut listing = Listing::new(self.json);
         let mut last = None;
         loop {
             let mut records = page(last.as_ref(), PAGE).await?;
@@ -371,6 +443,24 @@ impl Context {
                 None => return Ok(listing.finish()),
             }
         }
+    }
+
+    /// What to write to standard error after the command.
+    fn into_notes(self) -> Vec<String> {
+        let opened = self.store.get();
+        if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
+            self.warn(&format!("serve does not log what was done: {error}"));
+        }
+        self.notes.into_inner()
+    }
+}
+
+/// Who runs the program.
+fn actor() -> Actor {
+    Actor {
+        os_user: os_user(),
+        host: uname().nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
     }
 }
 

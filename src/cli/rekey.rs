@@ -48,5 +48,5 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let counts = Members::default()
         .with("rekeyed", rekeyed)
         .with("unchanged", all.seen - all.older);
-    Ok(context.show(counts))
+    Ok(context.show(&counts))
 }

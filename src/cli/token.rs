@@ -1,21 +1,18 @@
 //! `token`: access tokens without the browser flow, and revocation.
 
+use std::time::Duration;
+
 use clap::Subcommand;
 
 use super::{
-    consumer,
     context::{CommandError, Context},
-    output::{Members, Shown},
-    user,
+    output::Members,
 };
 use crate::{
-    issue::random,
+    config::parse_duration,
+    manage::{ManageError, view::TokenView},
     names::{ConsumerKey, Permission},
-    store::{
-        port::{Added, TokenFilter},
-        record::{AccessToken, Consumer},
-    },
-    telemetry::{audit::CommandRecord, redact::RedactedToken},
+    store::{port::TokenFilter, record::AccessToken},
 };
 
 /// What to do with access tokens.
@@ -25,18 +22,26 @@ pub(super) enum Command {
     Issue(IssueArgs),
     /// Lists access tokens, revoked and expired ones too, without their secrets
     List {
-        /// Only those of this user
-        #[arg(long, value_name = "NAME")]
-        user: Option<String>,
-        /// Only those of this consumer
-        #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-        consumer: Option<ConsumerKey>,
+        #[command(flatten)]
+        whose: WhoseArgs,
+        /// Only those whose last use, or issue if there was no use, is at least this long ago, such as 90d
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        unused_for: Option<Duration>,
     },
-    /// Revokes an access token for good
-    Revoke {
-        /// The token
+    /// Shows an access token without its secret
+    Show {
+        /// The token, or the 8 characters of it that the log shows
         #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
         token: String,
+    },
+    /// Revokes an access token, or all of a user, of a consumer or of both together, for good
+    #[command(group(clap::ArgGroup::new("which").args(["token", "user", "consumer"]).multiple(true).required(true)))]
+    Revoke {
+        /// The token, or the 8 characters of it that the log shows
+        #[arg(value_name = "TOKEN", allow_hyphen_values = true, conflicts_with_all = ["user", "consumer"])]
+        token: Option<String>,
+        #[command(flatten)]
+        whose: WhoseArgs,
     },
 }
 
@@ -45,122 +50,94 @@ pub(super) struct IssueArgs {
     /// The consumer's key
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     consumer: ConsumerKey,
-    /// The name of the user that it acts for
-    #[arg(long, value_name = "NAME")]
+    /// The name or id of the user that it acts for
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     user: String,
     /// A permission that it grants; may be repeated [default: all of the consumer's]
     #[arg(long = "permission", value_name = "P")]
     permissions: Vec<Permission>,
 }
 
+/// Whose tokens are meant.
+#[derive(Debug, clap::Args)]
+pub(super) struct WhoseArgs {
+    /// Only those of this user, named by name or id
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    user: Option<String>,
+    /// Only those of this consumer
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    consumer: Option<ConsumerKey>,
+}
+
+impl WhoseArgs {
+    /// Finds user and consumer: an empty list should mean that there is no token, not that a name is mistyped.
+    async fn filter(self, context: &Context) -> Result<TokenFilter, CommandError> {
+        let manage = context.manage()?;
+        let user = match self.user {
+            Some(name) => Some(manage.user(&name).await?.id),
+            None => None,
+        };
+        if let Some(key) = &self.consumer {
+            manage.consumer(key).await?;
+        }
+        Ok(TokenFilter {
+            user,
+            consumer: self.consumer,
+            unused_since: None,
+        })
+    }
+}
+
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
+    let manage = context.manage()?;
     match command {
         Command::Issue(args) => issue(args, context).await,
-        Command::List { user, consumer } => list(context, user, consumer).await,
-        Command::Revoke { token } => {
-            let store = context.store()?;
-            let known = store.access_token(&token).await?;
-            if !store.revoke_access_token(&token, context.now).await? {
-                let problem =
-                    "there is no such access token; list them with countersign token list";
-                return Err(CommandError::failed(problem));
-            }
-            let about = CommandRecord {
-                event: "token_revoked".to_owned(),
-                consumer: known.as_ref().map(|token| token.consumer.to_string()),
-                user: known.as_ref().map(|token| token.user.to_string()),
-                token: Some(RedactedToken(&token).to_string()),
-                ..CommandRecord::default()
+        Command::List { whose, unused_for } => {
+            let filter = whose.filter(context).await?;
+            let page = async |last: Option<&AccessToken>, limit| {
+                let last = last.map(|last| &*last.token);
+                manage.tokens(filter.clone(), unused_for, last, limit).await
             };
-            context.audit(about).await;
+            context
+                .list(page, |token| Members::of(&TokenView::from(token)))
+                .await
+        }
+        Command::Show { token } => {
+            let token = manage.token(&token).await?;
+            Ok(context.show(&TokenView::from(&token)))
+        }
+        Command::Revoke {
+            token: Some(token), ..
+        } => {
+            let token = manage.token(&token).await?;
+            manage.revoke_token(&context.actor, &token).await?;
             Ok(String::new())
+        }
+        Command::Revoke { token: None, whose } => {
+            let TokenFilter { user, consumer, .. } = whose.filter(context).await?;
+            let revoked = manage.revoke_tokens(&context.actor, user, consumer).await?;
+            Ok(context.show(&revoked))
         }
     }
 }
 
 async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandError> {
-    let consumer = consumer::find(context, &args.consumer).await?;
-    let user = user::find(context, &args.user).await?;
-    if !user.enabled {
-        return Err(CommandError::failed(format!(
-            "the user {:?} is disabled; enable it with countersign user enable",
-            user.name
-        )));
-    }
-    let lifetime = context.config.tokens.access_ttl.duration();
-    let token = AccessToken {
-        token: random::token()?,
-        secret: random::secret()?,
-        permissions: granted(&consumer, args.permissions)?,
-        consumer: consumer.key,
-        user: user.id,
-        issued_at: context.now,
-        expires_at: lifetime.map(|lifetime| context.now.after(lifetime)),
-        last_used_at: None,
-        revoked_at: None,
-    };
-    if context.store()?.issue_access_token(token.clone()).await? == Added::Taken {
-        let problem = "the consumer or the user has just been removed or disabled; look again";
-        return Err(CommandError::failed(problem));
-    }
+    let manage = context.manage()?;
+    let consumer = manage.consumer(&args.consumer).await?;
+    let user = manage.user(&args.user).await?;
+    let issued = manage.issue_token(&context.actor, &consumer, &user, args.permissions);
+    let token = issued.await.map_err(|error| match &error {
+        ManageError::PermissionMissing { permission, .. } => {
+            let option = format!("--permission {permission}");
+            CommandError::from(error).about(option)
+        }
+        _ => error.into(),
+    })?;
     if !consumer.enabled {
         context.warn(&format!(
             "the consumer {:?} is disabled: the token works once countersign consumer enable lets it in",
-            token.consumer
+            consumer.key
         ));
     }
-    let about = CommandRecord {
-        event: "access_token_issued".to_owned(),
-        consumer: Some(token.consumer.to_string()),
-        user: Some(token.user.to_string()),
-        token: Some(RedactedToken(&token.token).to_string()),
-        ..CommandRecord::default()
-    };
-    context.audit(about).await;
-    Ok(context.show(Members::token(&token, Shown::WithSecret)))
-}
-
-/// What the token grants: what was asked for, if the consumer has it all, else all that the consumer has.
-fn granted(
-    consumer: &Consumer,
-    mut asked: Vec<Permission>,
-) -> Result<Vec<Permission>, CommandError> {
-    if asked.is_empty() {
-        return Ok(consumer.permissions.clone());
-    }
-    if let Some(foreign) = asked
-        .iter()
-        .find(|permission| !consumer.permissions.contains(permission))
-    {
-        return Err(CommandError::failed(format!(
-            "--permission {foreign}: the consumer {:?} does not have it; give it with countersign consumer update",
-            consumer.key
-        )));
-    }
-    asked.sort();
-    asked.dedup();
-    Ok(asked)
-}
-
-async fn list(
-    context: &Context,
-    user: Option<String>,
-    consumer: Option<ConsumerKey>,
-) -> Result<String, CommandError> {
-    // An empty list should mean that there is no token, not that a name is mistyped.
-    let user = match user {
-        Some(name) => Some(user::find(context, &name).await?.id),
-        None => None,
-    };
-    if let Some(key) = &consumer {
-        consumer::find(context, key).await?;
-    }
-    let filter = TokenFilter { user, consumer };
-    let store = context.store()?;
-    let page = async |last: Option<&AccessToken>, limit| {
-        let last = last.map(|last| &*last.token);
-        store.access_tokens(&filter, last, limit).await
-    };
-    let members = |token: &_| Members::token(token, Shown::WithoutSecret);
-    context.list(page, members).await
+    Ok(context.show(&TokenView::issued(&token)))
 }

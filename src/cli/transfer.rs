@@ -213,7 +213,7 @@ impl ImportArgs {
                     ));
                 }
                 let with = |members: Members, (name, count)| members.with(name, count);
-                Ok(context.show(counts.into_iter().fold(Members::default(), with)))
+                Ok(context.show(&counts.into_iter().fold(Members::default(), with)))
             }
             Import::Refused { index, refusal } => {
                 let record = checked.name(index).map_err(unreadable)?;

@@ -38,16 +38,11 @@ pub fn line(error: &clap::Error) -> String {
     }
     let sentences = sentences.join("; ");
     let mut line = format!("countersign: {sentences}; see {command} --help");
-    // A superfluous argument may be a secret, such as a password behind the user's name.
-    let stray = match error.kind() {
-        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
-        ErrorKind::TooManyValues => error.get(ContextKind::InvalidValue),
-        _ => None,
-    };
-    if let Some(ContextValue::String(stray)) = stray
-        && !stray.starts_with('-')
+    // The value given to an option that takes none may be a secret.
+    if error.kind() == ErrorKind::TooManyValues
+        && let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
     {
-        line = line.replace(&format!("'{stray}' "), "");
+        line = line.replace(&format!("'{value}' "), "");
     }
     // A list that clap puts below its sentence.
     line = line.replace(":; ", ": ");
@@ -99,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stray_argument_is_not_shown() {
+    fn an_unexpected_argument_is_named_and_a_value_is_not_shown() {
         for (arguments, expected) in [
             (
-                &["user", "passwd", "bob", "hunter2"][..],
-                "countersign: unexpected argument found; see countersign user passwd --help",
+                &["user", "passwd", "bob", "alice"][..],
+                "countersign: unexpected argument 'alice' found; see countersign user passwd --help",
             ),
             (
                 &["user", "add", "bob", "--password-stdin=hunter2"],

@@ -3,16 +3,16 @@
 use clap::Subcommand;
 
 use super::{
-    context::{CommandError, Context},
+    context::{CommandError, Confirmation, Context},
     output::Members,
     password::PasswordArgs,
 };
 use crate::{
     app::services,
-    issue::{random, registration},
+    issue::registration,
+    manage::{NewUser, view::UserView},
     names::UserId,
-    store::{port::Added, record::User},
-    telemetry::audit::CommandRecord,
+    store::record::User,
 };
 
 /// What to do with local accounts.
@@ -22,6 +22,8 @@ pub(super) enum Command {
     Add(AddArgs),
     /// Lists all accounts
     List,
+    /// Shows an account
+    Show(NameArg),
     /// Sets a new password and ends the user's sessions
     Passwd {
         #[command(flatten)]
@@ -34,7 +36,12 @@ pub(super) enum Command {
     /// Lets the user log in again; what disabling ended stays ended
     Enable(NameArg),
     /// Removes the account for good, with its sessions and access tokens
-    Remove(NameArg),
+    Remove {
+        #[command(flatten)]
+        name: NameArg,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -55,121 +62,77 @@ pub(super) struct AddArgs {
 /// The user meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct NameArg {
-    /// The name to log in with
+    /// The name to log in with, or the id
+    #[arg(allow_hyphen_values = true)]
     name: String,
 }
 
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
+    let actor = &context.actor;
     match command {
         Command::Add(args) => add(args, context).await,
-        Command::List => list(context).await,
+        Command::List => {
+            let manage = context.manage()?;
+            let page = async |last: Option<&User>, limit| {
+                manage.users(last.map(|last| &last.id), limit).await
+            };
+            context
+                .list(page, |user| Members::of(&UserView::from(user)))
+                .await
+        }
+        Command::Show(NameArg { name }) => {
+            let user = context.manage()?.user(&name).await?;
+            Ok(context.show(&UserView::from(&user)))
+        }
         Command::Passwd {
             name: NameArg { name },
             password,
         } => {
-            let user = find(context, &name).await?;
+            let manage = context.manage()?;
+            let user = manage.user(&name).await?;
             let hash = password.hash(context, &user)?;
-            let is_done = context.store()?.set_password(&user.id, hash).await?;
-            done(context, is_done, "password_changed", &user).await?;
+            manage.set_password(actor, &user, hash).await?;
             Ok(String::new())
         }
         Command::Disable(NameArg { name }) => set_enabled(context, &name, false).await,
         Command::Enable(NameArg { name }) => set_enabled(context, &name, true).await,
-        Command::Remove(NameArg { name }) => {
-            let user = find(context, &name).await?;
-            let store = context.store()?;
-            let is_done = store.remove_user(&user.id, context.now).await?;
-            done(context, is_done, "user_removed", &user).await?;
+        Command::Remove {
+            name: NameArg { name },
+            confirmation,
+        } => {
+            let manage = context.manage()?;
+            let user = manage.user(&name).await?;
+            let name = &user.name;
+            confirmation.ask(&format!(
+                "Remove the user {name:?} with sessions and tokens?"
+            ))?;
+            manage.remove_user(actor, &user).await?;
             Ok(String::new())
         }
     }
 }
 
 async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
-    let name = args.name;
-    let name_taken = || {
-        CommandError::failed(format!(
-            "there is a user {name:?}; choose another name (upper and lower case count as the same)"
-        ))
-    };
     // Before the password is asked for.
-    if !services::is_store_missing(&context.config)
-        && context.store()?.user_by_name(&name).await?.is_some()
-    {
-        return Err(name_taken());
+    if !services::is_store_missing(&context.config) {
+        context.manage()?.check_name(&args.name).await?;
     }
-    let is_id_given = args.id.is_some();
-    let mut user = User {
-        id: args.id.map_or_else(random::name, Ok)?,
-        name: name.clone(),
+    let new = NewUser {
+        id: args.id,
+        name: args.name,
         display_name: args.display_name,
-        password_hash: None,
-        enabled: true,
-        created_at: context.now,
     };
+    let mut user = new.into_user(context.now)?;
     user.password_hash = Some(args.password.hash(context, &user)?);
-    match context.store()?.add_user(user.clone()).await? {
-        Added::Added => {
-            done(context, true, "user_added", &user).await?;
-            Ok(context.show(Members::user(&user)))
-        }
-        Added::Taken if is_id_given => Err(CommandError::failed(format!(
-            "the id {:?} is taken or was before; give another --id, or none for a random one",
-            user.id
-        ))),
-        Added::Taken => Err(name_taken()),
-    }
-}
-
-async fn list(context: &Context) -> Result<String, CommandError> {
-    let store = context.store()?;
-    let page =
-        async |last: Option<&User>, limit| store.users(last.map(|last| &last.id), limit).await;
-    context.list(page, Members::user).await
+    context.manage()?.add_user(&context.actor, &user).await?;
+    Ok(context.show(&UserView::from(&user)))
 }
 
 async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<String, CommandError> {
-    let user = find(context, name).await?;
-    let store = context.store()?;
-    let event = match enabled {
-        true => "user_enabled",
-        false => "user_disabled",
-    };
-    let is_done = store.set_user_enabled(&user.id, enabled, context.now);
-    done(context, is_done.await?, event, &user).await?;
-    Ok(context.show(Members::user(&User { enabled, ..user })))
-}
-
-/// Finds a user by login name.
-///
-/// # Errors
-/// There is none.
-pub(super) async fn find(context: &Context, name: &str) -> Result<User, CommandError> {
-    let found = context.store()?.user_by_name(name).await?;
-    found.ok_or_else(|| unknown(name))
-}
-
-fn unknown(name: &str) -> CommandError {
-    CommandError::failed(format!(
-        "there is no user {name:?}; list them with countersign user list"
-    ))
-}
-
-/// Records the event, unless the user was removed since it was looked up.
-async fn done(
-    context: &Context,
-    is_done: bool,
-    event: &str,
-    user: &User,
-) -> Result<(), CommandError> {
-    if !is_done {
-        return Err(unknown(&user.name));
-    }
-    let about = CommandRecord {
-        event: event.to_owned(),
-        user: Some(user.id.to_string()),
-        ..CommandRecord::default()
-    };
-    context.audit(about).await;
-    Ok(())
+    let manage = context.manage()?;
+    let user = manage.user(name).await?;
+    let user = manage
+        .set_user_enabled(&context.actor, user, enabled)
+        .await?;
+    Ok(context.show(&UserView::from(&user)))
 }

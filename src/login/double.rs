@@ -188,7 +188,7 @@ impl Store for MemoryStore {
         limit: u32,
     ) -> StoreFuture<'a, Vec<AccessToken>> {
         self.answer(move |records| {
-            let TokenFilter { user, consumer } = filter;
+            let TokenFilter { user, consumer, .. } = filter;
             let tokens = records.access_tokens.values().filter(|token| {
                 after.is_none_or(|after| token.token.as_str() > after)
                     && user.as_ref().is_none_or(|user| token.user == *user)
@@ -326,6 +326,8 @@ impl Store for MemoryStore {
         fn rotate_consumer_secret(&'a ConsumerKey, Secret, Option<UnixTime>) -> Option<Consumer>;
         fn remove_consumer(&'a ConsumerKey) -> bool;
         fn consumers(Option<&'a ConsumerKey>, u32) -> Vec<Consumer>;
+        fn unused_consumers(UnixTime, Option<&'a ConsumerKey>, u32) -> Vec<Consumer>;
+        fn revoke_access_tokens(&'a TokenFilter, UnixTime) -> u64;
         fn add_user(User) -> Added;
         fn set_user_enabled(&'a UserId, bool, UnixTime) -> bool;
         fn remove_user(&'a UserId, UnixTime) -> bool;

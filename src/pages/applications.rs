@@ -145,6 +145,7 @@ impl Pages {
         now: UnixTime,
     ) -> Result<(Vec<AccessToken>, Option<String>), PageError> {
         let filter = TokenFilter {
+            unused_since: None,
             user: Some(caller.user.id.clone()),
             consumer: None,
         };

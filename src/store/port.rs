@@ -245,13 +245,15 @@ pub enum NoncesKept {
     Elsewhere,
 }
 
-/// Which access tokens [`Store::access_tokens`] lists.
+/// Which access tokens [`Store::access_tokens`] lists and [`Store::revoke_access_tokens`] revokes.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
     /// Only those of this user.
     pub user: Option<UserId>,
     /// Only those of this consumer.
     pub consumer: Option<ConsumerKey>,
+    /// Only those whose last use, or issue if there was no use, was at this time or before.
+    pub unused_since: Option<UnixTime>,
 }
 
 /// Where a batch of [`Store::reseal`] begins; the default is the beginning.
@@ -387,6 +389,13 @@ pub trait Store: Send + Sync + 'static {
     fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added>;
     /// Revokes an access token for good; `false` if there is none. Revoking twice keeps the first time.
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool>;
+    /// Revokes the access tokens of a user, a consumer or both; returns how many were not revoked before. A filter with
+    /// neither revokes nothing.
+    fn revoke_access_tokens<'a>(
+        &'a self,
+        filter: &'a TokenFilter,
+        now: UnixTime,
+    ) -> StoreFuture<'a, u64>;
     /// Lists access tokens in the order of their identifiers, from behind `after`, at most `limit`.
     fn access_tokens<'a>(
         &'a self,
@@ -419,6 +428,14 @@ pub trait Store: Send + Sync + 'static {
     /// Lists consumers in the order of their keys, from behind `after`, at most `limit`.
     fn consumers<'a>(
         &'a self,
+        after: Option<&'a ConsumerKey>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Consumer>>;
+    /// Lists those consumers, in the same way, that were registered at `since` or before and have no access token that was
+    /// used or issued later. Calls without a token leave no trace in the store.
+    fn unused_consumers<'a>(
+        &'a self,
+        since: UnixTime,
         after: Option<&'a ConsumerKey>,
         limit: u32,
     ) -> StoreFuture<'a, Vec<Consumer>>;

@@ -87,6 +87,8 @@ pub struct ConsumerUpdate {
     pub rsa_only: Option<bool>,
     /// Whether it is accepted at all.
     pub enabled: Option<bool>,
+    /// `true`: the secret before the last rotation verifies no longer.
+    pub end_grace: bool,
 }
 
 impl ConsumerUpdate {
@@ -107,6 +109,9 @@ impl ConsumerUpdate {
         set(&mut consumer.enforce, self.enforce);
         set(&mut consumer.rsa_only, self.rsa_only);
         set(&mut consumer.enabled, self.enabled);
+        if self.end_grace {
+            consumer.previous_secret = None;
+        }
     }
 }
 

@@ -89,6 +89,7 @@ timed! {
     fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged>;
     fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added>;
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool>;
+    fn revoke_access_tokens<'a>(&'a self, filter: &'a TokenFilter, now: UnixTime) -> StoreFuture<'a, u64>;
     fn access_tokens<'a>(&'a self, filter: &'a TokenFilter, after: Option<&'a str>, limit: u32) -> StoreFuture<'a, Vec<AccessToken>>;
     fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> StoreFuture<'_, ()>;
     fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added>;
@@ -96,6 +97,7 @@ timed! {
     fn rotate_consumer_secret<'a>(&'a self, key: &'a ConsumerKey, secret: Secret, previous_until: Option<UnixTime>) -> StoreFuture<'a, Option<Consumer>>;
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
     fn consumers<'a>(&'a self, after: Option<&'a ConsumerKey>, limit: u32) -> StoreFuture<'a, Vec<Consumer>>;
+    fn unused_consumers<'a>(&'a self, since: UnixTime, after: Option<&'a ConsumerKey>, limit: u32) -> StoreFuture<'a, Vec<Consumer>>;
     fn add_user(&self, user: User) -> StoreFuture<'_, Added>;
     fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted>;
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>>;

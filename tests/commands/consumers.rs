@@ -313,6 +313,26 @@ fn what_is_valid_and_unwise_is_told_when_all_is_done() {
 }
 
 #[test]
+fn the_grace_of_a_secret_is_ended() {
+    let place = Place::new();
+    place.consumer("c");
+    let rotated = place.json(&["consumer", "rotate-secret", "c", "--grace", "1h"]);
+    assert!(rotated["previous_secret_until"].is_string(), "{rotated}");
+    let end = ["consumer", "rotate-secret", "c", "--end-grace"];
+    // Without a grace there is nothing to end.
+    for _ in 0..2 {
+        let ended = place.json(&end);
+        assert_eq!(
+            (&ended["previous_secret_until"], &ended["secret"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+    place
+        .run(&[&end[..], &["--grace", "1h"]].concat())
+        .failed(2);
+}
+
+#[test]
 fn people_get_aligned_columns() {
     let place = Place::new();
     place.consumer("a");

@@ -101,6 +101,99 @@ fn lists_are_narrowed_by_user_and_consumer() {
 }
 
 #[test]
+fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
+    let place = place();
+    place.consumer("d");
+    place.user("bob");
+    for (consumer, user) in [("c", "alice"), ("c", "bob"), ("d", "alice"), ("d", "bob")] {
+        place.token(consumer, user);
+    }
+    let left = || {
+        let tokens = place.json_lines(&["token", "list"]);
+        tokens
+            .iter()
+            .filter(|token| token["revoked_at"].is_null())
+            .count()
+    };
+    let revoke = |options: &[&str]| place.json(&[&["token", "revoke"], options].concat());
+    assert_eq!(
+        revoke(&["--user", "id-bob", "--consumer", "d"]),
+        json!({ "revoked": 1 })
+    );
+    assert_eq!(
+        (revoke(&["--user", "bob"]), left()),
+        (json!({ "revoked": 1 }), 2)
+    );
+    assert_eq!(
+        (revoke(&["--consumer", "c"]), left()),
+        (json!({ "revoked": 1 }), 1)
+    );
+    let again = place.run(&["token", "revoke", "--consumer", "c"]).done();
+    assert_eq!(again.stdout, "revoked  0\n");
+    for arguments in [
+        &["token", "revoke"][..],
+        &["token", "revoke", "t", "--user", "alice"],
+    ] {
+        place.run(arguments).failed(2);
+    }
+    for arguments in [["--user", "nobody"], ["--consumer", "nobody"]] {
+        place
+            .run(&[&["token", "revoke"][..], &arguments].concat())
+            .failed(1);
+    }
+    assert_eq!(left(), 1);
+}
+
+#[test]
+fn a_token_is_named_by_the_characters_that_the_log_shows() {
+    let place = place();
+    let token = place.token("c", "alice");
+    let shown = place.json(&["token", "show", &token]);
+    assert_eq!(
+        (&shown["token"], &shown["token_secret"]),
+        (&json!(token), &Value::Null)
+    );
+    let short = &token[..8];
+    assert_eq!(place.json(&["token", "show", short]), shown);
+    let line = place.run(&["token", "show", &token[..7]]).failed(1);
+    assert!(line.contains("no such access token"), "{line}");
+    place.run(&["token", "revoke", &format!("{short}…")]).done();
+    assert!(place.json(&["token", "show", &token])["revoked_at"].is_string());
+    let twins = r#"{"kind":"export","version":1}
+        {"kind":"token","token":"same-beginning-1","token_secret":"s","consumer":"c","user":"id-alice"}
+        {"kind":"token","token":"same-beginning-2","token_secret":"s","consumer":"c","user":"id-alice"}"#;
+    place.run_with(&["import", "-"], twins).done();
+    let line = place.run(&["token", "revoke", "same-beg"]).failed(1);
+    assert!(line.contains("several access tokens"), "{line}");
+}
+
+#[test]
+fn lists_are_narrowed_to_what_is_unused() {
+    let place = place();
+    place.consumer("d");
+    let records = r#"{"kind":"export","version":1}
+        {"kind":"consumer","key":"old","secret":"s","name":"Old","created_at":"2020-01-01T00:00:00Z"}
+        {"kind":"token","token":"old","token_secret":"s","consumer":"old","user":"id-alice","issued_at":"2020-01-01T00:00:00Z"}"#;
+    place.run_with(&["import", "-"], records).done();
+    place.token("c", "alice");
+    let names = |arguments: &[&str], name: &str| {
+        let records = place.json_lines(arguments);
+        let names = records
+            .iter()
+            .map(|record| record[name].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let tokens = |duration| names(&["token", "list", "--unused-for", duration], "token").len();
+    assert_eq!((tokens("0s"), tokens("1d"), tokens("36500d")), (2, 1, 0));
+    let consumers = |duration| names(&["consumer", "list", "--unused-for", duration], "key");
+    assert_eq!(consumers("0s"), ["c", "d", "old"]);
+    assert_eq!(consumers("1d"), ["old"]);
+    place
+        .run(&["token", "list", "--unused-for", "soon"])
+        .failed(2);
+}
+
+#[test]
 fn a_revoked_token_stays_revoked_since_the_first_time() {
     let place = place();
     let token = place.token("c", "alice");

@@ -146,6 +146,57 @@ fn a_weak_password_is_taken_and_on_the_terminal_warned_of() {
     assert_eq!(place.json_lines(&["user", "list"]).len(), 4);
 }
 
+#[test]
+fn a_user_is_named_by_name_or_id() {
+    let place = Place::new();
+    place.user("alice");
+    let shown = place.json(&["user", "show", "alice"]);
+    assert_eq!(
+        (&shown["id"], &shown["name"]),
+        (&"id-alice".into(), &"alice".into())
+    );
+    assert_eq!(place.json(&["user", "show", "id-alice"]), shown);
+    assert_eq!(
+        place.json(&["user", "disable", "id-alice"])["enabled"],
+        false
+    );
+    place
+        .run_with(&["user", "passwd", "id-alice", "--password-stdin"], "other")
+        .done();
+    // The name of one user, and the id of another one.
+    place.user("id-alice");
+    let line = place.run(&["user", "remove", "id-alice"]).failed(1);
+    assert!(
+        line.contains("name of one user and the id of another"),
+        "{line}"
+    );
+    assert_eq!(place.json(&["user", "show", "alice"])["id"], "id-alice");
+    assert_eq!(place.json_lines(&["user", "list"]).len(), 2);
+}
+
+#[test]
+fn a_removal_is_confirmed_on_a_terminal() {
+    let place = Place::new();
+    place.consumer("c");
+    place.user("alice");
+    for (arguments, typed, code) in [
+        ("user remove alice", "n\n", 1),
+        ("consumer remove c", "\n", 1),
+        ("consumer remove c", "y\n", 0),
+        ("user remove alice --yes", "", 0),
+    ] {
+        let ended = on_a_terminal(&place, arguments, typed);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert_eq!(
+            ended.stdout.contains("nothing is removed"),
+            code == 1,
+            "{ended:?}"
+        );
+    }
+    assert_eq!(place.json_lines(&["user", "list"]).len(), 0);
+    assert_eq!(place.json_lines(&["consumer", "list"]).len(), 0);
+}
+
 fn is_of(hash: &str, password: &str) -> bool {
     countersign::login::password::verify_evenly(Some(&hash.into()), &[], &password.into())
 }

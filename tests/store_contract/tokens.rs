@@ -1,8 +1,8 @@
 //! Access tokens outside the flow.
 
 use countersign::store::{
-    port::{Added, TokenFilter},
-    record::{AccessToken, ConsumerUpdate},
+    port::{Added, Change, TokenFilter},
+    record::{AccessToken, Consumer, ConsumerUpdate},
 };
 
 use crate::{
@@ -129,6 +129,7 @@ pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
         let filter = TokenFilter {
             user: user.parse().ok(),
             consumer: consumer.parse().ok(),
+            unused_since: None,
         };
         let tokens = store.access_tokens(&filter, after, limit).await.unwrap();
         tokens
@@ -208,4 +209,103 @@ pub(crate) async fn keeps_many_uses<B: Backend>() {
         let kept = store.access_token(token).await.unwrap().unwrap();
         assert_eq!(kept.last_used_at, Some(at));
     }
+}
+
+pub(crate) async fn revokes_all_of_a_user_and_a_consumer<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    store.add_user(user("v")).await.unwrap();
+    for (token, consumer, user) in [
+        ("1", "c", "u"),
+        ("2", "c", "v"),
+        ("3", "d", "u"),
+        ("4", "d", "v"),
+    ] {
+        let token = access_token(token, consumer, user);
+        store.issue_access_token(token).await.unwrap();
+    }
+    let revoke = async |user: &str, consumer: &str| {
+        let filter = TokenFilter {
+            user: user.parse().ok(),
+            consumer: consumer.parse().ok(),
+            unused_since: None,
+        };
+        store.revoke_access_tokens(&filter, later(1)).await.unwrap()
+    };
+    let left = async || {
+        let all = TokenFilter::default();
+        let tokens = store.access_tokens(&all, None, 9).await.unwrap();
+        tokens
+            .into_iter()
+            .filter(|token| token.revoked_at.is_none())
+            .map(|token| token.token)
+            .collect::<String>()
+    };
+    assert_eq!(revoke("", "").await, 0);
+    assert_eq!(revoke("w", "c").await, 0);
+    assert_eq!(left().await, "1234");
+    assert_eq!(
+        (revoke("v", "c").await, left().await),
+        (1, "134".to_owned())
+    );
+    assert_eq!((revoke("v", "").await, left().await), (1, "13".to_owned()));
+    assert_eq!((revoke("", "c").await, left().await), (1, "3".to_owned()));
+    let position = store.changes_since(0).await.unwrap().position;
+    assert_eq!((revoke("u", "").await, left().await), (1, String::new()));
+    let changes = store.changes_since(position).await.unwrap().changes;
+    assert_eq!(changes, [Change::AccessToken("3".to_owned())]);
+}
+
+pub(crate) async fn finds_what_is_unused<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    populate(&store).await;
+    for (key, created_at) in [("d", NOW), ("e", NOW), ("f", later(9))] {
+        let consumer = Consumer {
+            created_at,
+            ..consumer(key)
+        };
+        store.add_consumer(consumer).await.unwrap();
+    }
+    for (token, consumer, issued, used) in [
+        ("1", "c", 0, Some(7)),
+        ("2", "c", 0, None),
+        ("3", "d", 8, None),
+        ("4", "e", 0, Some(5)),
+    ] {
+        let token = AccessToken {
+            issued_at: later(issued),
+            last_used_at: used.map(later),
+            ..access_token(token, consumer, "u")
+        };
+        store.issue_access_token(token).await.unwrap();
+    }
+    let tokens = async |since| {
+        let filter = TokenFilter {
+            unused_since: Some(later(since)),
+            ..TokenFilter::default()
+        };
+        let tokens = store.access_tokens(&filter, None, 9).await.unwrap();
+        tokens
+            .into_iter()
+            .map(|token| token.token)
+            .collect::<String>()
+    };
+    let consumers = async |since, after: &str| {
+        let after = after.parse().ok();
+        let unused = store.unused_consumers(later(since), after.as_ref(), 9);
+        let keys = unused.await.unwrap().into_iter();
+        keys.map(|consumer| consumer.key.to_string())
+            .collect::<String>()
+    };
+    assert_eq!(
+        (tokens(4).await, consumers(4, "").await),
+        ("2".to_owned(), String::new())
+    );
+    assert_eq!(tokens(5).await, "24");
+    assert_eq!(consumers(5, "").await, "e");
+    assert_eq!(consumers(8, "").await, "cde");
+    assert_eq!(consumers(9, "c").await, "def");
 }

@@ -6,17 +6,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{
     super::context::{CommandError, Context},
-    given_or_random,
+    read_secret,
 };
 use crate::{
     cli::{secret_arg::SecretArg, secrets::read_rsa_public_key},
-    clock::UnixTime,
     issue::{
         callback::{self, CallbackError},
-        random, registration,
+        registration,
     },
+    manage::NewConsumer,
     names::{ConsumerKey, Permission},
-    store::record::{Consumer, ConsumerUpdate, Dialect},
+    store::record::{ConsumerUpdate, Dialect},
 };
 
 /// The options of `consumer add`.
@@ -112,27 +112,20 @@ fn dialects() -> impl TypedValueParser<Value = Dialect> {
 }
 
 impl AddArgs {
-    /// The consumer to register, with what was not given made up.
-    pub(super) fn consumer(self, now: UnixTime) -> Result<Consumer, CommandError> {
-        let key = match self.key {
-            Some(key) => key,
-            None => random::name()?,
-        };
-        Ok(Consumer {
-            key,
+    /// The consumer to register.
+    pub(super) fn consumer(self) -> Result<NewConsumer, CommandError> {
+        Ok(NewConsumer {
+            key: self.key,
             rsa_public_key: self.details.rsa_public_key()?,
-            secret: given_or_random(self.secret)?,
-            previous_secret: None,
+            secret: read_secret(self.secret)?,
             name: self.name,
             description: self.details.description,
             website: self.details.website,
-            callbacks: once_each(self.details.callbacks),
-            permissions: once_each(self.details.permissions),
+            callbacks: self.details.callbacks,
+            permissions: self.details.permissions,
             dialect: self.details.dialect,
             enforce: self.enforce,
             rsa_only: self.rsa_only,
-            enabled: true,
-            created_at: now,
         })
     }
 }
@@ -152,13 +145,14 @@ impl UpdateArgs {
             enforce: flag(self.enforce, self.no_enforce),
             rsa_only: flag(self.rsa_only, self.no_rsa_only),
             enabled: None,
+            end_grace: false,
         })
     }
 }
 
 /// The new list, or none to keep the old one.
-fn list<T: PartialEq>(given: Vec<T>, is_cleared: bool) -> Option<Vec<T>> {
-    (is_cleared || !given.is_empty()).then(|| once_each(given))
+fn list<T>(given: Vec<T>, is_cleared: bool) -> Option<Vec<T>> {
+    (is_cleared || !given.is_empty()).then_some(given)
 }
 
 /// The new value, `Some(None)` to remove it, or none to keep the old one.
@@ -172,16 +166,6 @@ fn value<T>(given: Option<T>, is_cleared: bool) -> Option<Option<T>> {
 
 fn flag(is_set: bool, is_cleared: bool) -> Option<bool> {
     (is_set || is_cleared).then_some(is_set)
-}
-
-fn once_each<T: PartialEq>(given: Vec<T>) -> Vec<T> {
-    let mut kept = Vec::with_capacity(given.len());
-    for item in given {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    kept
 }
 
 fn callback(text: &str) -> Result<String, CallbackError> {
@@ -228,29 +212,6 @@ mod tests {
         assert_eq!(change.rsa_public_key, None);
         assert_eq!((change.rsa_only, change.enforce), (None, None));
         assert_eq!(change.enabled, None);
-    }
-
-    #[test]
-    fn replaces_lists_whole_and_names_each_once() {
-        let arguments = ["--callback", "oob", "--callback", "oob"];
-        let change = update(&arguments).update().unwrap();
-        assert_eq!(change.callbacks, Some(vec!["oob".to_owned()]));
-        let arguments = [
-            "--permission",
-            "b",
-            "--permission",
-            "a",
-            "--permission",
-            "b",
-        ];
-        let change = update(&arguments).update().unwrap();
-        let names: Vec<String> = change
-            .permissions
-            .unwrap()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(names, ["b", "a"]);
     }
 
     #[test]

@@ -74,12 +74,12 @@ fn explains_the_example_of_the_rfc() {
     assert_eq!(
         members,
         [
+            "parameters",
+            "normalized_parameters",
             "base_string",
-            "diagnosis",
             "expected_signature",
             "matches",
-            "normalized_parameters",
-            "parameters"
+            "diagnosis"
         ]
     );
     assert_eq!(told["normalized_parameters"], NORMALIZED);

@@ -1,5 +1,17 @@
 use super::*;
-use crate::clock::UnixTime;
+use crate::{
+    clock::UnixTime,
+    manage::view::{ConsumerView, TokenView, UserView},
+    store::record::{AccessToken, Consumer, Dialect, User},
+};
+
+fn issued(consumer: &Consumer, default: Dialect) -> Members {
+    Members::of(&ConsumerView::new(consumer, default).with_secret(consumer))
+}
+
+fn shown(consumer: &Consumer) -> Members {
+    Members::of(&ConsumerView::new(consumer, Dialect::Rfc5849))
+}
 
 fn consumer() -> Consumer {
     Consumer {
@@ -36,7 +48,7 @@ fn token() -> AccessToken {
 
 #[test]
 fn an_object_has_the_promised_names_in_their_order() {
-    let record = Members::consumer(&consumer(), Dialect::Legacy, Shown::WithSecret);
+    let record = issued(&consumer(), Dialect::Legacy);
     assert_eq!(
         record.render(true),
         concat!(
@@ -46,7 +58,7 @@ fn an_object_has_the_promised_names_in_their_order() {
             "\n"
         )
     );
-    let record = Members::token(&token(), Shown::WithSecret);
+    let record = Members::of(&TokenView::issued(&token()));
     assert_eq!(
         record.render(true),
         concat!(
@@ -64,7 +76,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         created_at: UnixTime(0),
     };
     assert_eq!(
-        Members::user(&user).render(true),
+        Members::of(&UserView::from(&user)).render(true),
         concat!(
             r#"{"id":"u-1","name":"alice","display_name":null,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
             "\n"
@@ -75,10 +87,9 @@ fn an_object_has_the_promised_names_in_their_order() {
 #[test]
 fn a_secret_is_shown_only_where_it_is_issued() {
     for as_json in [true, false] {
-        let shown = Members::consumer(&consumer(), Dialect::Rfc5849, Shown::WithoutSecret);
-        assert!(!shown.render(as_json).contains("s3cret"));
-        let shown = Members::consumer(&consumer(), Dialect::Rfc5849, Shown::WithSecret);
-        assert!(shown.render(as_json).contains("s3cret"));
+        assert!(!shown(&consumer()).render(as_json).contains("s3cret"));
+        let issued = issued(&consumer(), Dialect::Rfc5849);
+        assert!(issued.render(as_json).contains("s3cret"));
     }
 }
 
@@ -88,14 +99,14 @@ fn a_secret_that_is_no_text_is_not_shown_as_one() {
         secret: Secret::from(vec![0xff, 0]),
         ..consumer()
     };
-    let text = Members::consumer(&odd, Dialect::Rfc5849, Shown::WithSecret).render(true);
+    let text = issued(&odd, Dialect::Rfc5849).render(true);
     assert!(text.contains(r#""secret_base64":"/wA=""#), "{text}");
     assert!(!text.contains(r#""secret":"#), "{text}");
 }
 
 #[test]
 fn people_get_a_member_a_line() {
-    let text = Members::token(&token(), Shown::WithoutSecret).render(false);
+    let text = Members::of(&TokenView::from(&token())).render(false);
     assert_eq!(
         text,
         "token         t\n\
@@ -118,11 +129,7 @@ fn people_get_lists_as_a_table() {
             callbacks: vec![],
             ..consumer()
         };
-        listing.push(&Members::consumer(
-            &consumer,
-            Dialect::Rfc5849,
-            Shown::WithoutSecret,
-        ));
+        listing.push(&shown(&consumer));
     }
     assert_eq!(
         listing.finish(),
@@ -136,8 +143,8 @@ fn people_get_lists_as_a_table() {
 #[test]
 fn programs_get_an_object_a_line() {
     let mut listing = Listing::new(true);
-    listing.push(&Members::token(&token(), Shown::WithoutSecret));
-    listing.push(&Members::token(&token(), Shown::WithoutSecret));
+    listing.push(&Members::of(&TokenView::from(&token())));
+    listing.push(&Members::of(&TokenView::from(&token())));
     let text = listing.finish();
     assert_eq!(text.lines().count(), 2);
     for line in text.lines() {

@@ -82,6 +82,24 @@ pub(super) async fn rotate(
     Ok(Some(consumer))
 }
 
+pub(super) async fn unused(
+    tx: &mut impl Tx,
+    since: UnixTime,
+    after: Option<&ConsumerKey>,
+    limit: u32,
+) -> Result<Vec<Consumer>, StoreError> {
+    let after = after.map_or("", ConsumerKey::as_str);
+    tx.rows(
+        "SELECT * FROM consumers WHERE key > $1 AND created_at <= $3 AND NOT EXISTS (
+             SELECT 1 FROM access_tokens
+             WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > $3)
+         ORDER BY key LIMIT $2",
+        &[&after, &i64::from(limit), &seconds(since)],
+        rows::consumer,
+    )
+    .await
+}
+
 pub(super) async fn remove(tx: &mut impl Tx, key: &ConsumerKey) -> Result<bool, StoreError> {
     let text = key.as_str();
     for statement in [

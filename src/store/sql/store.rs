@@ -106,6 +106,15 @@ impl<E: Engine> Store for E {
         })
     }
 
+    fn revoke_access_tokens<'a>(
+        &'a self,
+        filter: &'a TokenFilter,
+        now: UnixTime,
+    ) -> StoreFuture<'a, u64> {
+        let filter = filter.clone();
+        ask!(self, Alone, ADMIN_PATIENCE, tx => tokens::revoke_all(tx, &filter, now))
+    }
+
     fn access_tokens<'a>(
         &'a self,
         filter: &'a TokenFilter,
@@ -162,6 +171,16 @@ impl<E: Engine> Store for E {
     ) -> StoreFuture<'a, Vec<Consumer>> {
         let after = after.cloned();
         ask!(self, Single, PATIENCE, tx => consumers::list(tx, after.as_ref(), limit))
+    }
+
+    fn unused_consumers<'a>(
+        &'a self,
+        since: UnixTime,
+        after: Option<&'a ConsumerKey>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Consumer>> {
+        let after = after.cloned();
+        ask!(self, Single, ADMIN_PATIENCE, tx => consumers::unused(tx, since, after.as_ref(), limit))
     }
 
     fn add_user(&self, user: User) -> StoreFuture<'_, Added> {

@@ -1,6 +1,6 @@
 //! Access tokens outside the flow: found, issued, revoked, listed.
 
-use super::Tx;
+use super::{Param, Tx};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
@@ -8,7 +8,7 @@ use crate::{
         StoreError,
         port::{Added, Change, TokenFilter},
         record::AccessToken,
-        rows::{self, json, seconds},
+        rows::{self, Read, json, needed, seconds},
         seal::field,
     },
 };
@@ -35,6 +35,29 @@ pub(super) async fn find_anywhere<T: Tx>(
     }
 }
 
+/// A statement for each filter, so that each finds its index.
+macro_rules! select {
+    ($filter:literal) => {
+        concat!(
+            "SELECT * FROM access_tokens WHERE token > $1 AND coalesce(last_used_at, issued_at) <= $3 ",
+            $filter,
+            " ORDER BY token LIMIT $2"
+        )
+    };
+}
+
+/// As [`select`], to revoke.
+macro_rules! revoke {
+    ($filter:literal) => {
+        concat!(
+            "UPDATE access_tokens SET revoked_at = $1
+             WHERE revoked_at IS NULL AND coalesce(last_used_at, issued_at) <= $2 AND ",
+            $filter,
+            " RETURNING token"
+        )
+    };
+}
+
 pub(super) async fn list(
     tx: &mut impl Tx,
     filter: &TokenFilter,
@@ -44,24 +67,20 @@ pub(super) async fn list(
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
     let (after, limit) = (after.unwrap_or_default(), i64::from(limit));
-    // A statement for each filter, so that each finds its index.
-    let (find, params): (_, &[&dyn super::Param]) = match (&user, &consumer) {
-        (None, None) => (
-            "SELECT * FROM access_tokens WHERE token > $1 ORDER BY token LIMIT $2",
-            &[&after, &limit],
-        ),
+    let unused = filter.unused_since.map_or(i64::MAX, seconds);
+    let (find, params): (_, &[&dyn Param]) = match (&user, &consumer) {
+        (None, None) => (select!(""), &[&after, &limit, &unused]),
         (Some(user), None) => (
-            r#"SELECT * FROM access_tokens WHERE token > $1 AND "user" = $3 ORDER BY token LIMIT $2"#,
-            &[&after, &limit, user],
+            select!(r#"AND "user" = $4"#),
+            &[&after, &limit, &unused, user],
         ),
         (None, Some(consumer)) => (
-            "SELECT * FROM access_tokens WHERE token > $1 AND consumer = $3 ORDER BY token LIMIT $2",
-            &[&after, &limit, consumer],
+            select!("AND consumer = $4"),
+            &[&after, &limit, &unused, consumer],
         ),
         (Some(user), Some(consumer)) => (
-            r#"SELECT * FROM access_tokens WHERE token > $1 AND "user" = $3 AND consumer = $4
-             ORDER BY token LIMIT $2"#,
-            &[&after, &limit, user, consumer],
+            select!(r#"AND "user" = $4 AND consumer = $5"#),
+            &[&after, &limit, &unused, user, consumer],
         ),
     };
     tx.rows(find, params, rows::access_token).await
@@ -97,6 +116,32 @@ pub(super) async fn revoke<T: Tx>(
     }
     let find = "SELECT 1 FROM access_tokens WHERE token = $1";
     tx.has_row(find, &[&token]).await
+}
+
+pub(super) async fn revoke_all(
+    tx: &mut impl Tx,
+    filter: &TokenFilter,
+    now: UnixTime,
+) -> Result<u64, StoreError> {
+    let user = filter.user.as_ref().map(UserId::as_str);
+    let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
+    let (now, unused) = (seconds(now), filter.unused_since.map_or(i64::MAX, seconds));
+    let (revoke, params): (_, &[&dyn Param]) = match (&user, &consumer) {
+        (None, None) => return Ok(0),
+        (Some(user), None) => (revoke!(r#""user" = $3"#), &[&now, &unused, user]),
+        (None, Some(consumer)) => (revoke!("consumer = $3"), &[&now, &unused, consumer]),
+        (Some(user), Some(consumer)) => (
+            revoke!(r#""user" = $3 AND consumer = $4"#),
+            &[&now, &unused, user, consumer],
+        ),
+    };
+    let read: Read<String> = |row, _| needed(row.text("token")?);
+    let revoked = tx.rows(revoke, params, read).await?;
+    let count = revoked.len() as u64;
+    for token in revoked {
+        tx.changed(Change::AccessToken(token))?;
+    }
+    Ok(count)
 }
 
 /// Revokes a token at the time that an import says, else now.

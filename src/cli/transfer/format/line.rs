@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::LineError;
 use crate::{
-    cli::output::{Members, Shown},
+    cli::output::Members,
     clock::UnixTime,
     issue::{callback, registration},
     login::password,
+    manage::view::{TokenView, UserView},
     names::{ConsumerKey, Permission, UserId},
     oauth::RsaPublicKey,
     secret::Secret,
@@ -54,9 +55,10 @@ pub fn written(record: &Record) -> String {
             // A hash in PHC form is ASCII.
             let hash = user.password_hash.as_ref().map(Secret::expose_text);
             let hash = hash.as_ref().map(|text| text.as_str());
-            kind.and(Members::user(user)).with("password_hash", hash)
+            kind.and(Members::of(&UserView::from(user)))
+                .with("password_hash", hash)
         }
-        Record::AccessToken(token) => kind.and(Members::token(token, Shown::WithSecret)),
+        Record::AccessToken(token) => kind.and(Members::of(&TokenView::issued(token))),
         Record::RemovedUser(id) => kind.with("id", id),
         Record::RemovedToken(token) => kind.with("token", token),
     };

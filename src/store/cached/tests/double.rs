@@ -166,6 +166,8 @@ impl Store for Double {
         fn rotate_consumer_secret<'a>(&'a self, &'a ConsumerKey, Secret, Option<UnixTime>) -> StoreFuture<'a, Option<Consumer>>;
         fn remove_consumer<'a>(&'a self, &'a ConsumerKey) -> StoreFuture<'a, bool>;
         fn consumers<'a>(&'a self, Option<&'a ConsumerKey>, u32) -> StoreFuture<'a, Vec<Consumer>>;
+        fn unused_consumers<'a>(&'a self, UnixTime, Option<&'a ConsumerKey>, u32) -> StoreFuture<'a, Vec<Consumer>>;
+        fn revoke_access_tokens<'a>(&'a self, &'a TokenFilter, UnixTime) -> StoreFuture<'a, u64>;
         fn add_user(&self, User) -> StoreFuture<'_, Added>;
         fn admit_user(&self, OutsideUser, UnixTime) -> StoreFuture<'_, Admitted>;
         fn user<'a>(&'a self, &'a UserId) -> StoreFuture<'a, Option<User>>;

@@ -1,0 +1,153 @@
+//! What operators do with consumers, users and access tokens: the rules, the audit record, and the view of each record.
+//!
+//! [`Management`] has one function for each thing that an operator can do. The command line is a front of it: it reads
+//! arguments, calls a function and prints a [view](view).
+
+mod consumers;
+mod tokens;
+mod users;
+pub mod view;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use thiserror::Error;
+
+pub use self::{consumers::NewConsumer, tokens::Revoked, users::NewUser};
+use crate::{
+    clock::{Clock, UnixTime},
+    issue::random::{self, NoRandomness},
+    names::{ConsumerKey, Permission, UserId},
+    store::{Store, StoreError, record::Dialect},
+    telemetry::audit::CommandRecord,
+};
+
+/// Who acts, for the audit record.
+#[derive(Debug, Clone, Default)]
+pub struct Actor {
+    /// The account that runs the command.
+    pub os_user: String,
+    /// The machine.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+}
+
+/// What the configuration says about new records.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// `signature.default_dialect`
+    pub default_dialect: Dialect,
+    /// `tokens.access_ttl`; `None`: tokens do not expire.
+    pub access_ttl: Option<Duration>,
+}
+
+/// Why something cannot be done. Nothing was changed then.
+#[derive(Debug, Error)]
+pub enum ManageError {
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The key of a new consumer is taken.
+    #[error("there is a consumer with the key {0:?}")]
+    ConsumerExists(ConsumerKey),
+    /// No consumer has this key.
+    #[error("no consumer has the key {0:?}")]
+    ConsumerUnknown(ConsumerKey),
+    /// The consumer would be restricted to the RSA methods and has no RSA key.
+    #[error("a consumer that is restricted to the RSA methods needs an RSA key")]
+    CannotSign,
+    /// The given secret is empty.
+    #[error("an empty secret proves nothing")]
+    EmptySecret,
+    /// The login name of a new user is taken.
+    #[error("there is a user {0:?}")]
+    UserExists(String),
+    /// The id of a new user is taken, or belonged to a removed user.
+    #[error("the id {0:?} is taken or was before")]
+    UserIdTaken(UserId),
+    /// No user has this name or id.
+    #[error("there is no user {0:?}")]
+    UserUnknown(String),
+    /// One user has this name and another one this id.
+    #[error("{0:?} is the name of one user and the id of another one")]
+    UserAmbiguous(String),
+    /// The user is disabled.
+    #[error("the user {0:?} is disabled")]
+    UserDisabled(String),
+    /// The consumer does not have a permission that a token should grant.
+    #[error("the consumer {consumer:?} does not have the permission {permission}")]
+    PermissionMissing {
+        /// The consumer.
+        consumer: ConsumerKey,
+        /// The permission.
+        permission: Permission,
+    },
+    /// The consumer or the user of a new token was removed or disabled meanwhile.
+    #[error("the consumer or the user has just been removed or disabled")]
+    Gone,
+    /// There is no such access token.
+    #[error("there is no such access token")]
+    TokenUnknown,
+    /// The first characters of a token are those of several tokens.
+    #[error("several access tokens begin with {0:?}")]
+    TokenAmbiguous(String),
+}
+
+/// Everything that operators can do with the records of a store.
+pub struct Management {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    settings: Settings,
+    unrecorded: Mutex<Option<StoreError>>,
+}
+
+impl Management {
+    /// Manages the records of `store`.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Clock, settings: Settings) -> Self {
+        Self {
+            store,
+            clock,
+            settings,
+            unrecorded: Mutex::default(),
+        }
+    }
+
+    /// Why the last change has no audit record, if it has none. Asking resets it.
+    pub fn take_unrecorded(&self) -> Option<StoreError> {
+        let unrecorded = self.unrecorded.lock();
+        unrecorded.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
+    ///
+    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`].
+    pub async fn audit(&self, by: &Actor, about: CommandRecord) {
+        let record = CommandRecord {
+            id: random::identifier().unwrap_or_default(),
+            os_user: by.os_user.clone(),
+            host: by.host.clone(),
+            pid: by.pid,
+            ..about
+        };
+        record.log();
+        if let Err(error) = self.store.record_command(record.to_text()).await {
+            tracing::warn!(%error, "the audit record is not kept");
+            *self
+                .unrecorded
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    }
+
+    /// The latest last use of a record that is unused for this long.
+    fn unused_since(&self, unused_for: Option<Duration>) -> Option<UnixTime> {
+        unused_for.map(|duration| self.clock.now().before(duration))
+    }
+}

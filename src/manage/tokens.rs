@@ -1,0 +1,172 @@
+//! Access tokens without the browser flow, and revocation.
+
+use std::time::Duration;
+
+use super::{Actor, ManageError, Management};
+use crate::{
+    issue::random,
+    names::{ConsumerKey, Permission, UserId},
+    store::{
+        port::{Added, TokenFilter},
+        record::{AccessToken, Consumer, User},
+    },
+    telemetry::{
+        audit::CommandRecord,
+        redact::{RedactedToken, SHOWN_TOKEN_CHARS},
+    },
+};
+
+/// How many access tokens were revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Revoked {
+    /// Tokens that were not revoked before.
+    pub revoked: u64,
+}
+
+impl Management {
+    /// Issues an access token; without `permissions` it grants all that the consumer has.
+    ///
+    /// # Errors
+    /// [`ManageError::UserDisabled`], [`ManageError::PermissionMissing`], [`ManageError::Gone`], a failure of the store or of
+    /// the random generator.
+    pub async fn issue_token(
+        &self,
+        by: &Actor,
+        consumer: &Consumer,
+        user: &User,
+        mut permissions: Vec<Permission>,
+    ) -> Result<AccessToken, ManageError> {
+        if !user.enabled {
+            return Err(ManageError::UserDisabled(user.name.clone()));
+        }
+        let missing = permissions
+            .iter()
+            .find(|asked| !consumer.permissions.contains(asked));
+        if let Some(permission) = missing {
+            return Err(ManageError::PermissionMissing {
+                consumer: consumer.key.clone(),
+                permission: permission.clone(),
+            });
+        }
+        if permissions.is_empty() {
+            permissions.clone_from(&consumer.permissions);
+        } else {
+            permissions.sort();
+            permissions.dedup();
+        }
+        let now = self.clock.now();
+        let token = AccessToken {
+            token: random::token()?,
+            secret: random::secret()?,
+            permissions,
+            consumer: consumer.key.clone(),
+            user: user.id.clone(),
+            issued_at: now,
+            expires_at: self.settings.access_ttl.map(|lifetime| now.after(lifetime)),
+            last_used_at: None,
+            revoked_at: None,
+        };
+        if self.store.issue_access_token(token.clone()).await? == Added::Taken {
+            return Err(ManageError::Gone);
+        }
+        self.audit(by, about("access_token_issued", &token)).await;
+        Ok(token)
+    }
+
+    /// Finds an access token by itself or by the first characters that the log shows of it.
+    ///
+    /// # Errors
+    /// [`ManageError::TokenUnknown`], [`ManageError::TokenAmbiguous`], or the store fails.
+    pub async fn token(&self, token: &str) -> Result<AccessToken, ManageError> {
+        // A line of the log ends them so.
+        let token = token.strip_suffix('…').unwrap_or(token);
+        if let Some(found) = self.store.access_token(token).await? {
+            return Ok(found);
+        }
+        if token.chars().count() != SHOWN_TOKEN_CHARS {
+            return Err(ManageError::TokenUnknown);
+        }
+        // Identifiers are listed in their order, so those that begin with these characters come next.
+        let mut next = self
+            .store
+            .access_tokens(&TokenFilter::default(), Some(token), 2)
+            .await?;
+        next.retain(|next| next.token.starts_with(token));
+        match (next.pop(), next.pop()) {
+            (Some(found), None) => Ok(found),
+            (None, _) => Err(ManageError::TokenUnknown),
+            (Some(_), Some(_)) => Err(ManageError::TokenAmbiguous(token.to_owned())),
+        }
+    }
+
+    /// Lists access tokens by their identifiers, from after `after`, at most `limit`; with `unused_for` only those that were
+    /// last used, or issued, at least that long ago.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<AccessToken>, ManageError> {
+        let unused_since = self.unused_since(unused_for);
+        let filter = TokenFilter {
+            unused_since,
+            ..filter
+        };
+        Ok(self.store.access_tokens(&filter, after, limit).await?)
+    }
+
+    /// Revokes an access token for good; revoking twice keeps the first time.
+    ///
+    /// # Errors
+    /// [`ManageError::TokenUnknown`], or the store fails.
+    pub async fn revoke_token(&self, by: &Actor, token: &AccessToken) -> Result<(), ManageError> {
+        let now = self.clock.now();
+        if !self.store.revoke_access_token(&token.token, now).await? {
+            return Err(ManageError::TokenUnknown);
+        }
+        self.audit(by, about("token_revoked", token)).await;
+        Ok(())
+    }
+
+    /// Revokes all access tokens of a user, of a consumer, or of both together, in one transaction. With neither, nothing is
+    /// revoked.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn revoke_tokens(
+        &self,
+        by: &Actor,
+        user: Option<UserId>,
+        consumer: Option<ConsumerKey>,
+    ) -> Result<Revoked, ManageError> {
+        let mut about = CommandRecord::counting("tokens_revoked", []);
+        about.user = user.as_ref().map(ToString::to_string);
+        about.consumer = consumer.as_ref().map(ToString::to_string);
+        let filter = TokenFilter {
+            user,
+            consumer,
+            ..TokenFilter::default()
+        };
+        let revoked = self
+            .store
+            .revoke_access_tokens(&filter, self.clock.now())
+            .await?;
+        about.counts.insert("revoked".to_owned(), revoked);
+        self.audit(by, about).await;
+        Ok(Revoked { revoked })
+    }
+}
+
+fn about(event: &str, token: &AccessToken) -> CommandRecord {
+    CommandRecord {
+        event: event.to_owned(),
+        consumer: Some(token.consumer.to_string()),
+        user: Some(token.user.to_string()),
+        token: Some(RedactedToken(&token.token).to_string()),
+        ..CommandRecord::default()
+    }
+}
