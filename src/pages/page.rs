@@ -50,7 +50,7 @@ impl OwnResponse {
         Self {
             status,
             fields: Look::plain().fields(""),
-            body: Vec::new(),
+            body: bytes::Bytes::new(),
             verdict: Verdict::Page,
         }
     }

@@ -294,7 +294,7 @@ impl From<OwnResponse> for Page {
         Self {
             status: response.status,
             fields: response.fields,
-            body: String::from_utf8(response.body).unwrap(),
+            body: String::from_utf8(response.body.to_vec()).unwrap(),
         }
     }
 }

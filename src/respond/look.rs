@@ -7,6 +7,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use bytes::Bytes;
 use thiserror::Error;
 
 use super::{OwnResponse, colour::Palette, html::STYLE};
@@ -68,7 +69,8 @@ pub struct Asset {
     /// The whole URL: an error page may be on another host.
     pub url: String,
     content_type: &'static str,
-    body: Vec<u8>,
+    /// Responses share it.
+    body: Bytes,
 }
 
 impl Asset {
@@ -260,7 +262,7 @@ impl Params {
             url: format!("{}{path}", self.origin),
             path,
             content_type,
-            body,
+            body: body.into(),
         })
     }
 }

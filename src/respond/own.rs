@@ -1,5 +1,6 @@
 //! A response of this program itself, whole before it is sent.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use crate::{oauth::percent, server::response::ResponseBody, telemetry::metrics::Verdict};
@@ -14,7 +15,7 @@ pub struct OwnResponse {
     /// Field lines besides those of the body and the connection.
     pub fields: Vec<(&'static str, String)>,
     /// The whole body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// Its word in metrics and logs.
     pub verdict: Verdict,
 }
@@ -22,12 +23,7 @@ pub struct OwnResponse {
 impl OwnResponse {
     /// A response with a body of the given type.
     #[must_use]
-    pub fn new(
-        status: u16,
-        content_type: &str,
-        body: impl Into<Vec<u8>>,
-        verdict: Verdict,
-    ) -> Self {
+    pub fn new(status: u16, content_type: &str, body: impl Into<Bytes>, verdict: Verdict) -> Self {
         Self {
             status,
             fields: vec![("Content-Type", content_type.to_owned())],

@@ -31,8 +31,10 @@ use crate::peer::Peer;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Of one body.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Of one response so much waits for the connection to take it.
-const SEND_BUFFER: usize = 64 * 1024;
+/// h2 buffers at most this much of one response, in bytes, and one piece more.
+const SEND_BUFFER: usize = 32 * 1024;
+/// All responses of a connection together may be given to h2 up to this many bytes before what it may send has left.
+const UNSENT_BYTES: usize = 256 * 1024;
 /// How long the last frames of an ending connection may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -44,6 +46,26 @@ struct Streams {
     waker: RefCell<Option<Waker>>,
     /// The request that hyper is about to have executed.
     next: RefCell<Option<Rc<Progress>>>,
+    /// Bytes of bodies that were given to h2 since all that it may send had left.
+    unsent: Cell<usize>,
+    /// Bodies that wait until it has.
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Streams {
+    fn wake_connection(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// All that h2 may send has left.
+    fn sent(&self) {
+        self.unsent.set(0);
+        for waker in self.waiting.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// How far the response of a stream has come.
@@ -66,24 +88,35 @@ impl StreamGuard {
 impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.count.set(self.0.count.get() - 1);
-        if let Some(waker) = self.0.waker.take() {
-            waker.wake();
-        }
+        self.0.wake_connection();
     }
 }
 
 /// Follows the response of a stream, and keeps its request under way.
 struct Following {
     progress: Rc<Progress>,
-    _under_way: StreamGuard,
+    watch: Rc<Watch>,
+    under_way: StreamGuard,
 }
 
 impl Follow for Following {
-    fn asked(&self) {
+    const IN_FULL: bool = true;
+
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.progress.given_at.set(None);
+        let streams = &self.under_way.0;
+        if self.watch.blocked_since().is_none() && streams.unsent.get() < UNSENT_BYTES {
+            return Poll::Ready(());
+        }
+        streams.waiting.borrow_mut().push(context.waker().clone());
+        // Pieces that wait for the caller's window do not wake it.
+        streams.wake_connection();
+        Poll::Pending
     }
 
-    fn given(&self) {
+    fn given(&self, bytes: usize) {
+        let streams = &self.under_way.0;
+        streams.unsent.set(streams.unsent.get() + bytes);
         self.progress.given_at.set(Some(Instant::now()));
     }
 }
@@ -145,13 +178,14 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
         let caller = Rc::new(Caller::new(peer, limits));
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
-        let handler = Rc::clone(&handler);
+        let (handler, watch) = (Rc::clone(&handler), Rc::clone(&watch));
         Box::pin(async move {
             let response = handler.answer(request).await?;
             Ok::<_, Gone>(response.map(|body| {
                 body.followed_by(Following {
                     progress,
-                    _under_way: under_way,
+                    watch,
+                    under_way,
                 })
             }))
         })
@@ -182,6 +216,9 @@ pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
                 Poll::Pending => {}
             }
             *streams.waker.borrow_mut() = Some(context.waker().clone());
+            if watch.blocked_since().is_none() {
+                streams.sent();
+            }
             if frames.is_flooded() {
                 return Poll::Ready(Event::Abandon("too many frames that ask for nothing"));
             }

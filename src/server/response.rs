@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub struct Gone;
 pub enum BodyEnd {
     /// It was taken whole.
     Whole,
-    /// Whoever made it broke off.
+    /// Its source broke off.
     Cut,
     /// The caller went away or read too slowly.
     CallerGone,
@@ -33,12 +33,21 @@ pub enum BodyEnd {
 /// A body that is made while it is sent.
 pub type Stream = Pin<Box<dyn Body<Data = Bytes, Error = Cut>>>;
 
+/// A body that is there is passed on in pieces of this many bytes. hyper takes a piece before it knows whether the
+/// connection has room for it, and over HTTP/1.1 copies it.
+pub const PIECE_BYTES: usize = 16 * 1024;
+
+/// A last piece of at least this many bytes is passed on without its last byte, where [`Follow::IN_FULL`] asks for it.
+const LARGE_PIECE: usize = 1024;
+
 enum Content {
+    /// Nothing, or nothing more.
     Nothing,
     /// The length that HEAD or 304 tells without sending it (RFC 9110 §8.6), in bytes.
     Announced(u64),
     Whole(Bytes),
     Streamed(Stream),
+    Cut,
 }
 
 /// The body of a response.
@@ -54,13 +63,13 @@ impl ResponseBody {
         Self::of(Content::Nothing)
     }
 
-    /// No body where one of so many bytes is announced: for HEAD and 304.
+    /// No body where one of this many bytes is announced: for HEAD and 304.
     #[must_use]
     pub const fn announced(bytes: u64) -> Self {
         Self::of(Content::Announced(bytes))
     }
 
-    /// A body that is there.
+    /// A body that is there. It is not copied.
     #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -84,37 +93,33 @@ impl ResponseBody {
         }
     }
 
-    /// Calls `ended` once, when the body has been taken or is dropped.
+    /// Calls `ended` once, when the connection has taken the body or has dropped it.
     #[must_use]
     pub fn when_ended(mut self, ended: impl FnOnce(BodyEnd) + 'static) -> Self {
         self.ended = Some(Box::new(ended));
         self
     }
 
-    /// Has `follower` told how the body goes, and kept until it is over.
+    /// Passes the body on as `follower` allows, which is kept until the connection drops the body.
     pub(super) const fn followed_by<F: Follow>(self, follower: F) -> Followed<F> {
         Followed {
             body: self,
+            last: Bytes::new(),
             follower,
-        }
-    }
-
-    fn end(&mut self, how: BodyEnd) {
-        self.content = Content::Nothing;
-        if let Some(ended) = self.ended.take() {
-            ended(how);
         }
     }
 }
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        // hyper never polls a body that is empty from the beginning.
         let how = match self.content {
             Content::Nothing | Content::Announced(_) => BodyEnd::Whole,
+            Content::Cut => BodyEnd::Cut,
             Content::Whole(_) | Content::Streamed(_) => BodyEnd::CallerGone,
         };
-        self.end(how);
+        if let Some(ended) = self.ended.take() {
+            ended(how);
+        }
     }
 }
 
@@ -128,27 +133,22 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = self.get_mut();
         match &mut this.content {
-            Content::Nothing | Content::Announced(_) => {
-                this.end(BodyEnd::Whole);
-                Poll::Ready(None)
-            }
+            Content::Nothing | Content::Announced(_) | Content::Cut => Poll::Ready(None),
             Content::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                this.end(BodyEnd::Whole);
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+                if bytes.is_empty() {
+                    this.content = Content::Nothing;
+                }
+                Poll::Ready(Some(Ok(Frame::data(piece))))
             }
             Content::Streamed(stream) => {
-                let frame = stream.as_mut().poll_frame(context);
-                let ended = match &frame {
-                    Poll::Ready(Some(Ok(_))) if stream.is_end_stream() => Some(BodyEnd::Whole),
-                    Poll::Ready(None) => Some(BodyEnd::Whole),
-                    Poll::Ready(Some(Err(Cut))) => Some(BodyEnd::Cut),
-                    Poll::Ready(Some(Ok(_))) | Poll::Pending => None,
-                };
-                if let Some(ended) = ended {
-                    this.end(ended);
+                let frame = ready!(stream.as_mut().poll_frame(context));
+                match &frame {
+                    Some(Err(Cut)) => this.content = Content::Cut,
+                    Some(Ok(_)) if !stream.is_end_stream() => {}
+                    Some(Ok(_)) | None => this.content = Content::Nothing,
                 }
-                frame
+                Poll::Ready(frame)
             }
         }
     }
@@ -156,14 +156,14 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Nothing => true,
-            Content::Announced(_) | Content::Whole(_) => false,
+            Content::Announced(_) | Content::Whole(_) | Content::Cut => false,
             Content::Streamed(stream) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Nothing => SizeHint::with_exact(0),
+            Content::Nothing | Content::Cut => SizeHint::with_exact(0),
             Content::Announced(length) => SizeHint::with_exact(*length),
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Content::Streamed(stream) => stream.size_hint(),
@@ -173,15 +173,22 @@ impl Body for ResponseBody {
 
 /// Follows the body of a response for the connection that sends it.
 pub(super) trait Follow: Unpin {
-    /// The connection asks for another piece.
-    fn asked(&self) {}
-    /// It was given one.
-    fn given(&self) {}
+    /// The last byte of a body stays here until the connection has room for all before it. HTTP/2 otherwise takes a
+    /// whole piece once the caller's window has a single byte, and forgets the request.
+    const IN_FULL: bool = false;
+    /// Ready when the connection may be given another piece.
+    fn poll_room(&self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+    /// The connection was given a piece of this many bytes.
+    fn given(&self, _bytes: usize) {}
 }
 
 /// A body that is followed.
 pub(super) struct Followed<F> {
     body: ResponseBody,
+    /// The last byte of the body, where all before it has been passed on.
+    last: Bytes,
     follower: F,
 }
 
@@ -194,19 +201,41 @@ impl<F: Follow> Body for Followed<F> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = self.get_mut();
-        this.follower.asked();
-        let frame = Pin::new(&mut this.body).poll_frame(context);
-        if frame.is_ready() {
-            this.follower.given();
+        ready!(this.follower.poll_room(context));
+        if !this.last.is_empty() {
+            let last = std::mem::take(&mut this.last);
+            this.follower.given(last.len());
+            return Poll::Ready(Some(Ok(Frame::data(last))));
         }
-        frame
+        let mut frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let data = frame
+            .as_mut()
+            .and_then(|frame| frame.as_mut().ok()?.data_mut());
+        let bytes = data.as_ref().map_or(0, |data| data.len());
+        if let Some(data) = data
+            && F::IN_FULL
+            && bytes >= LARGE_PIECE
+            && this.body.is_end_stream()
+        {
+            this.last = data.split_off(bytes - 1);
+        }
+        this.follower.given(bytes);
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.last.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl<F> Drop for Followed<F> {
+    fn drop(&mut self) {
+        if !self.last.is_empty() {
+            self.body.content = Content::Whole(std::mem::take(&mut self.last));
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use crate::support::{Connection, Proxy, Reply, Upstream, within};
+use crate::support::{Call, Connection, Proxy, Reply, Upstream, within};
 
 /// What may be held: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is for the
 /// connections, of each of which hyper reads up to 64 KiB ahead and holds as much back (8 MiB for sixty), for the forms
@@ -96,4 +96,27 @@ fn queries_of_forms_that_never_come_count_as_well() {
     );
     let growth = growth_mib(&proxy, 600, request.as_bytes());
     assert!(growth < BOUND_MIB, "{growth} MiB more");
+}
+
+/// The operator's logo over HTTP/1.1, to callers that do not read it.
+#[test]
+fn a_logo_that_nobody_reads_is_not_copied_for_each_caller() {
+    let builder = Proxy::in_front_of(&Upstream::start());
+    let logo = builder.directory().join("logo.svg");
+    let picture = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg'>{}</svg>",
+        " ".repeat(250_000)
+    );
+    std::fs::write(&logo, picture).unwrap();
+    let proxy = builder
+        .config(&format!("pages.logo = '{}'", logo.display()))
+        .start();
+    let login = proxy.send(Call::get("/service.oauth?mode=login").header("Accept", "text/html"));
+    let page = login.has_status(200).text();
+    let (_, rest) = page.split_once(&proxy.origin()).unwrap();
+    let (path, _) = rest.split_once('"').unwrap();
+    // Pipelined, so that the system's buffers are full long before the last one.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", proxy.host());
+    let growth = growth_mib(&proxy, 100, request.repeat(40).as_bytes());
+    assert!(growth < 24, "{growth} MiB more");
 }

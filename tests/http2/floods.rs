@@ -7,7 +7,7 @@ use crate::{
         CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, HEADERS, PING,
         PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame,
     },
-    support::{Call, PATIENCE, Proxy, Upstream, within},
+    support::{Call, PATIENCE, Proxy, Reply, Upstream, within},
 };
 
 fn signed_head(proxy: &Proxy) -> Vec<u8> {
@@ -192,34 +192,122 @@ fn a_flood_of_streams_waits_for_its_turn() {
     assert_eq!(reset.payload, [0, 0, 0, 7]);
 }
 
-/// CVE-2019-9517: answers that are asked for and not taken. They wait in the connection, and not each as a request.
+/// CVE-2019-9517: responses that are asked for and not taken. Each keeps its request under way until it is taken.
 #[test]
-fn short_answers_that_nobody_takes_keep_no_request_under_way() {
+fn responses_that_nobody_takes_keep_their_requests_under_way() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
-        .config("limits.body_timeout = '10m'")
+        .config("limits = { body_timeout = '10m', concurrent_requests = 40 }")
         .start();
-    let mut raw = Raw::to(proxy.address());
-    // A window of nothing for each answer.
-    raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]).unwrap();
+    let mut raw = window_of(0, &proxy);
     let head = signed_head(&proxy);
-    let streams = (0..100).map(|n| n * 2 + 1);
-    for stream in streams.clone() {
-        raw.frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+    for stream in 0..40 {
+        raw.frame(HEADERS, END_HEADERS | END_STREAM, stream * 2 + 1, &head)
             .unwrap();
     }
-    within(PATIENCE, "all are answered", || {
-        let refused = "countersign_requests_total{verdict=\"parameter_absent\"}";
-        (proxy.metric(refused) >= 100.0).then_some(())
+    within(PATIENCE, "no more are let in", || {
+        (proxy.send(Call::get("/")).status == 503).then_some(())
     });
-    // Whoever takes them later gets them whole.
+    // A caller that takes them later gets them whole.
     raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 64, 0]).unwrap();
-    for _ in streams {
+    for _ in 0..40 {
         let data = raw.next_of(DATA);
         assert_eq!(data.flags & END_STREAM, END_STREAM);
         assert!(data.payload.starts_with(b"oauth_problem="), "{data:?}");
     }
+    within(PATIENCE, "others are let in again", || {
+        (proxy.send(Call::get("/")).status == 401).then_some(())
+    });
     api.saw_nothing();
+}
+
+/// A caller whose window for each response has this many bytes.
+fn window_of(bytes: u32, proxy: &Proxy) -> Raw {
+    let mut raw = Raw::to(proxy.address());
+    let setting = [[0, 4].as_slice(), &bytes.to_be_bytes()].concat();
+    raw.frame(SETTINGS, 0, 0, &setting).unwrap();
+    // Of all responses together it is as large as can be.
+    let more = (0x7fff_ffff - 0xffff_u32).to_be_bytes();
+    raw.frame(WINDOW_UPDATE, 0, 0, &more).unwrap();
+    raw
+}
+
+/// Lets 60 connections ask 100 times each for `path` and take nothing; how many bytes larger the process is at most.
+fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
+    let head = block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", &proxy.host()),
+        ("accept", "text/html"),
+    ]);
+    let before = resident(proxy);
+    let held: Vec<Raw> = (0..60)
+        .map(|_| {
+            let mut raw = window_of(window, proxy);
+            let all: Vec<u8> = (0..100)
+                .flat_map(|n| frame(HEADERS, END_HEADERS | END_STREAM, n * 2 + 1, &head))
+                .collect();
+            raw.bytes(&all).unwrap();
+            raw
+        })
+        .collect();
+    let (mut last, mut equal, mut peak) = (0, 0, 0);
+    let after = within(PATIENCE, "it stays as it is", || {
+        let now = resident(proxy);
+        equal = if now == last { equal + 1 } else { 0 };
+        last = now;
+        peak = peak.max(now);
+        (equal == 50).then_some(peak)
+    });
+    drop(held);
+    after.saturating_sub(before)
+}
+
+/// A window of nothing, of less than a response, and one that takes everything while the connection takes nothing.
+const WINDOWS: [u32; 3] = [0, 1, 0x7fff_ffff];
+
+#[test]
+fn responses_that_nobody_takes_hold_little_memory() {
+    const MIB: u64 = 1 << 20;
+    for window in WINDOWS {
+        let api = Upstream::replying(|_| Reply::ok(vec![b'x'; 60_000]));
+        let builder = Proxy::in_front_of(&api);
+        let logo = builder.directory().join("logo.svg");
+        let picture = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg'>{}</svg>",
+            " ".repeat(250_000)
+        );
+        std::fs::write(&logo, picture).unwrap();
+        let proxy = builder
+            .config(&format!(
+                "pages.logo = '{}'\nlimits = {{ body_timeout = '10m', concurrent_requests = 1_000 }}\n\
+                 operation = [{{ path = '/open', access = ['anonymous'] }}]",
+                logo.display()
+            ))
+            .start();
+        let login =
+            proxy.send(Call::get("/service.oauth?mode=login").header("Accept", "text/html"));
+        let page = login.has_status(200).text();
+        let (_, rest) = page
+            .split_once(&proxy.origin())
+            .expect("the logo's address");
+        let (logo, _) = rest.split_once('"').expect("its end");
+        assert!(logo.ends_with(".svg"), "{logo}");
+        // What 6,000 streams take by themselves, and the bodies of those requests that are let in.
+        for (path, bound) in [
+            (logo, 40),
+            ("/service.oauth?mode=login", 48),
+            ("/open", 110),
+        ] {
+            let growth = growth_by_untaken(&proxy, window, path);
+            assert!(
+                growth < bound * MIB,
+                "{path}, window {window}: {} MiB",
+                growth / MIB
+            );
+        }
+    }
 }
 
 #[test]
