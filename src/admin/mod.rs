@@ -22,6 +22,7 @@ use crate::{
     proxy::Shared,
     respond::{self, Format, OwnResponse, look::Look},
     server::{
+        buffered::Shares,
         caller::Limits,
         connection::Handler,
         request::RequestBody,
@@ -131,7 +132,11 @@ const LIMITS: Limits = Limits {
     body_timeout: Duration::from_secs(10),
     form_timeout: Duration::from_secs(10),
     form_bytes: 64 * 1024,
-    form_memory: 1024 * 1024,
+    page_form_timeout: Duration::from_secs(5),
+    form_shares: Shares {
+        all: 1024 * 1024,
+        each: 256 * 1024,
+    },
     form_fields: 100,
     streams: None,
 };

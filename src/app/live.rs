@@ -20,7 +20,7 @@ use crate::{
     proxy::{Live, Served},
     respond::look::{self, Look, LookError},
     route,
-    server::{caller::Limits, tls::TlsError},
+    server::{buffered::Shares, caller::Limits, tls::TlsError},
     verify,
 };
 
@@ -96,7 +96,8 @@ fn limits(config: &Config) -> Limits {
         body_timeout: limits.body_timeout,
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes.as_usize(),
-        form_memory: limits.form_memory.as_usize(),
+        page_form_timeout: limits.page_form_timeout,
+        form_shares: Shares::of(limits.form_memory.as_usize(), limits.form_bytes.as_usize()),
         form_fields: limits.form_fields.get() as usize,
         streams: config.listen.http2.then_some(limits.http2_streams),
     }

@@ -424,12 +424,14 @@ section! {
         #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: ByteSize = "1MiB", reload;
         /// Fields of such a form; 413 past it.
         form_fields: NonZeroU32 = 2_000, reload;
-        /// All of these and their parsed parameters together, in the whole process, and a quarter of it for one address (an IPv6 /64); 503 past it. Forms of the pages, at most 16 KiB each, have 4 MiB of their own.
+        /// All of these and their parsed parameters together, in the whole process. One address (an IPv6 /64) gets a sixteenth of it or eight times form_bytes, whichever is more, but never over a quarter. Where there is no room, the form that has been arriving for longest is dropped (503). Forms of the pages, at most 16 KiB each, have 16 MiB of their own, 256 KiB for one address.
         #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: ByteSize = "64MiB", reload;
         /// For the whole head, and for the first byte of a new connection.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] head_timeout: Duration = "10s", reload;
         /// For a whole signed form.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] form_timeout: Duration = "30s", reload;
+        /// For a whole form of a page.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] page_form_timeout: Duration = "5s", reload;
         /// For any other body, without progress.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] body_timeout: Duration = "30s", reload;
         /// How long a connection may wait between requests.

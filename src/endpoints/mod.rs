@@ -112,13 +112,19 @@ impl Endpoints {
         facts: &mut TokenFacts,
     ) -> Result<OwnResponse, Failure> {
         let headers = &head.parts.headers;
-        let form = match !body.is_end_stream() && is_form(headers)? {
-            true => Some(body.read_whole().await?),
-            false => None,
-        };
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
+        let form = match !body.is_end_stream() && is_form(headers)? {
+            true => {
+                if let Err(failure) = self.check_before_form(&collected).await {
+                    *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+                    return Err(failure);
+                }
+                Some(body.read_whole().await?)
+            }
+            false => None,
+        };
         if let Some(form) = form {
             collected.hold_form(form, &limits)?;
         }
@@ -147,6 +153,19 @@ impl Endpoints {
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
             TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
         }
+    }
+
+    /// Rejects a token call before its form is read, if the credentials in its head cannot pass.
+    async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
+        let protocol = collected.protocol(self.verify.methods);
+        let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
+        if collected.signed
+            && let Some(named) = named
+        {
+            let checked = self.verifier.check_head(Purpose::RequestToken, &named);
+            checked.await?;
+        }
+        Ok(())
     }
 
     /// Verifies a token call, which needs these protocol parameters besides the usual ones.

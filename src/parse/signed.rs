@@ -18,7 +18,7 @@ use crate::{
         has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     server::{
-        buffered::{BufferedBody, Reservation},
+        buffered::{BufferedBody, Reservation, Shares},
         caller::Limits,
         rejection::BodyRejection,
     },
@@ -83,7 +83,7 @@ impl Collected {
             let _ = parameters.read_query(query);
         }
         // They are kept until the body has arrived.
-        parameters.count(0, limits.form_memory)?;
+        parameters.count(0, limits.form_shares)?;
         Ok(Self {
             signed: signed || parameters.has_protocol_parameter(),
             parameters,
@@ -102,7 +102,7 @@ impl Collected {
             return Err(BodyRejection::TooLarge);
         }
         let _ = self.parameters.read_body(&body);
-        self.parameters.count(body.len(), limits.form_memory)?;
+        self.parameters.count(body.len(), limits.form_shares)?;
         self.signed |= self.parameters.has_protocol_parameter();
         self.form = true;
         self.held = Some(body);
@@ -180,14 +180,14 @@ impl Pooled {
         }
     }
 
-    /// Counts what the parameters take, `beside` a body of so many bytes, as part of `limit` bytes.
+    /// Counts what the parameters take, `beside` a body of this many bytes.
     ///
     /// # Errors
     /// [`BodyRejection::TooLarge`] if one caller may never have so much, [`BodyRejection::Busy`] if too much is taken now.
-    fn count(&mut self, beside: usize, limit: usize) -> Result<(), BodyRejection> {
+    fn count(&mut self, beside: usize, shares: Shares) -> Result<(), BodyRejection> {
         let bytes = self.extra_bytes();
-        match self.reservation.resize(bytes, limit) {
-            Err(BodyRejection::Busy) if !Reservation::fits(bytes + beside, limit) => {
+        match self.reservation.resize(bytes, shares) {
+            Err(BodyRejection::Busy) if bytes + beside > shares.each => {
                 Err(BodyRejection::TooLarge)
             }
             counted => counted,

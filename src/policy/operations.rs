@@ -209,6 +209,16 @@ impl Found<'_> {
         }
     }
 
+    /// Whether no credentials whatever open it.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Self::Operation(_) => false,
+            Self::OtherMethod { .. } => true,
+            Self::Unlisted(access) => *access == Access::NOBODY,
+        }
+    }
+
     /// # Errors
     /// [`Rejection::MethodNotAllowed`] for a listed path that does not have the method.
     pub fn check_method(&self) -> Result<(), Rejection> {

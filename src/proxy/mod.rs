@@ -172,12 +172,7 @@ impl Worker {
                 let endpoints = &live.endpoints;
                 let response = endpoints.page(&live.route, page, &head, &mut body, request_id);
                 let response = Box::pin(response).await?;
-                let mut response = own_response(response, &parts.method, record);
-                if parts.method == Method::POST {
-                    // hyper's buffer may have held a password; closing the connection frees it.
-                    response.headers_mut().insert(header::CONNECTION, CLOSE);
-                }
-                return Ok(response);
+                return Ok(own_response(response, &parts.method, record));
             }
             Target::Api(call) => self.admit(live, &head, call, named, body, record).await?,
         };
@@ -209,9 +204,14 @@ impl Worker {
         let memory = caller.reserve(&API_FORMS);
         let mut collected = Collected::of(&parts.headers, &head.target, memory, &caller.limits())?;
         let read = if !body.is_end_stream() && is_form(&parts.headers)? {
-            let form = body.read_whole().await;
-            form.map_err(Failure::from)
-                .and_then(|form| Ok(collected.hold_form(form, &caller.limits())?))
+            match self.check_before_form(live, &found, &collected).await {
+                Ok(()) => {
+                    let form = body.read_whole().await;
+                    form.map_err(Failure::from)
+                        .and_then(|form| Ok(collected.hold_form(form, &caller.limits())?))
+                }
+                Err(failure) => Err(failure),
+            }
         } else {
             Ok(())
         };
@@ -280,8 +280,6 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-const CLOSE: HeaderValue = HeaderValue::from_static("close");
-
 fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
     if live.conventions == Conventions::Off {
         return Ok(());
@@ -346,6 +344,11 @@ impl Handler for Worker {
                 let request_id = record.request_id.as_str();
                 log_failure(&failure, request_id, &self.shared.conditions);
                 let own = {
+                    // A page would take memory for a request that is not counted.
+                    let format = match failure {
+                        Failure::Busy => Format::Form,
+                        _ => format,
+                    };
                     let look = &current.live.look;
                     let texts = look
                         .languages

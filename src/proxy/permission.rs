@@ -182,6 +182,48 @@ impl<'o> PendingCall<'o, '_> {
 }
 
 impl Worker {
+    /// Rejects a call with a form, before the form is read, if its head shows that no form can help it. Credentials may
+    /// still come in the form; where they are all in the head, they must exist.
+    ///
+    /// # Errors
+    /// What the call would be rejected for. Only who names an existing token learns that an operation does not exist.
+    pub(super) async fn check_before_form(
+        &self,
+        live: &Live,
+        found: &Found<'_>,
+        collected: &Collected,
+    ) -> Result<(), Failure> {
+        let enforced = match found {
+            Found::Operation(operation) => operation.enforce,
+            Found::OtherMethod { .. } | Found::Unlisted(_) => None,
+        };
+        if !enforced.unwrap_or(live.enforce) {
+            return Ok(());
+        }
+        if !collected.signed {
+            if found.is_closed() {
+                Permit::for_anonymous(found)?;
+            }
+            return Ok(());
+        }
+        let protocol = collected.protocol(live.endpoints.verify.methods);
+        let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) else {
+            return Ok(());
+        };
+        self.shared
+            .verifier
+            .check_head(Purpose::Api, &named)
+            .await?;
+        if found.is_closed() {
+            if named.token.is_none() {
+                return Err(Rejection::TokenMissing.into());
+            }
+            found.check_method()?;
+            return Err(live.operations.forbidden(None).into());
+        }
+        Ok(())
+    }
+
     /// Permits the call, or returns why not; in observe mode nearly every call is permitted, and what would have rejected
     /// it is returned too.
     pub(super) async fn permit(

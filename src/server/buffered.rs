@@ -1,15 +1,17 @@
-//! Bodies that are held back until they are proved, and how much memory they and their parameters may take together.
+//! Bodies that are buffered until they are proved, and how much memory they and their parameters may take together.
 //!
 //! Anyone who can connect can send a form before it is known who sent it. Each form is bounded, and so is the number of
 //! connections, but their product is more memory than a machine should lend to strangers. So all forms of the process
-//! together are bounded as well, and no caller gets more than a quarter of that: one address alone keeps nobody out.
-//! The forms of the pages are counted apart from all others, so that users can log in while the API's share is taken.
+//! together are bounded, and those of each caller. A form that finds no room takes the place of the one that has been
+//! arriving for longest: of the same caller where that caller is over its share, else of all. Slow forms, however many
+//! addresses they come from, therefore keep nobody out. The forms of the pages are counted apart from all others.
 
 use std::{
     collections::BTreeMap,
     net::IpAddr,
     ops::Deref,
     sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Waker},
 };
 
 use zeroize::Zeroize;
@@ -17,32 +19,65 @@ use zeroize::Zeroize;
 use super::rejection::BodyRejection;
 use crate::peer;
 
-/// The memory of forms and hashed bodies, and of all parameters; `limits.form_memory` bounds it.
+/// The memory of forms and hashed bodies, and of all parameters.
 pub static API_FORMS: FormMemory = FormMemory::new();
 
-/// The memory of the pages' forms; [`PAGE_MEMORY`] bounds it.
+/// The memory of the pages' forms; [`PAGE_SHARES`] bounds it.
 pub static PAGE_FORMS: FormMemory = FormMemory::new();
 
 /// The size of one page form, in bytes: a user name, a password and two random values are far below it.
 pub const PAGE_BYTES: usize = 16 * 1024;
 
-/// The size of all page forms together, in bytes: 256 of the largest.
-pub const PAGE_MEMORY: usize = 256 * PAGE_BYTES;
+/// Room for 1,024 page forms of the largest size, and for 16 of one caller.
+pub const PAGE_SHARES: Shares = Shares {
+    all: 1024 * PAGE_BYTES,
+    each: 16 * PAGE_BYTES,
+};
 
-/// One caller gets this part of the whole.
-const PARTS: usize = 4;
+/// How much memory may be taken, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shares {
+    /// By all callers together.
+    pub all: usize,
+    /// By one caller.
+    pub each: usize,
+}
+
+impl Shares {
+    /// The shares of `limits.form_memory`. Each caller has a sixteenth, or eight times `limits.form_bytes` if that is more
+    /// (parameters can take several times the form that they are read from), but never more than a quarter.
+    #[must_use]
+    pub fn of(form_memory: usize, form_bytes: usize) -> Self {
+        let least = form_bytes.saturating_mul(8).max(form_memory / 16);
+        Self {
+            all: form_memory,
+            each: least.min(form_memory / 4),
+        }
+    }
+}
 
 /// How much memory is taken, in all and by each caller. A caller is an IPv4 address or an IPv6 /64.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FormMemory {
     taken: Mutex<TakenMemory>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TakenMemory {
     bytes: usize,
     /// Without those that have taken nothing, so that it is no larger than what it counts. `None` is a Unix socket.
     by_caller: BTreeMap<Option<IpAddr>, usize>,
+    /// Bodies of which more is awaited, the first to arrive first.
+    arriving: BTreeMap<u64, Arriving>,
+    next_arrival: u64,
+}
+
+#[derive(Debug)]
+struct Arriving {
+    caller: Option<IpAddr>,
+    bytes: usize,
+    /// Of the task that reads it.
+    waker: Waker,
 }
 
 impl FormMemory {
@@ -53,6 +88,8 @@ impl FormMemory {
             taken: Mutex::new(TakenMemory {
                 bytes: 0,
                 by_caller: BTreeMap::new(),
+                arriving: BTreeMap::new(),
+                next_arrival: 0,
             }),
         }
     }
@@ -63,6 +100,7 @@ impl FormMemory {
             memory: self,
             caller: caller.map(peer::network),
             bytes: 0,
+            arrival: None,
         }
     }
 
@@ -71,9 +109,43 @@ impl FormMemory {
     }
 }
 
-impl Default for FormMemory {
-    fn default() -> Self {
-        Self::new()
+impl TakenMemory {
+    fn own(&self, caller: Option<IpAddr>) -> usize {
+        self.by_caller.get(&caller).copied().unwrap_or(0)
+    }
+
+    /// Counts `after` bytes of a caller in place of `before`.
+    fn change(&mut self, caller: Option<IpAddr>, before: usize, after: usize) {
+        self.bytes = self.bytes - before + after;
+        match self.own(caller) - before + after {
+            0 => self.by_caller.remove(&caller),
+            own => self.by_caller.insert(caller, own),
+        };
+    }
+
+    /// Drops bodies that are arriving until there is room for `more` bytes of a caller; whether there is.
+    fn make_room(
+        &mut self,
+        caller: Option<IpAddr>,
+        arrival: Option<u64>,
+        more: usize,
+        shares: Shares,
+    ) -> bool {
+        loop {
+            let own_share = self.own(caller) + more > shares.each;
+            if !own_share && self.bytes + more <= shares.all {
+                return true;
+            }
+            let counts = |it: &Arriving| it.bytes > 0 && (!own_share || it.caller == caller);
+            let oldest = self.arriving.iter().find(|(_, it)| counts(it));
+            let Some(oldest) = oldest.map(|(&id, _)| id).filter(|id| Some(*id) != arrival) else {
+                return false;
+            };
+            if let Some(dropped) = self.arriving.remove(&oldest) {
+                self.change(dropped.caller, dropped.bytes, 0);
+                dropped.waker.wake();
+            }
+        }
     }
 }
 
@@ -83,58 +155,95 @@ pub struct Reservation {
     memory: &'static FormMemory,
     caller: Option<IpAddr>,
     bytes: usize,
+    /// Its key in [`TakenMemory::arriving`]; if it is no longer there, its memory was given to another body.
+    arrival: Option<u64>,
 }
 
 impl Reservation {
-    /// Takes or gives back memory until this reservation has `bytes`. All reservations of the [`FormMemory`] together
-    /// have at most `limit` bytes, and those of one caller a quarter of it.
+    /// Takes or gives back memory until this reservation has `bytes`.
     ///
     /// # Errors
-    /// [`BodyRejection::TooLarge`] if `bytes` alone are more than one caller may have, and [`BodyRejection::Busy`] if they are
-    /// only too much beside what is taken. The reservation then stays as it was.
-    pub fn resize(&mut self, bytes: usize, limit: usize) -> Result<(), BodyRejection> {
-        if bytes > self.bytes && !Self::fits(bytes, limit) {
+    /// [`BodyRejection::TooLarge`] if `bytes` alone are more than the share of one caller, and [`BodyRejection::Busy`] if
+    /// there is no room for them, or if this body was dropped to make room. The reservation then stays as it was.
+    pub fn resize(&mut self, bytes: usize, shares: Shares) -> Result<(), BodyRejection> {
+        if bytes > self.bytes && bytes > shares.each {
             return Err(BodyRejection::TooLarge);
         }
-        self.set(bytes, limit)
-    }
-
-    /// Whether one caller may ever have `bytes` where all together may have `limit`.
-    #[must_use]
-    pub const fn fits(bytes: usize, limit: usize) -> bool {
-        bytes <= limit / PARTS
-    }
-
-    fn set(&mut self, bytes: usize, limit: usize) -> Result<(), BodyRejection> {
-        if bytes == self.bytes {
-            return Ok(());
-        }
         let mut taken = self.memory.taken();
-        let others = taken.bytes - self.bytes;
-        let own = taken.by_caller.get(&self.caller).unwrap_or(&0) - self.bytes + bytes;
-        // What grows smaller is always allowed: a reload may have lowered the limit.
-        if bytes > self.bytes && (others + bytes > limit || !Self::fits(own, limit)) {
+        if self
+            .arrival
+            .is_some_and(|id| !taken.arriving.contains_key(&id))
+        {
+            self.bytes = 0;
             return Err(BodyRejection::Busy);
         }
-        taken.bytes = others + bytes;
-        if own == 0 {
-            taken.by_caller.remove(&self.caller);
-        } else {
-            taken.by_caller.insert(self.caller, own);
+        // What grows smaller is always allowed: a reload may have lowered the limit.
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 && !taken.make_room(self.caller, self.arrival, more, shares) {
+            return Err(BodyRejection::Busy);
+        }
+        taken.change(self.caller, self.bytes, bytes);
+        let arriving = self.arrival.and_then(|id| taken.arriving.get_mut(&id));
+        if let Some(arriving) = arriving {
+            arriving.bytes = bytes;
         }
         drop(taken);
         self.bytes = bytes;
+        Ok(())
+    }
+
+    /// More of the body is awaited: until [`Reservation::arrived`] it may be dropped to make room, which wakes the task.
+    ///
+    /// # Errors
+    /// [`BodyRejection::Busy`] if it was.
+    pub(super) fn await_more(&mut self, context: &Context<'_>) -> Result<(), BodyRejection> {
+        let mut taken = self.memory.taken();
+        if let Some(id) = self.arrival {
+            let arriving = taken.arriving.get_mut(&id);
+            return match arriving {
+                Some(arriving) => {
+                    arriving.waker.clone_from(context.waker());
+                    Ok(())
+                }
+                None => Err(BodyRejection::Busy),
+            };
+        }
+        let id = taken.next_arrival;
+        taken.next_arrival += 1;
+        let arriving = Arriving {
+            caller: self.caller,
+            bytes: self.bytes,
+            waker: context.waker().clone(),
+        };
+        taken.arriving.insert(id, arriving);
+        self.arrival = Some(id);
+        Ok(())
+    }
+
+    /// The body is there: it is no longer dropped to make room.
+    ///
+    /// # Errors
+    /// [`BodyRejection::Busy`] if it was dropped before.
+    pub(super) fn arrived(&mut self) -> Result<(), BodyRejection> {
+        if let Some(id) = self.arrival.take()
+            && self.memory.taken().arriving.remove(&id).is_none()
+        {
+            self.bytes = 0;
+            return Err(BodyRejection::Busy);
+        }
         Ok(())
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let _ = self.set(0, 0);
+        if self.arrived().is_ok() && self.bytes > 0 {
+            self.memory.taken().change(self.caller, self.bytes, 0);
+        }
     }
 }
 
-/// A body that is held back. Its bytes count until it is dropped.
+/// A buffered body. Its bytes count until it is dropped.
 #[derive(Debug, Default)]
 pub struct BufferedBody {
     bytes: Vec<u8>,
@@ -155,15 +264,20 @@ impl BufferedBody {
         &mut self.bytes
     }
 
-    /// Counts what has arrived, as part of `limit` bytes.
+    /// Counts what has arrived.
     ///
     /// # Errors
     /// As [`Reservation::resize`].
-    pub(super) fn count(&mut self, limit: usize) -> Result<(), BodyRejection> {
+    pub(super) fn count(&mut self, shares: Shares) -> Result<(), BodyRejection> {
         let bytes = self.bytes.len();
         self.reservation
             .as_mut()
-            .map_or(Ok(()), |reservation| reservation.resize(bytes, limit))
+            .map_or(Ok(()), |reservation| reservation.resize(bytes, shares))
+    }
+
+    /// Where its memory is counted.
+    pub(super) fn reservation(&mut self) -> Option<&mut Reservation> {
+        self.reservation.as_mut()
     }
 
     /// Takes other bytes in place of these, no more than they were.

@@ -13,11 +13,11 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::{
-    buffered::{FormMemory, Reservation},
+    buffered::{FormMemory, Reservation, Shares},
     deadline::{Deadline, Elapsed},
     wire::Wire,
 };
-use crate::{peer::Peer, secret::PasswordInTransit};
+use crate::peer::Peer;
 
 /// Bounds and deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +40,10 @@ pub struct Limits {
     pub form_timeout: Duration,
     /// The size of such a body, in bytes.
     pub form_bytes: usize,
-    /// The size of all such bodies of the process and of their parameters together, in bytes.
-    pub form_memory: usize,
+    /// A whole form of a page.
+    pub page_form_timeout: Duration,
+    /// The size of all such bodies and of their parameters: of the process together, and of one caller.
+    pub form_shares: Shares,
     /// How many fields a form may have.
     pub form_fields: usize,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
@@ -86,8 +88,6 @@ pub struct Caller {
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
-    /// Kept until the buffers of the connection are gone.
-    password: Cell<Option<PasswordInTransit>>,
 }
 
 impl Caller {
@@ -102,7 +102,6 @@ impl Caller {
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
             takeover: Cell::new(None),
-            password: Cell::new(None),
         }
     }
 
@@ -160,12 +159,6 @@ impl Caller {
         let mut timer = self.timer.borrow_mut();
         timer.set_at(at);
         timer.poll(context)
-    }
-
-    /// A password comes by this connection.
-    pub(super) fn expect_password(&self) {
-        self.password.set(None);
-        self.password.set(Some(PasswordInTransit::begin()));
     }
 
     /// Has `takeover` run the connection as soon as the 101 (Switching Protocols) has been written.

@@ -6,6 +6,7 @@ use std::{
     pin::Pin,
     rc::Rc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::{
-    buffered::{API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_MEMORY},
+    buffered::{API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES, Shares},
     caller::{Caller, Upload, UploadError},
     deadline::Elapsed,
     rejection::BodyRejection,
@@ -40,30 +41,33 @@ impl RequestBody {
     /// Reads the whole body, for a form or a hash that is proved before anything is forwarded.
     ///
     /// # Errors
-    /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where the caller or all callers together are
-    /// past their part of `form_memory`, [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for
-    /// a broken chunked coding and a caller who left.
+    /// [`BodyRejection::TooLarge`] past `form_bytes`, [`BodyRejection::Busy`] where there is no memory for it,
+    /// [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for a broken chunked coding and a
+    /// caller who left.
     pub async fn read_whole(&mut self) -> Result<BufferedBody, BodyRejection> {
         let limits = self.caller.limits();
-        self.hold(&API_FORMS, limits.form_bytes, limits.form_memory)
+        let (bytes, shares) = (limits.form_bytes, limits.form_shares);
+        self.buffer(&API_FORMS, bytes, shares, limits.form_timeout)
             .await
     }
 
     /// Reads the form of a page, which has memory of its own.
     ///
     /// # Errors
-    /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`] and [`PAGE_MEMORY`] as bounds.
+    /// As [`RequestBody::read_whole`], with [`PAGE_BYTES`], [`PAGE_SHARES`] and `page_form_timeout` as bounds.
     pub async fn read_page_form(&mut self) -> Result<BufferedBody, BodyRejection> {
-        self.caller.expect_password();
-        self.hold(&PAGE_FORMS, PAGE_BYTES, PAGE_MEMORY).await
+        let timeout = self.caller.limits().page_form_timeout;
+        self.buffer(&PAGE_FORMS, PAGE_BYTES, PAGE_SHARES, timeout)
+            .await
     }
 
-    /// Reads the whole body, of at most `limit` bytes, as one of those that may take `all` bytes of `memory`.
-    async fn hold(
+    /// Reads the whole body, of at most `limit` bytes.
+    async fn buffer(
         &mut self,
         memory: &'static FormMemory,
         limit: usize,
-        all: usize,
+        shares: Shares,
+        timeout: Duration,
     ) -> Result<BufferedBody, BodyRejection> {
         let expected = self.incoming.size_hint();
         if expected.lower() > limit as u64 {
@@ -74,29 +78,36 @@ impl RequestBody {
             .exact()
             .map_or(limit, |exact| usize::try_from(exact).unwrap_or(limit));
         let mut whole = BufferedBody::with_room(room, self.caller.reserve(memory));
-        let until = Instant::now() + self.caller.limits().form_timeout;
+        let until = Instant::now() + timeout;
         loop {
             let frame = poll_fn(|context| {
                 if let Poll::Ready(frame) = Pin::new(&mut *self).poll_frame(context) {
                     return Poll::Ready(Ok(frame));
+                }
+                if let Some(reservation) = whole.reservation() {
+                    reservation.await_more(context)?;
                 }
                 let elapsed = self.caller.poll_deadline(context, until);
                 elapsed.map(|Elapsed| Err(BodyRejection::TooSlow))
             })
             .await?;
             match frame {
-                None => return Ok(whole),
+                None => break,
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
                     if whole.len() + data.len() > limit {
                         return Err(BodyRejection::TooLarge);
                     }
                     whole.buffer().extend_from_slice(&data);
-                    whole.count(all)?;
+                    whole.count(shares)?;
                 }
                 Some(Err(error)) => return Err(error.into()),
             }
         }
+        if let Some(reservation) = whole.reservation() {
+            reservation.arrived()?;
+        }
+        Ok(whole)
     }
 }
 

@@ -167,7 +167,7 @@ impl Verifier {
         unread: Option<&mut UnreadBody<'_>>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
-        if let Err(outside) = self.check_timestamp(request, now) {
+        if let Err(outside) = self.check_timestamp(&request.credentials, now) {
             Box::pin(self.note_skew(params, purpose, request, now)).await;
             return Err(outside.into());
         }
@@ -216,6 +216,17 @@ impl Verifier {
             signature,
             skew: skew(request, now),
         })
+    }
+
+    /// Rejects a call for what its head alone shows, before its form is read: a timestamp outside the window, or
+    /// credentials that do not exist. Nothing is proved by it.
+    ///
+    /// # Errors
+    /// Those of the first two checks of [`Verifier::verify`].
+    pub async fn check_head(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<(), Error> {
+        let now = self.clock.now();
+        self.check_timestamp(named, now)?;
+        self.find(purpose, named, now).await.map(drop)
     }
 
     /// Finds the credentials that a call names.
@@ -283,8 +294,8 @@ impl Verifier {
         std::hint::black_box(try_keys(request, dummies, None, selections).is_some());
     }
 
-    fn check_timestamp(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Rejection> {
-        let Some(freshness) = &request.credentials.freshness else {
+    fn check_timestamp(&self, named: &Credentials<'_>, now: UnixTime) -> Result<(), Rejection> {
+        let Some(freshness) = &named.freshness else {
             return Ok(());
         };
         let length = self.nonces.length();

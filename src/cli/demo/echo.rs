@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     respond::{self, Format, OwnResponse, look::Look},
     server::{
+        buffered::Shares,
         caller::Limits,
         connection::Handler,
         request::RequestBody,
@@ -27,7 +28,11 @@ const LIMITS: Limits = Limits {
     body_timeout: Duration::from_secs(30),
     form_timeout: Duration::from_secs(30),
     form_bytes: 1024 * 1024,
-    form_memory: 64 * 1024 * 1024,
+    page_form_timeout: Duration::from_secs(5),
+    form_shares: Shares {
+        all: 64 * 1024 * 1024,
+        each: 16 * 1024 * 1024,
+    },
     form_fields: 10_000,
     streams: None,
 };
