@@ -21,7 +21,7 @@
 //! | 3 | `proxy` `endpoints` `pages` `admin` | what responds: the way of a request, the token calls, what a browser sees, health and metrics |
 //! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the one `match` from rejections and faults to responses |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
-//! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `scan` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
+//! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
 //!
 //! Modules of one layer do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's
 //! act, a `Fault` ours or the API's.
@@ -52,7 +52,6 @@ pub mod policy;
 pub mod proxy;
 pub mod respond;
 pub mod route;
-pub mod scan;
 pub mod secret;
 pub mod server;
 pub mod store;

@@ -1,39 +1,9 @@
 //! Secrets: bytes that do not print and are wiped when dropped.
 
-use std::{cell::Cell, fmt};
+use std::fmt;
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
-
-thread_local! {
-    static PASSWORDS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A password passes through buffers of libraries that do not wipe them. As long as this lives, whatever is freed on its
-/// thread is wiped by the allocator of the program.
-#[derive(Debug)]
-pub struct PasswordInTransit(());
-
-impl PasswordInTransit {
-    /// A password is about to be read on this thread.
-    #[must_use]
-    pub fn begin() -> Self {
-        PASSWORDS.set(PASSWORDS.get() + 1);
-        Self(())
-    }
-
-    /// Whether what is freed on this thread may hold a password.
-    #[must_use]
-    pub fn is_any() -> bool {
-        PASSWORDS.get() > 0
-    }
-}
-
-impl Drop for PasswordInTransit {
-    fn drop(&mut self) {
-        PASSWORDS.set(PASSWORDS.get() - 1);
-    }
-}
 
 /// A shared secret or a password: never printed, compared in constant time, wiped on drop.
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! `serve`: runs the proxy.
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     app::{App, Reload},
@@ -15,6 +17,8 @@ pub struct Args {
 
 /// Serves until a signal ends it.
 pub fn run(args: &Args) -> Result<Output, CommandError> {
+    // A core dump would hold keys, secrets and passwords.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(std::io::Error::from)?;
     let config = args.config.load()?;
     let log = log::start(config.log.format, &config.log.level)?;
     for warning in config.warnings() {

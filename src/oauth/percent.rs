@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use super::sink::Sink;
-use crate::scan::{BLOCK_BYTES, Block};
 
 /// A `%` that two hexadecimal digits do not follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -104,31 +103,8 @@ pub fn escaped(digits: [u8; 2]) -> Result<u8, InvalidEscape> {
 /// How many bytes at the start of `bytes` stand for themselves when encoded.
 #[inline]
 pub(super) fn unreserved_run(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk() {
-        match reserved_in(block) {
-            Some(reserved) => return at + reserved,
-            None => at += BLOCK_BYTES,
-        }
-    }
-    let tail = bytes[at..].iter().position(|&byte| !is_unreserved(byte));
-    tail.map_or(bytes.len(), |tail| at + tail)
-}
-
-/// Where the first byte stands that is not unreserved.
-///
-/// Scanning is most of what parsing a request costs.
-#[inline(always)]
-pub(super) fn reserved_in(block: &[u8; BLOCK_BYTES]) -> Option<usize> {
-    let block = Block::new(block);
-    // From '-' to '9' there is one more, the slash.
-    let digit_hyphen_period = block.within(b'-', b'9').except(block.equal(b'/'));
-    let letter = block.letters(b'a', b'z');
-    let other = block.equal(b'_').or(block.equal(b'~'));
-    match letter.or(digit_hyphen_period).or(other).others() {
-        0 => None,
-        marks => Some(marks.trailing_zeros() as usize),
-    }
+    let reserved = bytes.iter().position(|&byte| !is_unreserved(byte));
+    reserved.unwrap_or(bytes.len())
 }
 
 /// Whether the byte is in RFC 3986's unreserved set.

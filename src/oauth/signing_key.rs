@@ -1,6 +1,6 @@
 //! The key of a shared-secret signature, RFC 5849 §3.4.2, and HMAC from states that are prepared once.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use hmac::{
     EagerHash, Hmac, KeyInit, Mac,
@@ -11,7 +11,6 @@ use hmac::{
     },
 };
 use md5::Md5;
-use once_cell::race::OnceBox;
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
@@ -25,10 +24,10 @@ use crate::secret::Secret;
 /// blocks and one more.
 #[derive(Default)]
 pub struct KeyStates {
-    sha1: OnceBox<HmacCore<Sha1>>,
-    md5: OnceBox<HmacCore<Md5>>,
-    sha256: OnceBox<HmacCore<Sha256>>,
-    sha512: OnceBox<HmacCore<Sha512>>,
+    sha1: OnceLock<Box<HmacCore<Sha1>>>,
+    md5: OnceLock<Box<HmacCore<Md5>>>,
+    sha256: OnceLock<Box<HmacCore<Sha256>>>,
+    sha512: OnceLock<Box<HmacCore<Sha512>>>,
 }
 
 /// A key to sign and to verify with.

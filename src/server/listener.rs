@@ -13,11 +13,11 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream, UnixListener},
     task::spawn_local,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -33,9 +33,6 @@ const BACKLOG: i32 = 4096;
 /// How long accepting pauses when the process has run out of descriptors: long enough not to spin, short enough not to
 /// be noticed.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// How long a listener that lets nobody new in waits for those whose handshake is under way: a round trip.
-const HANDSHAKES: Duration = Duration::from_millis(250);
 
 /// Binds a listener that shares its address with those of the other workers.
 ///
@@ -207,31 +204,24 @@ pub struct Tcp {
     pub tls: Option<Arc<ArcSwap<Tls>>>,
 }
 
-/// Accepts until `stop` is ready. From then on the kernel lets nobody new in, and who was let in is still accepted: a
-/// listener that is simply closed resets callers whose handshake was under way, with the requests they have written.
-/// Connections go on after it returns.
+/// Accepts until `stop` is ready and nobody is left whose handshake is done: closing a listener resets those connections
+/// and the requests that they have sent. Connections go on after it returns.
 pub async fn accept<H: Handler>(tcp: Tcp, handler: Rc<H>, stop: impl Future<Output = ()>) {
     let _listening = Listening::new(&tcp.bounds);
     let mut stop = std::pin::pin!(stop);
-    let mut stopped: Option<Instant> = None;
     let mut pause = Pause::default();
     loop {
         let accepted = tokio::select! {
             biased;
-            () = &mut stop, if stopped.is_none() => {
-                let lingers = refuse_new_handshakes(&tcp.listener).is_ok();
-                stopped = Some(Instant::now() + if lingers { HANDSHAKES } else { Duration::ZERO });
-                continue;
-            }
             accepted = tcp.listener.accept() => accepted,
-            () = sleep_until(stopped.unwrap_or_else(Instant::now)), if stopped.is_some() => return,
+            () = &mut stop => return,
         };
         match accepted {
             Ok((stream, address)) => {
                 pause.end();
                 serve(&tcp, stream, address, Rc::clone(&handler));
             }
-            // A caller that left before it was accepted is nobody's fault.
+            // A caller that left before it was accepted is not a failure of the listener.
             Err(error) if is_callers(&error) => {}
             Err(error) => pause.wait(&error).await,
         }
@@ -258,21 +248,6 @@ impl Pause {
             tracing::info!("accepting goes on");
         }
     }
-}
-
-/// Lets the kernel drop what would begin a connection, and nothing else: a classic BPF program, which sees a segment from
-/// its TCP header on. Who is dropped tries again within a second, and finds the port closed, or the next process.
-fn refuse_new_handshakes(listener: &TcpListener) -> io::Result<()> {
-    const FLAGS: u32 = 13;
-    const SYN: u32 = 0x02;
-    const ACK: u32 = 0x10;
-    SockRef::from(listener).attach_filter(&[
-        SockFilter::new(0x30, 0, 0, FLAGS), // load the byte of the flags
-        SockFilter::new(0x54, 0, 0, SYN | ACK), // keep these two
-        SockFilter::new(0x15, 0, 1, SYN),   // is it SYN alone?
-        SockFilter::new(0x06, 0, 0, 0),     // drop
-        SockFilter::new(0x06, 0, 0, u32::MAX), // let through
-    ])
 }
 
 fn is_callers(error: &io::Error) -> bool {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    os::unix::process::ExitStatusExt as _,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -9,6 +10,8 @@ use std::{
     thread::Scope,
     time::{Duration, Instant},
 };
+
+use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::{
     load::Target,
@@ -48,6 +51,19 @@ fn repeat<'scope>(
     mut step: impl FnMut() -> bool + Send + 'scope,
 ) {
     scope.spawn(move || while !over.load(Ordering::SeqCst) && step() {});
+}
+
+/// It would hold keys, secrets and passwords.
+#[test]
+fn a_crash_leaves_no_core_dump() {
+    let mut proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    prlimit(Some(proxy.pid()), Resource::Core, unlimited).unwrap();
+    proxy.signal(Signal::ABORT);
+    assert!(!proxy.wait().core_dumped());
 }
 
 #[track_caller]
@@ -150,7 +166,7 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
             within(PATIENCE, "requests are served", || {
                 (count.load(Ordering::SeqCst) >= enough).then_some(())
             });
-            rustix::process::kill_process(proxy_ref.pid(), rustix::process::Signal::KILL).unwrap();
+            kill_process(proxy_ref.pid(), Signal::KILL).unwrap();
             over.store(true, Ordering::SeqCst);
         });
         proxy.kill();

@@ -2,10 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::{
-    oauth::percent,
-    scan::{BLOCK_BYTES, padded},
-};
+use crate::oauth::percent;
 
 /// The longest block that is appended at once.
 const SLACK_BYTES: usize = 32;
@@ -69,33 +66,16 @@ impl Arena {
     #[inline(always)]
     pub(super) fn extend_unreserved<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         self.reserve(bytes.len());
-        let mut rest = bytes;
-        let mut room = &mut self.room[self.used..];
-        while let (Some((block, behind)), Some(into)) =
-            (rest.split_first_chunk(), room.first_chunk_mut())
-        {
-            *into = *block;
-            match percent::reserved_in(block) {
-                Some(at) => {
-                    rest = &rest[at..];
-                    self.used += bytes.len() - rest.len();
-                    return rest;
-                }
-                None => {
-                    rest = behind;
-                    room = &mut room[BLOCK_BYTES..];
-                }
+        let mut length = 0;
+        for (&byte, into) in bytes.iter().zip(&mut self.room[self.used..]) {
+            if !percent::is_unreserved(byte) {
+                break;
             }
+            *into = byte;
+            length += 1;
         }
-        // What fills the last block up ends the run.
-        let block = padded(rest, b'%');
-        let length = percent::reserved_in(&block).unwrap_or(rest.len());
-        if let Some(into) = room.first_chunk_mut() {
-            *into = block;
-        }
-        let rest = &rest[length..];
-        self.used += bytes.len() - rest.len();
-        rest
+        self.used += length;
+        &bytes[length..]
     }
 }
 

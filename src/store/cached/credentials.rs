@@ -4,11 +4,9 @@
 //! the cache itself takes, a consumer and a token stay below 700 bytes.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
-
-use once_cell::race::OnceBox;
 
 use super::kind::{CacheEntry, ReadStamp};
 use crate::{
@@ -37,7 +35,7 @@ pub struct ConsumerCredentials {
     /// [`Consumer::rsa_only`]
     pub rsa_only: bool,
     // Most calls bring a token, whose keys are used instead.
-    keys: OnceBox<ConsumerKeys>,
+    keys: OnceLock<Box<ConsumerKeys>>,
     rare: Option<Box<Rare>>,
     stamp: ReadStamp,
 }
@@ -93,7 +91,7 @@ impl ConsumerCredentials {
             enforce: consumer.enforce,
             enabled: consumer.enabled,
             rsa_only: consumer.rsa_only,
-            keys: OnceBox::new(),
+            keys: OnceLock::new(),
             stamp,
         }
     }
@@ -136,7 +134,7 @@ impl ConsumerCredentials {
     }
 
     fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
-        let current = self.keys.get_or_init(Box::default);
+        let current = &**self.keys.get_or_init(Box::default);
         std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
     }
 }
@@ -180,7 +178,7 @@ pub struct AccessCredentials {
     expires_at: UnixTime,
     states: KeyStates,
     /// The states under the consumer's previous secret.
-    previous_states: OnceBox<KeyStates>,
+    previous_states: OnceLock<Box<KeyStates>>,
     /// The last use in seconds since 1970; 0: none.
     last_used: AtomicU64,
     stamp: ReadStamp,
@@ -217,7 +215,7 @@ impl AccessCredentials {
             expires_at: token.expires_at.unwrap_or(NEVER),
             is_revoked: token.revoked_at.is_some(),
             states: KeyStates::default(),
-            previous_states: OnceBox::new(),
+            previous_states: OnceLock::new(),
             last_used: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0)),
             unwritten: AtomicBool::new(false),
             stamp,
