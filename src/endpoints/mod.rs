@@ -118,7 +118,7 @@ impl Endpoints {
         let form = match !body.is_end_stream() && is_form(headers)? {
             true => {
                 if let Err(failure) = self.check_before_form(&collected).await {
-                    *claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+                    facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
                     return Err(failure);
                 }
                 Some(body.read_whole().await?)
