@@ -214,7 +214,7 @@ impl Verifier {
             previous_secret: signature.key % secrets > 0,
             credential,
             signature,
-            skew: skew(request, now),
+            skew: skew(&request.credentials, now),
         })
     }
 
@@ -311,7 +311,7 @@ impl Verifier {
                 Some(_) => clock::OURS.to_owned(),
                 None => clock::advice(sent, now.0, length),
             },
-            skew: skew(request, now),
+            skew: skew(named, now),
         })
     }
 
@@ -324,7 +324,8 @@ impl Verifier {
         request: &SignedRequest<'_>,
         now: UnixTime,
     ) {
-        let Some(skew) = skew(request, now).filter(|_| self.skews.may_verify(now)) else {
+        let Some(skew) = skew(&request.credentials, now).filter(|_| self.skews.may_verify(now))
+        else {
             return;
         };
         match self.find(purpose, &request.credentials, now).await {
@@ -437,8 +438,8 @@ fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
     hashed.map(|_| ()).map_err(|_| Rejection::BodyHashWrong)
 }
 
-fn skew(request: &SignedRequest<'_>, now: UnixTime) -> Option<i64> {
-    let timestamp = request.credentials.freshness.as_ref()?.timestamp.seconds();
+fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
+    let timestamp = named.freshness.as_ref()?.timestamp.seconds();
     Some(timestamp.cast_signed() - now.0.cast_signed())
 }
 
