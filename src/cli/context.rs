@@ -127,9 +127,9 @@ impl StoreArgs {
 pub enum StoreFile {
     /// The command registers something, perhaps the first thing of all.
     MayBeCreated,
-    /// There is nothing to find in a missing store: the configuration names the wrong one.
+    /// The command needs records: if the store is missing, the configuration names the wrong one.
     MustExist,
-    /// As above, and from now on the first key seals.
+    /// As above, and the first key encrypts from now on.
     Reseals,
 }
 
@@ -234,13 +234,13 @@ const fn advice(error: &ManageError) -> Option<(u8, &'static str)> {
 }
 
 impl CommandError {
-    /// What was asked for cannot be done.
+    /// The command cannot do what it was asked for: exit code 1.
     pub fn failed(error: impl Into<Box<dyn Error>>) -> Self {
         let error = error.into();
         Self { code: 1, error }
     }
 
-    /// What was given is not acceptable.
+    /// The arguments or the configuration are wrong: exit code 2.
     pub fn usage(error: impl Into<Box<dyn Error>>) -> Self {
         let error = error.into();
         Self { code: 2, error }
@@ -379,6 +379,7 @@ impl Context {
         let settings = Settings {
             default_dialect: self.config.signature.default_dialect,
             access_ttl: self.config.tokens.access_ttl.duration(),
+            follows_feed: false,
         };
         let manage = Management::new(Arc::clone(&store), Clock::system(), settings);
         Ok(self.store.get_or_init(|| (store, manage)))
@@ -456,7 +457,7 @@ impl Context {
 }
 
 /// Who runs the program.
-fn actor() -> Actor {
+pub(super) fn actor() -> Actor {
     Actor {
         os_user: os_user(),
         host: uname().nodename().to_string_lossy().into_owned(),
@@ -464,7 +465,7 @@ fn actor() -> Actor {
     }
 }
 
-/// The account that runs the program, and behind sudo whose it was.
+/// The account that runs the program and, under sudo, the account that called it.
 fn os_user() -> String {
     let id = getuid().as_raw().to_string();
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -510,7 +511,7 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
         .and_then(|()| stdout.flush());
     output.notes.iter().for_each(|note| say(note));
     match written {
-        // A reader that closed the pipe has read enough.
+        // A reader that closes the pipe wants no more.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say(&format!(
                 "countersign: cannot write to standard output: {error}"
@@ -521,7 +522,7 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     }
 }
 
-/// Writes to standard error; where that cannot be written, the exit code has to do.
+/// Writes to standard error. A failure is ignored: the exit code tells the outcome.
 pub(super) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", text.trim_end());
 }

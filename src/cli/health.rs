@@ -10,7 +10,7 @@ use std::{
 use super::context::{CommandError, ConfigArgs, Output};
 use crate::{app::own, config::ListenAddress};
 
-/// Asks the running process; exit code 0 if it is well, else 1.
+/// Asks the running process; exit code 0 if it is healthy, else 1.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Whether it is ready for work, rather than merely alive
@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Asks.
 ///
 /// # Errors
-/// The configuration is invalid, or the process is not well.
+/// The configuration is invalid, or the process is not healthy or not ready.
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let address = args.config.load()?.admin.listen;
     let page = if args.ready { "/readyz" } else { "/healthz" };
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
     match address {
         ListenAddress::Tcp(address) => {
-            // A listener on every address is reached from the same machine.
+            // A wildcard address is reached by loopback.
             let address = SocketAddr::new(own::reached(address.ip()), address.port());
             let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;

@@ -83,12 +83,12 @@ enum Command {
         #[command(flatten)]
         args: RecordArgs,
     },
-    /// Encrypts every secret of the store anew with the first key of store.encryption_key_file
+    /// Encrypts every secret of the store with the first key of store.encryption_key_file
     #[command(after_help = rekey::HELP)]
     Rekey(RecordArgs),
     /// Writes consumers, users and access tokens to a file
     Export(ExportArgs),
-    /// Takes consumers, users and access tokens in from a file
+    /// Reads consumers, users and access tokens from a file
     Import(ImportArgs),
     /// Signs a request and prints its Authorization header
     Sign {
@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => finish(cli.command.run()),
         Err(error) if usage::is_help(&error) => {
-            // An output that cannot be written is no failure of the help.
+            // A closed standard output does not make the help fail.
             let _ = error.print();
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }

@@ -21,10 +21,10 @@ pub struct PasswordArgs {
 }
 
 impl PasswordArgs {
-    /// Gets the password of `user`, and hashes it. Warns the person who has typed one that users could not choose.
+    /// Reads the password of `user` and hashes it. Warns of a typed one that the pages would reject.
     ///
     /// # Errors
-    /// [`CommandError`]: there is none, it is too long, or what was typed differs.
+    /// [`CommandError`]: the password is missing or too long, or the second one differs.
     pub fn hash(&self, context: &Context, user: &User) -> Result<Secret, CommandError> {
         let password = if self.password_stdin {
             from_stdin()?
@@ -44,7 +44,7 @@ impl PasswordArgs {
 
 /// All of standard input, but for one final newline.
 fn from_stdin() -> Result<Secret, CommandError> {
-    // A password of the greatest length, its newline, and one byte more: that is enough to reject it.
+    // The longest password, its newline, and one byte more to detect that it is too long.
     const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
     SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))
 }

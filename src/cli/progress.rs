@@ -1,11 +1,11 @@
-//! How far a long command is, on a terminal.
+//! The progress of a long command, on a terminal.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr},
     time::{Duration, Instant},
 };
 
-/// One line on standard error that is written over and over; nothing where that is no terminal.
+/// One line on standard error that is overwritten; nothing if standard error is not a terminal.
 pub(super) struct ProgressLine {
     what: &'static str,
     last: Instant,

@@ -13,12 +13,12 @@ use crate::{
 pub(super) const HELP: &str = "\
 To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
 old.key out. With several replicas every one has to know both keys first: begin with [\"old.key\", \"new.key\"] on all of \
-them. serve goes on meanwhile. The command can be interrupted and run again.";
+them. serve keeps running. The command can be interrupted and repeated.";
 
 /// Runs the command.
 ///
 /// # Errors
-/// There is no key, the store fails, or a secret is sealed with a key that is not named.
+/// No key is configured, the store fails, or a secret is sealed with a key that is not configured.
 pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     if context.config.store.encryption_key_file.is_empty() {
         return Err(CommandError::usage(
@@ -42,7 +42,7 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     context.audit(about).await;
     if let Some(example) = example {
         return Err(CommandError::failed(format!(
-            "{rekeyed} secrets were encrypted anew, and {unopened} cannot be decrypted and stay as they were: {example}"
+            "{rekeyed} secrets were encrypted with the first key; {unopened} cannot be decrypted and were not changed: {example}"
         )));
     }
     let counts = Members::default()

@@ -1,4 +1,4 @@
-//! Settings that name an address: public URLs, the API behind, listeners.
+//! Settings that name an address: public URLs, the API, listeners.
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 

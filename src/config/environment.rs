@@ -1,6 +1,6 @@
 //! The environment over the file: `COUNTERSIGN__SECTION__KEY` and `COUNTERSIGN__SECTION__KEY_FILE`.
 //!
-//! A variable's value is TOML; what is no TOML value is taken as a string, so that `300s` needs no quotes. With
+//! A variable's value is TOML. A value that is not valid TOML is a string, so that `300s` needs no quotes. With
 //! `_FILE` the value is the content of the file that the variable names, less one final newline; a relative name belongs
 //! to the directory of the configuration file. A key that ends in `_file` itself wins over that reading: `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`.
 //! `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
@@ -22,7 +22,7 @@ pub(super) struct Variable {
     pub(super) name: String,
     /// The whole key.
     pub(super) key: String,
-    /// The value as TOML, or a string that is none.
+    /// The value: TOML, or else a string.
     pub(super) text: String,
     /// The value is the content of a file, so it may be a secret.
     pub(super) from_file: bool,

@@ -12,7 +12,7 @@ const RESERVED: &str = "authorization connection content-length content-type con
 /// Fields without which a message has no frame, so that they cannot be dropped.
 const FRAMING: &[&str] = &["connection", "content-length", "host", "transfer-encoding"];
 
-/// The name as an API behind CGI or WSGI sees it: without case, every byte but letters and digits a `-`.
+/// The name as CGI or WSGI passes it to an API: in lower case, with `-` for every byte that is not a letter or digit.
 pub(super) fn fold(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.replace(|character: char| !character.is_ascii_alphanumeric(), "-")
@@ -57,7 +57,7 @@ impl Text for HeaderPattern {
     fn parse(text: &str) -> Result<Self, Reason> {
         let begin = text.strip_suffix('*').unwrap_or(text);
         if begin.contains('*') {
-            return Err("`*` stands at the end only".into());
+            return Err("`*` is allowed at the end only".into());
         }
         let name: HeaderName = begin.parse().map_err(|_| "")?;
         let star = &text[begin.len()..];

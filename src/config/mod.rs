@@ -140,7 +140,7 @@ pub fn load(
     Ok(config)
 }
 
-/// The directory that relative paths belong to. A link to the file is not followed: what stands beside the link is meant.
+/// The directory that relative paths belong to. A link to the file is not followed: the directory of the link counts.
 fn directory(file: &Path) -> PathBuf {
     // Without a working directory, relative paths cannot be opened anyway.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

@@ -1,4 +1,4 @@
-//! Names that are no key or section, and the known ones that were most likely meant.
+//! Unknown keys and sections, and the known ones that were most likely meant.
 
 use strsim::damerau_levenshtein;
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::{SECTIONS, reader::Reader, section::Schema};
 
 impl Reader<'_> {
-    /// Reports names that are no key, sections that are none, and sections written as something else.
+    /// Reports unknown keys, unknown sections, and sections that are written as values.
     pub(super) fn check_names(&mut self) {
         let table = self.table.clone();
         self.check_table(&table, "");
@@ -115,7 +115,7 @@ fn unknown(key: &str, value: &DeValue<'_>) -> String {
     }
 }
 
-/// The candidate nearest to `text`, if it is near enough to have been meant. Of equally near ones the first.
+/// The candidate nearest to `text`, if it is near enough; of equally near ones the first.
 pub(super) fn nearest<'a>(
     text: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -128,13 +128,13 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many typing mistakes are tolerated in a name of that length: a third of it, and one at least.
+/// How many typing mistakes are tolerated in a name: a third of its length, at least one.
 fn tolerance(name: &str) -> usize {
     (name.len() / 3).max(1)
 }
 
-/// The known key that was most likely meant by `key`. A mistake in the last part counts as much as the wrong section in
-/// front of a right last part, so that both are found.
+/// The known key that was most likely meant by `key`. A typing mistake in the last part and a wrong
+/// section before a correct last part count the same, so that both are found.
 pub(super) fn nearest_key<'a>(
     key: &str,
     keys: impl IntoIterator<Item = &'a str>,
@@ -147,7 +147,7 @@ pub(super) fn nearest_key<'a>(
             let limit = if section == candidate_section {
                 tolerance(candidate_name)
             } else {
-                // In another section only what is all but right is worth a guess.
+                // In another section, allow one typing mistake only.
                 tolerance(candidate_name).min(1)
             };
             let apart = damerau_levenshtein(section, candidate_section);

@@ -62,7 +62,7 @@ impl Problem {
         }
     }
 
-    /// The key that is wrong, such as `listen.address` or `operation[1].path`; `None` if it is no key's fault.
+    /// The key that is wrong, such as `listen.address` or `operation[1].path`; `None` if no key is wrong.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
@@ -119,7 +119,7 @@ impl Problems {
         self.0.push(problem);
     }
 
-    /// Whether `key` has a problem already: then a default stands in for its value, and rules about it would only confuse.
+    /// Whether `key` already has an error; rules on placeholder values would produce misleading follow-up errors.
     pub(super) fn concern(&self, key: &str) -> bool {
         self.0.iter().any(|problem| problem.key() == Some(key))
     }

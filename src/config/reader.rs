@@ -59,11 +59,11 @@ impl<'t> Reader<'t> {
             }
         }
         for variable in variables {
-            // What is no TOML value is a string, so that `300s` needs no quotes.
+            // A value that is not valid TOML is a string, so that `300s` needs no quotes.
             let value = DeValue::parse(&variable.text).unwrap_or_else(|_| {
                 Spanned::new(0..0, DeValue::String(Cow::Borrowed(&variable.text)))
             });
-            // Where a step of the key is no table in the file, that is reported as the file's problem.
+            // If a part of the key is not a table in the file, check_names reports the file.
             if insert(&mut reader.table, &variable.key, value) {
                 reader.variables.insert(&variable.key, variable);
             }
@@ -127,7 +127,7 @@ impl<'t> Reader<'t> {
         self.problems.add(&place, key, message);
     }
 
-    /// Reads a section that is written once. `None` if that is impossible whatever stands in for wrong values.
+    /// Reads a section that is written once. `None` if it cannot be read even with defaults in place of wrong values.
     pub(super) fn section<S: Section>(&mut self) -> Option<S> {
         let name = S::SCHEMA.name;
         let written = self.get(name).and_then(|node| node.get_ref().as_table());
@@ -235,7 +235,7 @@ fn stand_in(table: &mut DeTable<'_>, name: &'static str, unwritten: Unwritten) {
     }
 }
 
-/// Puts a value under its whole key; `false` if a step of the key is no table.
+/// Puts a value under its whole key; `false` if a part of the key is not a table.
 fn insert<'t>(table: &mut DeTable<'t>, key: &'t str, value: Spanned<DeValue<'t>>) -> bool {
     let Some((step, rest)) = key.split_once('.') else {
         table.remove(key);

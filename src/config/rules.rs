@@ -51,8 +51,7 @@ struct Rules<'r, 't> {
 }
 
 impl<'r> Rules<'r, '_> {
-    /// Adds a problem of the first of `keys`, unless a default stands in for the value of one of them: what a rule finds
-    /// then would only confuse.
+    /// Adds a problem of the first of `keys`, unless one of them already has an error: its value is a placeholder then.
     fn add(&mut self, keys: &[&str], message: String) {
         if !keys.iter().any(|key| self.reader.problems.concern(key)) {
             self.reader.problem(keys[0], message);

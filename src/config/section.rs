@@ -38,9 +38,9 @@ pub(super) struct KeySchema {
 pub(super) enum Unwritten {
     /// This value.
     Default(&'static str),
-    /// It must be written. The example also stands in for it, so that the other keys can be checked.
+    /// It must be written. The example takes its place, so that the other keys can be checked.
     Required(&'static str),
-    /// There is none, or it follows from something else, in these words; and an example.
+    /// No value, or one that follows from other keys: the words for it, and an example.
     #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))]
     Absent(&'static str, &'static str),
 }

@@ -26,7 +26,7 @@ impl StoreUrl {
         Path::new(self.0.strip_prefix("sqlite:").unwrap_or(&self.0)).to_owned()
     }
 
-    /// Why this is no file that SQLite could keep a store in.
+    /// Why this cannot be the path of a SQLite file.
     pub(super) fn sqlite_problem(&self) -> Option<&'static str> {
         let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
         if self.0.contains("://") {

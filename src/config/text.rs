@@ -143,8 +143,8 @@ pub(super) fn service_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     Ok(path)
 }
 
-/// The message of an error about a value: what was expected and, behind `: `, why this is not it. What was found is put
-/// between the two by whoever knows whether it may be shown.
+/// The message of an error about a value: what was expected and, after `: `, why the value is wrong. The reader puts the
+/// value between the two if it may be shown.
 pub(super) fn mismatch(expected: &str, reason: &str) -> String {
     let separator = if reason.is_empty() { "" } else { ": " };
     format!("expected {expected}{separator}{reason}")
@@ -257,7 +257,7 @@ impl Text for IpNet {
         }
         let network: Self = text.parse().map_err(|_| "")?;
         if network.trunc() != network {
-            return Err(format!("it has bits behind the prefix, write {}", network.trunc()).into());
+            return Err(format!("host bits are set; did you mean {}?", network.trunc()).into());
         }
         Ok(network)
     }
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(network("::1").unwrap(), "::1/128");
         assert_eq!(
             network("10.0.0.1/8").unwrap_err(),
-            "it has bits behind the prefix, write 10.0.0.0/8"
+            "host bits are set; did you mean 10.0.0.0/8?"
         );
         assert!(network("10.0.0.0/33").is_err());
     }

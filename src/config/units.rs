@@ -75,16 +75,16 @@ pub(super) fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
     Ok(count)
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidUnit {
-    /// There is no whole number at the start.
-    #[error("it begins with no whole number")]
+    /// The text does not begin with a whole number.
+    #[error("it does not begin with a whole number")]
     Number,
-    /// What follows the number is no unit of a duration.
+    /// The unit is not a unit of time.
     #[error("the unit is one of ms, s, m, h, d")]
     TimeUnit,
-    /// What follows the number is no unit of a size.
+    /// The unit is not a unit of size.
     #[error("the unit is one of B, KiB, MiB, GiB")]
     SizeUnit,
     /// The value is too large.
@@ -107,7 +107,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
     Ok(Duration::from_millis(total))
 }
 
-/// Writes a duration in the largest unit that says it exactly, to the millisecond.
+/// Writes a duration in the largest unit that divides it, to the millisecond.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     match duration.as_millis() {
@@ -209,7 +209,7 @@ impl Text for Lifetime {
     }
 }
 
-/// Reads a whole number and one of `units`; `wrong` where the unit is none of them.
+/// Reads a whole number and one of `units`; `wrong` is the error for another unit.
 fn quantity(text: &str, units: &[(&str, u64)], wrong: InvalidUnit) -> Result<u64, InvalidUnit> {
     let (number, name) = split(text)?;
     let unit = units
@@ -219,7 +219,7 @@ fn quantity(text: &str, units: &[(&str, u64)], wrong: InvalidUnit) -> Result<u64
     number.checked_mul(unit.1).ok_or(InvalidUnit::TooLarge)
 }
 
-/// Writes a quantity above zero in the first of `units`, the last of which is 1, that says it exactly.
+/// Writes a quantity above zero in the first of `units` that divides it; the last unit is 1.
 fn written(total: u128, units: &[(&str, u64)]) -> String {
     let mut units = units.iter().map(|(name, size)| (name, u128::from(*size)));
     let unit = units.find(|(_, size)| total.is_multiple_of(*size));

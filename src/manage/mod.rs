@@ -42,6 +42,8 @@ pub struct Settings {
     pub default_dialect: Dialect,
     /// `tokens.access_ttl`; `None`: tokens do not expire.
     pub access_ttl: Option<Duration>,
+    /// Whether this process logs the audit records of the store's feed, and so its own among them.
+    pub follows_feed: bool,
 }
 
 /// Why something cannot be done. Nothing was changed then.
@@ -136,7 +138,9 @@ impl Management {
             pid: by.pid,
             ..about
         };
-        record.log();
+        if !self.settings.follows_feed {
+            record.log();
+        }
         if let Err(error) = self.store.record_command(record.to_text()).await {
             tracing::warn!(%error, "the audit record is not kept");
             *self

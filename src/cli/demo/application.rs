@@ -32,7 +32,7 @@ pub(super) struct DemoApplication {
     pending: RefCell<HashMap<String, Secret>>,
 }
 
-/// So many visitors may be under way; then the application forgets them all.
+/// The most visitors in the flow at once; when one more comes, the application forgets them all.
 const MAX_PENDING: usize = 1000;
 
 impl DemoApplication {
@@ -116,9 +116,9 @@ impl DemoApplication {
                 url: format!("http://{}{path}", self.authority),
                 ..RequestArgs::default()
             },
-            consumer_key: self.accounts.consumer_key.to_string(),
+            consumer_key: self.accounts.consumer.key.to_string(),
             secrets: SecretArgs {
-                consumer_secret: Some(SecretArg::Literal(self.accounts.consumer_secret.clone())),
+                consumer_secret: Some(SecretArg::Literal(self.accounts.consumer.secret.clone())),
                 token_secret: None,
             },
             signature_method: "HMAC-SHA1".to_owned(),
@@ -175,7 +175,7 @@ fn page(status: u16, title: &str, text: &str) -> OwnResponse {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>{title}</title><body style=\"font-family: system-ui; max-width: 45rem; margin: 3rem auto; padding: 0 1rem\">\
-         <h1>{title}</h1><pre style=\"white-space: pre-wrap\">{text}</pre><p><a href=\"/\">Begin anew</a></p></body></html>\n",
+         <h1>{title}</h1><pre style=\"white-space: pre-wrap\">{text}</pre><p><a href=\"/\">Start again</a></p></body></html>\n",
         title = escape(title),
         text = escape(text),
     );

@@ -19,7 +19,7 @@ use self::{
     echo::{DemoPages, echo},
 };
 use super::{
-    context::{CommandError, Output, block_on, say},
+    context::{CommandError, Output, actor, block_on, say},
     sign::quoted,
 };
 use crate::{
@@ -27,13 +27,13 @@ use crate::{
     config,
     issue::random,
     login::password,
-    names::{ConsumerKey, UserId},
+    manage::{Management, NewConsumer, NewUser, Settings},
     secret::Secret,
     server::{
         connection::Handler,
         listener::{self, Bounds, Tcp},
     },
-    store::record::{AccessToken, Consumer, User},
+    store::record::{AccessToken, Consumer, Dialect},
     telemetry::log,
 };
 
@@ -163,67 +163,48 @@ level = "warn,access=info,audit=info"
 
 /// What the demo registers.
 pub(super) struct Accounts {
-    consumer_key: ConsumerKey,
-    consumer_secret: Secret,
-    user_name: &'static str,
+    consumer: Consumer,
     password: Secret,
-    token: String,
-    token_secret: Secret,
+    token: AccessToken,
     callback: String,
 }
 
+const USER: &str = "ada";
+
 impl Accounts {
     async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
-        let accounts = Self {
-            consumer_key: random::name()?,
-            consumer_secret: random::secret()?,
-            user_name: "ada",
-            password: Secret::from(random::identifier()?),
-            token: random::token()?,
-            token_secret: random::secret()?,
-            callback: format!("http://{application}/callback"),
+        let settings = Settings {
+            default_dialect: Dialect::default(),
+            access_ttl: None,
+            follows_feed: true,
         };
-        let (store, now) = (&services.store, services.clock.now());
-        let (user, members) = (random::name::<UserId>()?, vec!["members".parse()?]);
-        let consumer = Consumer {
-            key: accounts.consumer_key.clone(),
-            secret: accounts.consumer_secret.clone(),
-            previous_secret: None,
-            rsa_public_key: None,
+        let store = Arc::clone(&services.store);
+        let manage = Management::new(store, services.clock.clone(), settings);
+        let (actor, callback) = (actor(), format!("http://{application}/callback"));
+        let consumer = NewConsumer {
             name: "Demo application".to_owned(),
-            callbacks: vec![accounts.callback.clone(), "oob".to_owned()],
-            permissions: members.clone(),
-            description: None,
-            website: None,
-            dialect: None,
-            enforce: false,
-            rsa_only: false,
-            enabled: true,
-            created_at: now,
+            callbacks: vec![callback.clone(), "oob".to_owned()],
+            permissions: vec!["members".parse()?],
+            ..NewConsumer::default()
         };
-        store.add_consumer(consumer).await?;
-        let record = User {
-            id: user.clone(),
-            name: accounts.user_name.to_owned(),
+        let consumer = manage.add_consumer(&actor, consumer).await?;
+        let password = Secret::from(random::identifier()?);
+        let user = NewUser {
+            id: None,
+            name: USER.to_owned(),
             display_name: Some("Ada Lovelace".to_owned()),
-            password_hash: Some(password::hash(&accounts.password)?),
-            enabled: true,
-            created_at: now,
         };
-        store.add_user(record).await?;
-        let token = AccessToken {
-            token: accounts.token.clone(),
-            secret: accounts.token_secret.clone(),
-            consumer: accounts.consumer_key.clone(),
-            user,
-            permissions: members,
-            issued_at: now,
-            expires_at: None,
-            last_used_at: None,
-            revoked_at: None,
-        };
-        store.issue_access_token(token).await?;
-        Ok(accounts)
+        let mut user = user.into_user(services.clock.now())?;
+        user.password_hash = Some(password::hash(&password)?);
+        manage.add_user(&actor, &user).await?;
+        let token = manage.issue_token(&actor, &consumer, &user, Vec::new());
+        let token = token.await?;
+        Ok(Self {
+            consumer,
+            password,
+            token,
+            callback,
+        })
     }
 }
 
@@ -232,12 +213,12 @@ fn introduce(base: &str, application: SocketAddr, accounts: &Accounts, admin: &s
     let program = quoted(&program.display().to_string());
     let url = format!("{base}/members/1?fields=name%20age&sort=a+b");
     let text = format!(
-        "countersign stands at {base}, in front of an API that echoes what reaches it.
+        "countersign listens on {base}, in front of an API that echoes each request.
 
 The whole flow in a browser (log in as {user} with the password {password}):
   http://{application}/
 
-A signed call, signed anew each time it is pasted:
+A signed call; each paste signs it again:
 curl -sS -H \"$({program} sign GET '{url}' --consumer-key {key} --consumer-secret {secret} --token {token} --token-secret {token_secret})\" '{url}'
 
 The same call without a signature is rejected:
@@ -245,12 +226,12 @@ The same call without a signature is rejected:
 
 Metrics and health are at http://{admin}/metrics and /readyz. Ctrl-C ends the demo; nothing is kept.
 ",
-        user = accounts.user_name,
+        user = USER,
         password = *accounts.password.expose_text(),
-        key = accounts.consumer_key,
-        secret = *accounts.consumer_secret.expose_text(),
-        token = accounts.token,
-        token_secret = *accounts.token_secret.expose_text(),
+        key = accounts.consumer.key,
+        secret = *accounts.consumer.secret.expose_text(),
+        token = accounts.token.token,
+        token_secret = *accounts.token.secret.expose_text(),
     );
     let _ = writeln!(std::io::stdout(), "{text}");
 }
