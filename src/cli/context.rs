@@ -373,8 +373,8 @@ impl Context {
         };
         let (store, created) = opened.map_err(|error| self.about_file(error))?;
         if let Some(place) = created {
-            let note = format!("countersign: created the store {place}");
-            self.notes.borrow_mut().push(note);
+            // Also if the command fails after this.
+            say(&format!("countersign: created the store {place}"));
         }
         let settings = Settings {
             default_dialect: self.config.signature.default_dialect,

@@ -101,7 +101,7 @@ section! {
 }
 
 section! {
-    /// The API behind. One process fronts one API; several APIs are several processes on one store.
+    /// The API. One process serves one API; run several processes on one store for several APIs.
     Upstream["upstream"] {
         /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default.
         api_url: ApiUrl [required: "http://127.0.0.1:9000"], reload;
@@ -161,7 +161,7 @@ section! {
 section! {
     /// How requests are signed.
     Signature["signature"] {
-        /// Accepted methods. PLAINTEXT is left out: it proves nothing to whoever reads along.
+        /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "filled")]
         methods: Vec<SignatureMethod> = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"], reload;
         /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long. Widening it never admits what had left the old window.
@@ -202,7 +202,7 @@ section! {
         backend: StoreBackend = "sqlite", restart;
         /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files, sslmode=disable turns it off.
         url: StoreUrl = "countersign.db", restart;
-        /// The file of a 32-byte key with which secrets are encrypted at rest, or a list: the first key encrypts, all decrypt, and countersign rekey encrypts everything anew. Without it a copy of the store is a copy of every secret.
+        /// The file of a 32-byte key with which secrets are encrypted at rest, or a list: the first key encrypts, all decrypt, and countersign rekey encrypts everything again. Without it a copy of the store is a copy of every secret.
         #[serde(default, deserialize_with = "distinct")]
         encryption_key_file: Vec<PathBuf> [else "none": "store.key"], restart;
     }
@@ -442,7 +442,7 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
         /// Connections at once; 503 past it.
         connections: NonZeroU32 = 10_000, reload;
-        /// Connections at once from one address (an IPv6 /64); set it where no proxy stands in front.
+        /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
         /// Requests being served at once; 503 past it.
         concurrent_requests: NonZeroU32 = 10_000, reload;
@@ -462,7 +462,7 @@ section! {
         listen: ListenAddress = "127.0.0.1:8081", restart;
         /// /healthz and /readyz alone, under any Host, for kubelets and load balancers.
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
-        /// Names that the Host of a request may have, besides addresses and localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
+        /// Names that the Host of a request may have, in addition to addresses and localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
         /// The file of the bearer token that the admin API demands; without it that API is off.
         #[serde(default, deserialize_with = "optional")]
