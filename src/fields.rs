@@ -2,6 +2,15 @@
 
 use http::{HeaderMap, HeaderName, header};
 
+/// The field in which a browser reports what caused a request (Fetch Metadata).
+pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// See [`SEC_FETCH_SITE`]: `navigate` for what a person opens.
+pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// See [`SEC_FETCH_SITE`]: `document` for a whole window.
+pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
 /// A field that may stand once stands twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! accept -> tls -> hyper -> route -> parse -> verify -> authorize -> forward -> hyper -> API
-//! server/   server/ server/ route.rs parse/  verify/   policy/      forward/
+//! server/   server/ server/ route.rs parse/  verify/   authorize.rs forward/
+//!                                                      policy/
 //! ```
 //!
 //! `proxy::Worker::pass` calls them in this order. Each step takes the value of the step before, so none can be left
@@ -18,7 +19,7 @@
 //! | 6 | `main` `cli` | arguments in, exit code out |
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
-//! | 3 | `proxy` `endpoints` `pages` `admin` | what responds: the way of a request, the token calls, what a browser sees, health and metrics |
+//! | 3 | `proxy` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
 //! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the one `match` from rejections and faults to responses |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
@@ -30,6 +31,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod authorize;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -1,5 +1,7 @@
 //! Which part of the program responds: a token call, a page, or the API.
 
+use std::borrow::Cow;
+
 use http::Method;
 use thiserror::Error;
 
@@ -122,6 +124,17 @@ pub struct ApiCall<'o, 'r> {
     pub restored_prefix: &'o str,
     /// The path to match and to forward.
     pub path: &'r [u8],
+}
+
+impl ApiCall<'_, '_> {
+    /// The path for which a call with this received path was signed.
+    #[must_use]
+    pub fn signed_path<'r>(&self, received: &'r [u8]) -> Cow<'r, [u8]> {
+        match self.restored_prefix {
+            "" => received.into(),
+            prefix => [prefix.as_bytes(), received].concat().into(),
+        }
+    }
 }
 
 /// Where the token endpoints are.

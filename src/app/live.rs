@@ -1,11 +1,12 @@
 //! From the configuration to what a request needs: everything that a reload swaps.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use http::HeaderValue;
 
 use super::{StartError, descriptors, services::Services};
 use crate::{
+    authorize::Authorizer,
     config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
@@ -33,7 +34,7 @@ pub fn live(
     listener: SocketAddr,
     services: &Services,
 ) -> Result<Live, StartError> {
-    let origins = origins(config, listener);
+    let origins = Arc::new(origins(config, listener));
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
     let endpoints = Endpoints {
@@ -51,7 +52,19 @@ pub fn live(
         base: origins.base.clone(),
         clock: services.clock.clone(),
     };
-    let operations = operations(config)?;
+    let authorizer = Authorizer {
+        verifier: Arc::clone(&services.verifier),
+        verify,
+        pages: Arc::clone(&endpoints.pages),
+        login_path: config.service.path.clone(),
+        origins: Arc::clone(&origins),
+        operations: operations(config)?,
+        enforce: config.signature.enforcement == Enforcement::Enforce,
+        forward_preflights: config.operations.preflight == Preflight::Forward,
+        rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
+        clock: services.clock.clone(),
+        started: Instant::now(),
+    };
     Ok(Live {
         limits: limits(config),
         route: route::Params {
@@ -60,12 +73,11 @@ pub fn live(
             assets: look.assets().map(|asset| asset.path.clone()).collect(),
         },
         endpoints,
-        operation_metrics: services.metrics.operations(Served::labels(&operations)),
-        operations,
-        enforce: config.signature.enforcement == Enforcement::Enforce,
-        forward_preflights: config.operations.preflight == Preflight::Forward,
+        operation_metrics: services
+            .metrics
+            .operations(Served::labels(&authorizer.operations)),
+        authorizer,
         conventions: config.paths.policy,
-        rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
         forward: forward_params(config, origins.base.origin.is_https(), services),
         upstream: upstream_params(config)?,
         look,

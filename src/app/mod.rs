@@ -22,7 +22,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -210,7 +210,6 @@ impl App {
             draining_announced: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             drain: Notify::new(),
-            started: Instant::now(),
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
         let bounds = Arc::new(Bounds::new(connections(&config), per_address));

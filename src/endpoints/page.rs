@@ -1,11 +1,11 @@
 //! Passes a browser's request to the pages and their response back.
 
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderValue, Method, header};
 use http_body::Body as _;
 
 use super::Endpoints;
 use crate::{
-    fields::{all, single},
+    fields::{SEC_FETCH_SITE, all, single},
     pages::PageRequest,
     parse::{Rejection, head::Head, signed::is_form},
     respond::{Failure, OwnResponse},
@@ -13,15 +13,6 @@ use crate::{
     server::request::RequestBody,
     telemetry::request_id::RequestId,
 };
-
-/// The field in which a browser reports what caused a request (Fetch Metadata).
-pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// See [`SEC_FETCH_SITE`]: `navigate` for what a person opens.
-pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-
-/// See [`SEC_FETCH_SITE`]: `document` for a whole window.
-pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 impl Endpoints {
     /// Responds to a browser. The rejections of pages are pages.

@@ -2,113 +2,100 @@
 
 use std::{mem, rc::Rc};
 
-use http::{Method, Request, Response, StatusCode, request::Parts};
+use http::{Request, Response, StatusCode, request::Parts};
 
-use super::{Current, Worker, nanoseconds, permission::Outgoing, record::RequestRecord};
+use super::{Current, Worker, nanoseconds, record::RequestRecord};
 use crate::{
     forward::{
-        self, Fault, body::UpstreamBody, exchange, pool::Lease, request, response, tunnel,
+        Fault,
+        body::UpstreamBody,
+        exchange,
+        pool::Lease,
+        request::{self, ReceivedAs},
+        response, tunnel,
         websocket::Handshake,
     },
     parse::origin::PublicUrl,
-    policy::operations::Kind,
+    policy::{operations::Kind, permit::Permit},
     respond::Failure,
     server::{caller::Caller, response::ResponseBody},
     telemetry::metrics::Verdict,
 };
 
-/// What the response to a forwarded call depends on.
-pub(super) struct Forwarded<'o> {
-    method: Method,
-    verdict: Verdict,
-    of_user: bool,
-    handshake: Option<Handshake>,
-    url: &'o PublicUrl,
+/// A permitted call on its way to the API.
+pub(super) struct Call<'o> {
+    pub(super) permit: Permit,
+    pub(super) body: UpstreamBody,
+    pub(super) received: ReceivedAs,
+    pub(super) changes: request::Changes,
+    pub(super) handshake: Option<Handshake>,
+    /// The public URL of the request.
+    pub(super) url: &'o PublicUrl,
 }
 
 impl Worker {
-    /// Makes the request that the API sees; `parts` is used up.
-    pub(super) fn prepare<'o>(
-        params: &forward::Params,
-        parts: &mut Parts,
-        outgoing: Outgoing<'o>,
-        record: &mut RequestRecord,
-    ) -> Result<(Request<UpstreamBody>, Forwarded<'o>), Failure> {
-        let Outgoing {
-            permit,
-            body,
-            origin,
-            changes,
-            handshake,
-            url,
-            unsigned,
-        } = outgoing;
-        if unsigned {
-            record.stopwatch.lap();
-        }
-        request::rewrite(parts, params, &origin, &changes, &body, &permit)?;
-        let verdict = match permit.kind() {
-            None => Verdict::Observed,
-            Some(Kind::Anonymous) => Verdict::Anonymous,
-            Some(_) => Verdict::Forwarded,
-        };
-        let forwarded = Forwarded {
-            method: parts.method.clone(),
-            verdict,
-            of_user: permit.kind() == Some(Kind::User),
-            handshake,
-            url,
-        };
-        record.permit = Some(permit);
-        record.dropped_upgrade &= forwarded.handshake.is_none();
-        let mut request = Request::new(body);
-        *request.method_mut() = forwarded.method.clone();
-        *request.uri_mut() = mem::take(&mut parts.uri);
-        *request.headers_mut() = mem::take(&mut parts.headers);
-        *request.extensions_mut() = mem::take(&mut parts.extensions);
-        Ok((request, forwarded))
-    }
-
-    /// Sends a permitted call to the API; the response goes on as it comes. `request` is taken.
+    /// Sends a permitted call to the API; the response goes on as it comes. The fields of `parts` go to the API.
     pub(super) async fn forward(
         &self,
         current: &Current,
         caller: &Rc<Caller>,
-        request: &mut Request<UpstreamBody>,
-        forwarded: &mut Forwarded<'_>,
+        parts: &mut Parts,
+        call: Call<'_>,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let params = &live.forward;
+        let (url, handshake) = (call.url, call.handshake);
+        request::rewrite(
+            parts,
+            params,
+            &call.received,
+            &call.changes,
+            &call.body,
+            &call.permit,
+        )?;
+        let kind = call.permit.kind();
+        record.permit = Some(call.permit);
+        record.dropped_upgrade &= handshake.is_none();
+        let request = &mut Request::new(call.body);
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() = mem::take(&mut parts.uri);
+        *request.headers_mut() = mem::take(&mut parts.headers);
+        *request.extensions_mut() = mem::take(&mut parts.extensions);
         let sent = exchange::send(&current.pool, caller, params.response_timeout, request).await;
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;
         self.metrics().upstream_nanoseconds(nanoseconds(took));
-        let (mut parts, incoming) = answered.into_parts();
-        response::check_framing(&parts)?;
+        let (mut response, incoming) = answered.into_parts();
+        response::check_framing(&response)?;
         let context = response::Context {
-            url: forwarded.url,
+            url,
             origins: &live.origins,
-            of_user: forwarded.of_user,
+            of_user: kind == Some(Kind::User),
         };
-        (record.verdict, record.status) = (forwarded.verdict, parts.status.as_u16());
-        if parts.status != StatusCode::SWITCHING_PROTOCOLS {
-            response::rewrite(&mut parts, params, &context);
+        record.status = response.status.as_u16();
+        record.verdict = match kind {
+            None => Verdict::Observed,
+            Some(Kind::Anonymous) => Verdict::Anonymous,
+            Some(_) => Verdict::Forwarded,
+        };
+        if response.status != StatusCode::SWITCHING_PROTOCOLS {
+            response::rewrite(&mut response, params, &context);
             return Ok(response::with_body(
-                parts,
-                &forwarded.method,
+                response,
+                &parts.method,
                 incoming,
                 lease,
                 &current.pool,
                 caller,
             ));
         }
-        let (Some(handshake), Lease::Http1(http1)) = (forwarded.handshake.take(), lease) else {
+        let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
             let reason = "101 (Switching Protocols) that nobody asked for".into();
             return Err(Fault::BrokenResponse(reason).into());
         };
-        handshake.check(&parts)?;
+        handshake.check(&response)?;
         let upstream = Box::pin(http1.into_wire()).await;
         let upstream = upstream.map_err(|error| Fault::BrokenResponse(error.to_string().into()))?;
         let idle = params.tunnel_timeout;
@@ -119,7 +106,7 @@ impl Worker {
                 drop(in_flight);
             })
         }));
-        response::rewrite_switching(&mut parts, params, &context);
-        Ok(Response::from_parts(parts, ResponseBody::none()))
+        response::rewrite_switching(&mut response, params, &context);
+        Ok(Response::from_parts(response, ResponseBody::none()))
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::{
+    authorize::Authorizer,
     endpoints::Endpoints,
     forward::{self, pool},
     parse::origin::Origins,
-    policy::{operations::Operations, rate::ConsumerRate},
     respond::look::Look,
     route::{self},
     server::caller::Limits,
@@ -18,23 +18,17 @@ pub struct Live {
     /// Bounds and deadlines of callers' connections.
     pub limits: Limits,
     /// Public URLs and trusted proxies.
-    pub origins: Origins,
+    pub origins: Arc<Origins>,
     /// Where the token endpoints are.
     pub route: route::Params,
     /// The token endpoints and pages.
     pub endpoints: Endpoints,
-    /// The protected operations.
-    pub operations: Operations,
+    /// Decides on calls to the API.
+    pub authorizer: Authorizer,
     /// Counts the responses of each [`Served`](super::Served).
     pub operation_metrics: AllOperations,
-    /// Protected calls are enforced, where no operation says otherwise.
-    pub enforce: bool,
-    /// Unsigned CORS preflights on listed paths go to the API.
-    pub forward_preflights: bool,
     /// The service's path conventions.
     pub conventions: Conventions,
-    /// How many requests a consumer may make.
-    pub rate: Option<ConsumerRate>,
     /// How heads are rewritten.
     pub forward: forward::Params,
     /// How to connect to the API.

@@ -2,39 +2,49 @@
 
 mod exchange;
 mod live;
-mod permission;
 mod record;
-mod stopwatch;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header, request::Parts};
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, request::Parts,
+    uri::PathAndQuery,
+};
 use http_body::Body as _;
 use tokio::sync::Notify;
 
 use crate::{
-    forward::{self, pool::Pool, request},
+    authorize::{Decision, Subject},
+    forward::{
+        self,
+        body::UpstreamBody,
+        credentials,
+        pool::Pool,
+        request::{self, ReceivedAs},
+        websocket::Handshake,
+    },
     issue::random,
+    oauth::Place,
     parse::{
-        claimed::Claimed,
         head::{self, Head},
-        signed::{Collected, is_form},
+        signed::Collected,
         target,
     },
     peer::Peer,
-    policy::{self, conventions},
+    policy::{self, conventions, operations::Found},
     respond::{self, Failure, Format, OwnResponse},
-    route::{self, ApiCall, Target},
+    route::{self, ApiCall, Page, Target, TokenCall},
     server::{
         buffered::API_FORMS,
         caller::Limits,
@@ -55,13 +65,13 @@ use crate::{
     verify::{self, Verifier},
 };
 
+use self::{
+    exchange::Call,
+    record::{InFlight, RequestRecord},
+};
 pub use self::{
     live::{Conventions, Live},
     record::Served,
-};
-use self::{
-    permission::{Outgoing, PendingCall},
-    record::{InFlight, RequestRecord},
 };
 
 /// The state that all workers share.
@@ -84,8 +94,6 @@ pub struct Shared {
     pub draining: std::sync::atomic::AtomicBool,
     /// Tells idle connections that draining has begun.
     pub drain: Notify,
-    /// The moment that monotonic times are counted from.
-    pub started: Instant,
 }
 
 /// A worker: its part of the connections, and its own connections to the API.
@@ -144,7 +152,7 @@ impl Worker {
         &self,
         current: &Current,
         parts: &mut Parts,
-        mut body: RequestBody,
+        body: RequestBody,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
@@ -155,92 +163,15 @@ impl Worker {
         let named = head::check(parts, body.size_hint().lower(), &caller.limits())?;
         let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
-        let outgoing = match route::route(&live.route, &live.origins, &head)? {
-            Target::Token(named) => {
-                let endpoints = &live.endpoints;
-                let response = endpoints.token(&live.route, named, &head, &mut body);
-                // Boxed: the futures of calls to the API stay small.
-                let (facts, response) = Box::pin(response).await;
-                record.operation = facts.call.map_or(Served::Unknown, Served::Token);
-                record.claimed = facts.claimed;
-                record.previous_secret = facts.previous_secret;
-                return Ok(own_response(response?, &parts.method, record));
+        match route::route(&live.route, &live.origins, &head)? {
+            // Boxed: the futures of calls to the API stay small.
+            Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
+            Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
+            Target::Api(call) => {
+                let call = admit(live, &head, call, named, body, record).await?;
+                self.forward(current, &caller, parts, call, record).await
             }
-            Target::Page(page) => {
-                record.operation = Served::Page;
-                let request_id = &record.request_id;
-                let endpoints = &live.endpoints;
-                let response = endpoints.page(&live.route, page, &head, &mut body, request_id);
-                let response = Box::pin(response).await?;
-                return Ok(own_response(response, &parts.method, record));
-            }
-            Target::Api(call) => self.admit(live, &head, call, named, body, record).await?,
-        };
-        let (mut request, mut forwarded) = Self::prepare(&live.forward, parts, outgoing, record)?;
-        self.forward(current, &caller, &mut request, &mut forwarded, record)
-            .await
-    }
-
-    /// Passes a call to the API through the steps before it is forwarded.
-    async fn admit<'o>(
-        &self,
-        live: &'o Live,
-        head: &Head<'_>,
-        call: ApiCall<'o, '_>,
-        named: Vec<HeaderName>,
-        mut body: RequestBody,
-        record: &mut RequestRecord,
-    ) -> Result<Outgoing<'o>, Failure> {
-        if !live.forward.api_path.is_empty() && target::climbs(call.path) {
-            return Err(route::Rejection::PathAbovePrefix.into());
         }
-        check_conventions(live, call.path)?;
-        let caller = Rc::clone(body.caller());
-        let parts = head.parts;
-        let found = live
-            .operations
-            .find(call.path, parts.method.as_str().as_bytes())?;
-        record.operation = Served::by(&found);
-        let memory = caller.reserve(&API_FORMS);
-        let mut collected = Collected::of(&parts.headers, &head.target, memory, &caller.limits())?;
-        let read = if !body.is_end_stream() && is_form(&parts.headers)? {
-            match self.check_before_form(live, &found, &collected).await {
-                Ok(()) => {
-                    let form = body.read_whole().await;
-                    form.map_err(Failure::from)
-                        .and_then(|form| Ok(collected.hold_form(form, &caller.limits())?))
-                }
-                Err(failure) => Err(failure),
-            }
-        } else {
-            Ok(())
-        };
-        let pending = PendingCall {
-            live,
-            head,
-            call,
-            found,
-            stopwatch: &record.stopwatch,
-            caller: &caller,
-            request_id: record.request_id.value(),
-            previous_secret: Cell::new(false),
-        };
-        let permitted = match read {
-            Ok(()) => self.permit(&pending, &mut collected, &mut body).await,
-            Err(failure) => Err(failure),
-        };
-        record.previous_secret = pending.previous_secret.get();
-        let is_forwarded = matches!(&permitted, Ok((permit, _)) if permit.kind().is_some());
-        if collected.signed && !is_forwarded {
-            record.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
-        }
-        let (permit, observed) = permitted?;
-        let is_observed = permit.kind().is_none();
-        let outgoing = pending.outgoing(named, permit, collected, body);
-        if is_observed {
-            record.observe(observed.as_ref());
-        }
-        outgoing
     }
 
     /// Counts the response to a request.
@@ -259,6 +190,145 @@ impl Worker {
 
     fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
         self.shared.metrics.worker(self.index)
+    }
+}
+
+/// Responds to a token call.
+async fn token(
+    live: &Live,
+    named: Option<TokenCall>,
+    head: &Head<'_>,
+    mut body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<Response<ResponseBody>, Failure> {
+    let endpoints = &live.endpoints;
+    let (facts, response) = endpoints.token(&live.route, named, head, &mut body).await;
+    record.operation = facts.call.map_or(Served::Unknown, Served::Token);
+    record.claimed = facts.claimed;
+    record.previous_secret = facts.previous_secret;
+    Ok(own_response(response?, &head.parts.method, record))
+}
+
+/// Responds with a page.
+async fn page(
+    live: &Live,
+    page: Page,
+    head: &Head<'_>,
+    mut body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<Response<ResponseBody>, Failure> {
+    record.operation = Served::Page;
+    let endpoints = &live.endpoints;
+    let page = endpoints.page(&live.route, page, head, &mut body, &record.request_id);
+    Ok(own_response(page.await?, &head.parts.method, record))
+}
+
+/// Passes a call to the API through the steps before it is forwarded.
+async fn admit<'o>(
+    live: &'o Live,
+    head: &Head<'_>,
+    call: ApiCall<'o, '_>,
+    named: Vec<HeaderName>,
+    body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<Call<'o>, Failure> {
+    let (params, parts) = (&live.forward, head.parts);
+    if !params.api_path.is_empty() && target::climbs(call.path) {
+        return Err(route::Rejection::PathAbovePrefix.into());
+    }
+    check_conventions(live, call.path)?;
+    let authorizer = &live.authorizer;
+    let method = parts.method.as_str().as_bytes();
+    let found = authorizer.operations.find(call.path, method)?;
+    record.operation = Served::by(&found);
+    let caller = Rc::clone(body.caller());
+    let memory = caller.reserve(&API_FORMS);
+    let mut subject = Subject {
+        method: &parts.method,
+        headers: &parts.headers,
+        received: head.received,
+        url: call.url,
+        path: call.signed_path(head.target.path),
+        query: head.target.query,
+        collected: Collected::of(&parts.headers, &head.target, memory, &caller.limits())?,
+        body,
+    };
+    let decided = authorizer.decide(&mut subject, &found, &record.stopwatch);
+    let (facts, decision) = decided.await;
+    record.apply(facts);
+    let Decision { permit, observed } = decision?;
+    if permit.kind().is_none() {
+        record.observe(observed.as_ref());
+    }
+    let handshake = match found {
+        Found::Operation(operation) if operation.websocket => {
+            Handshake::begun_by(parts, !subject.body.is_end_stream())?
+        }
+        _ => None,
+    };
+    // An observed call goes on as if this program were not there.
+    let strip =
+        subject.collected.signed && permit.kind().is_some() && !params.forward_authorization;
+    Ok(Call {
+        received: ReceivedAs::of(&subject.received, &caller)?,
+        changes: request::Changes {
+            target: target_of(params, &parts.uri, call.path, &subject, strip)?,
+            named,
+            websocket: handshake.is_some(),
+            request_id: record.request_id.value().clone(),
+        },
+        handshake,
+        url: call.url,
+        body: body_of(subject, strip),
+        permit,
+    })
+}
+
+/// The path and query that the API is asked for, without the credentials in the query if they are to be stripped.
+fn target_of(
+    params: &forward::Params,
+    sent: &Uri,
+    path: &[u8],
+    subject: &Subject<'_>,
+    strip: bool,
+) -> Result<PathAndQuery, Failure> {
+    let has_credentials = strip && subject.collected.parameters.has_oauth_name_in(Place::Query);
+    let query = subject.query;
+    let stripped = query
+        .filter(|_| has_credentials)
+        .and_then(credentials::strip);
+    match (sent.path_and_query(), &stripped) {
+        (Some(sent), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
+            Ok(sent.clone())
+        }
+        _ => {
+            let path = [params.api_path.as_bytes(), path];
+            Ok(request::path_and_query(
+                &path,
+                stripped.as_deref().or(query),
+            )?)
+        }
+    }
+}
+
+/// The body that the API gets, without the credentials in a form if they are to be stripped.
+fn body_of(subject: Subject<'_>, strip: bool) -> UpstreamBody {
+    let Subject {
+        collected, body, ..
+    } = subject;
+    match collected.held {
+        Some(mut held) => {
+            if strip
+                && collected.form
+                && collected.parameters.has_oauth_name_in(Place::Body)
+                && let Some(form) = credentials::strip(&held)
+            {
+                held.replace(form);
+            }
+            UpstreamBody::Held(Bytes::from_owner(held))
+        }
+        None if body.is_end_stream() => UpstreamBody::Empty,
+        None => UpstreamBody::Streamed(body),
     }
 }
 
@@ -330,7 +400,6 @@ impl Handler for Worker {
         let format = Format::preferred_by(&parts.headers);
         let language = parts.headers.get(header::ACCEPT_LANGUAGE);
         let language = language.filter(|_| format == Format::Html).cloned();
-        let method = parts.method.clone();
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
@@ -356,7 +425,7 @@ impl Handler for Worker {
                     respond::failure(&failure, look.frame(texts), format, request_id)
                 };
                 (record.verdict, record.status) = (own.verdict, own.status);
-                own.into_response(&method)
+                own.into_response(&parts.method)
             }
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))

@@ -4,8 +4,9 @@ use std::{error::Error, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, 
 
 use http::{Method, Uri, header};
 
-use super::{Current, Shared, Worker, nanoseconds, stopwatch::Stopwatch};
+use super::{Current, Shared, Worker, nanoseconds};
 use crate::{
+    authorize::Facts,
     forward,
     names::{ConsumerKey, Permission},
     oauth::diagnosis::Mistake,
@@ -18,7 +19,10 @@ use crate::{
     respond::{self, Failure},
     route::{self, TokenCall},
     server::response::BodyEnd,
-    telemetry::{lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId},
+    telemetry::{
+        lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
+        stopwatch::Stopwatch,
+    },
     verify,
 };
 
@@ -265,6 +269,21 @@ impl RequestRecord {
         })
     }
 
+    /// Notes and counts what is known of a call to the API.
+    pub(super) fn apply(&mut self, facts: Facts) {
+        let metrics = self.worker.metrics();
+        match facts.verify {
+            Some(took) => metrics.verify_nanoseconds(nanoseconds(took)),
+            // The time until now is not the API's.
+            None => drop(self.stopwatch.lap()),
+        }
+        if let Some(skew) = facts.skew_seconds {
+            metrics.clock_skew_seconds(skew);
+        }
+        self.previous_secret = facts.previous_secret;
+        self.claimed = facts.claimed;
+    }
+
     /// Notes why it fails.
     pub(super) fn fail(&mut self, failure: &Failure) {
         let mut details = match self.details.take() {
@@ -353,7 +372,7 @@ impl Drop for RequestRecord {
         let token = permit
             .and_then(Permit::token)
             .map(|token| RedactedToken(token).to_string());
-        let operation = details.and_then(|_| self.operation.label(&live.operations));
+        let operation = details.and_then(|_| self.operation.label(&live.authorizer.operations));
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,

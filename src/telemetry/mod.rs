@@ -9,3 +9,4 @@ pub mod log;
 pub mod metrics;
 pub mod redact;
 pub mod request_id;
+pub mod stopwatch;

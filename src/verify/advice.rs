@@ -5,9 +5,10 @@
 //! large requests are not diagnosed, and only a limited number per second are, so that wrong signatures cannot keep the
 //! proxy busy.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use http_body::Body;
+use std::{
+    pin::Pin,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use super::{Credential, Params, base_string};
 use crate::{
@@ -18,7 +19,6 @@ use crate::{
     },
     parse::signed::SignedRequest,
     secret::Secret,
-    server::{buffered::BufferedBody, rejection::BodyRejection, request::RequestBody},
 };
 
 /// What a response to a wrong signature says.
@@ -33,24 +33,10 @@ pub enum Advice {
     Full,
 }
 
-/// A body that is not signed, so that it was not read: a consumer may have signed it by mistake.
-pub struct UnreadBody<'b> {
-    /// Where it is read from.
-    pub body: &'b mut RequestBody,
-    /// The body, if it was read for the advice: it is missing from `body` then.
-    pub held: Option<Result<BufferedBody, BodyRejection>>,
-}
-
-impl UnreadBody<'_> {
-    /// Reads it, if its announced length leaves the request small.
-    async fn read(&mut self, other_bytes: usize) -> Option<&[u8]> {
-        let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
-        if length > MAX_BYTES.saturating_sub(other_bytes) {
-            return None;
-        }
-        let held = self.held.insert(self.body.read_whole().await);
-        held.as_deref().ok()
-    }
+/// A body that was not read, because no signature covers it: a consumer may have signed it by mistake.
+pub trait UnreadBody {
+    /// Reads it, if its announced length is at most `limit` bytes.
+    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
 }
 
 /// How many requests are diagnosed in a second.
@@ -85,7 +71,7 @@ impl Adviser {
         &self,
         params: &Params,
         request: &SignedRequest<'_>,
-        unread: Option<&mut UnreadBody<'_>>,
+        unread: Option<&mut dyn UnreadBody>,
         credential: &Credential,
         now: UnixTime,
     ) -> (Option<String>, Option<Mistake>) {
@@ -98,7 +84,7 @@ impl Adviser {
             None => None,
             Some(bytes) => match unread {
                 Some(unread) if request.body.is_none() => {
-                    let body = unread.read(bytes).await;
+                    let body = unread.read(MAX_BYTES.saturating_sub(bytes)).await;
                     diagnosed(params, request, body.unwrap_or_default(), credential, now)
                 }
                 _ => diagnosed(

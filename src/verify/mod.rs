@@ -164,7 +164,7 @@ impl Verifier {
         params: &Params,
         purpose: Purpose,
         request: &SignedRequest<'_>,
-        unread: Option<&mut UnreadBody<'_>>,
+        unread: Option<&mut dyn UnreadBody>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
         if let Err(outside) = self.check_timestamp(&request.credentials, now) {

@@ -390,7 +390,7 @@ fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
 #[test]
 fn what_callers_have_a_use_for_arrives() {
     let stage = Stage::new("");
-    let names = "Accept Accept-Language User-Agent X-Requested-With X-Request-ID X-Api-Key X-CSRF-Token X-Client-Version \
+    let names = "Accept Accept-Language User-Agent X-Requested-With X-Api-Key X-CSRF-Token X-Client-Version \
         X-User-Agent X-Auth-Token X-Correlation-ID Traceparent Range If-None-Match Idempotency-Key Origin DNT Via Hostname \
         Prefer X-Amz-Date X-Goog-Meta-A X-MS-Version Remote SSL X-Realm Forward Paths";
     let fields: Vec<String> = names

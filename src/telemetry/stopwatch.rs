@@ -6,14 +6,15 @@ use tokio::time::Instant;
 
 /// A stopwatch. The clock is read once where one part ends and the next begins.
 #[derive(Debug)]
-pub(super) struct Stopwatch {
+pub struct Stopwatch {
     begun: Instant,
     last: Cell<Instant>,
 }
 
 impl Stopwatch {
     /// Begins now.
-    pub(super) fn start() -> Self {
+    #[must_use]
+    pub fn start() -> Self {
         let now = Instant::now();
         Self {
             begun: now,
@@ -22,18 +23,20 @@ impl Stopwatch {
     }
 
     /// Ends a part and returns how long it took.
-    pub(super) fn lap(&self) -> Duration {
+    pub fn lap(&self) -> Duration {
         let now = Instant::now();
         now.duration_since(self.last.replace(now))
     }
 
     /// When the last part ended.
-    pub(super) fn last(&self) -> Instant {
+    #[must_use]
+    pub fn last(&self) -> Instant {
         self.last.get()
     }
 
     /// How long it took from the beginning to the end of the last part.
-    pub(super) fn total(&self) -> Duration {
+    #[must_use]
+    pub fn total(&self) -> Duration {
         self.last().duration_since(self.begun)
     }
 }

@@ -1,0 +1,421 @@
+//! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
+//!
+//! A [`Subject`] is what is judged, whether this process received it or another proxy describes it. Nothing is forwarded here.
+
+use std::{
+    borrow::Cow,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, Method, header};
+use http_body::Body as _;
+use percent_encoding::utf8_percent_encode;
+
+use crate::{
+    clock::Clock,
+    fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, single},
+    issue::callback::ESCAPED,
+    oauth::{ProtocolParameter, ShapeError},
+    pages::Pages,
+    parse::{
+        claimed::Claimed,
+        origin::{Origins, PublicUrl, RequestOrigin},
+        signed::{Collected, SignedRequest, is_form},
+    },
+    policy::{
+        Rejection,
+        operations::{Found, Kind, Operations},
+        permit::Permit,
+        rate::ConsumerRate,
+    },
+    respond::{Failure, Format},
+    server::{buffered::BufferedBody, rejection::BodyRejection, request::RequestBody},
+    telemetry::stopwatch::Stopwatch,
+    verify::{self, Purpose, UnreadBody, Verifier},
+};
+
+/// The longest path and query that a login leads back to, in bytes.
+const MAX_RETURN_BYTES: usize = 2_048;
+
+/// A call to the API.
+pub struct Subject<'a> {
+    /// The method as sent.
+    pub method: &'a Method,
+    /// The fields as sent.
+    pub headers: &'a HeaderMap,
+    /// Where it came from, and for which host.
+    pub received: RequestOrigin<'a>,
+    /// The public URL for which it was signed.
+    pub url: &'a PublicUrl,
+    /// The path for which it was signed.
+    pub path: Cow<'a, [u8]>,
+    /// The query as sent.
+    pub query: Option<&'a [u8]>,
+    /// The parameters of header and query; a decision adds those of a form.
+    pub collected: Collected,
+    /// The body; a decision moves it to `collected` where it has to be read.
+    pub body: RequestBody,
+}
+
+/// A call that may be forwarded.
+#[derive(Debug)]
+pub struct Decision {
+    /// The proof of it.
+    pub permit: Permit,
+    /// What would have rejected a call that is only observed.
+    pub observed: Option<Failure>,
+}
+
+/// What is known of a call, for logs and metrics.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Whom a signed call names, unless its permit says so.
+    pub claimed: Option<Box<Claimed>>,
+    /// It is signed with a replaced secret, during its grace.
+    pub previous_secret: bool,
+    /// How long the verification took, if it took place.
+    pub verify: Option<Duration>,
+    /// How far the consumer's clock is ahead of ours, in seconds.
+    pub skew_seconds: Option<i64>,
+}
+
+/// Decides on calls to the API. A reload makes a new one.
+pub struct Authorizer {
+    /// Verifies signed calls.
+    pub verifier: Arc<Verifier>,
+    /// The rules of verification.
+    pub verify: verify::Params,
+    /// What knows the sessions of users.
+    pub pages: Arc<Pages>,
+    /// `service.path`: where a browser without a session is sent.
+    pub login_path: String,
+    /// The public URLs.
+    pub origins: Arc<Origins>,
+    /// The protected operations.
+    pub operations: Operations,
+    /// Protected calls are enforced, where no operation says otherwise.
+    pub enforce: bool,
+    /// Unsigned CORS preflights on listed paths are permitted.
+    pub forward_preflights: bool,
+    /// How many requests a consumer may make.
+    pub rate: Option<ConsumerRate>,
+    /// The wall clock.
+    pub clock: Clock,
+    /// The moment from which `rate` counts.
+    pub started: Instant,
+}
+
+impl Authorizer {
+    /// Permits a call, or returns why not. In observe mode nearly every call is permitted, and what would have rejected it is
+    /// returned too. `stopwatch` measures how long the verification takes.
+    ///
+    /// # Errors
+    /// Every [`Failure`] of reading, verifying and authorizing.
+    pub async fn decide(
+        &self,
+        subject: &mut Subject<'_>,
+        found: &Found<'_>,
+        stopwatch: &Stopwatch,
+    ) -> (Facts, Result<Decision, Failure>) {
+        let mut facts = Facts::default();
+        let permitted = self.permit(subject, found, stopwatch, &mut facts).await;
+        let decision = self.enforce(subject, found, permitted).await;
+        let has_identity = |decision: &Decision| decision.permit.kind().is_some();
+        if subject.collected.signed && !decision.as_ref().is_ok_and(has_identity) {
+            let claimed = Claimed::by(&subject.collected.parameters);
+            facts.claimed = Some(Box::new(claimed));
+        }
+        (facts, decision)
+    }
+
+    /// Turns a rejection into a permit without identity where calls are only observed.
+    async fn enforce(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+        permitted: Result<Permit, Failure>,
+    ) -> Result<Decision, Failure> {
+        if self.is_enforced(found) {
+            let observed = None;
+            return permitted.map(|permit| Decision { permit, observed });
+        }
+        match permitted {
+            // The rules of HTTP and the limits hold whether or not signatures are enforced.
+            Err(
+                failure @ (Failure::Parse(_)
+                | Failure::Body(_)
+                | Failure::Policy(Rejection::TooManyRequests { .. })),
+            ) => Err(failure),
+            Err(failure) if self.is_always_enforced(&subject.collected).await => Err(failure),
+            permitted => Ok(Decision {
+                permit: Permit::danger_for_observed_call(),
+                observed: permitted.err(),
+            }),
+        }
+    }
+
+    fn is_enforced(&self, found: &Found<'_>) -> bool {
+        let enforced = match found {
+            Found::Operation(operation) => operation.enforce,
+            Found::OtherMethod { .. } | Found::Unlisted(_) => None,
+        };
+        enforced.unwrap_or(self.enforce)
+    }
+
+    /// Whether the consumer that the call names is enforced even in observe mode.
+    async fn is_always_enforced(&self, collected: &Collected) -> bool {
+        let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
+            return false;
+        };
+        let consumer = self.verifier.credentials().consumer(&key.value).await;
+        match consumer {
+            Ok(consumer) => consumer.is_some_and(|consumer| consumer.enforce),
+            // Unknown: fail closed.
+            Err(_) => true,
+        }
+    }
+
+    async fn permit(
+        &self,
+        subject: &mut Subject<'_>,
+        found: &Found<'_>,
+        stopwatch: &Stopwatch,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        if !subject.body.is_end_stream() && is_form(subject.headers)? {
+            self.check_before_form(&subject.collected, found).await?;
+            let form = subject.body.read_whole().await?;
+            let limits = subject.body.caller().limits();
+            subject.collected.hold_form(form, &limits)?;
+        }
+        if subject.collected.signed {
+            self.permit_signed(subject, found, stopwatch, facts).await
+        } else {
+            self.permit_unsigned(subject, found).await
+        }
+    }
+
+    /// Rejects a call with a form, before the form is read, if its head shows that no form can help it. Credentials may
+    /// still come in the form; where they are all in the head, they must exist.
+    ///
+    /// # Errors
+    /// What the call would be rejected for. Only a caller that names an existing token learns that an operation does not exist.
+    async fn check_before_form(
+        &self,
+        collected: &Collected,
+        found: &Found<'_>,
+    ) -> Result<(), Failure> {
+        if !self.is_enforced(found) {
+            return Ok(());
+        }
+        if !collected.signed {
+            if found.is_closed() {
+                Permit::for_anonymous(found)?;
+            }
+            return Ok(());
+        }
+        let protocol = collected.protocol(self.verify.methods);
+        let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) else {
+            return Ok(());
+        };
+        self.verifier.check_head(Purpose::Api, &named).await?;
+        if found.is_closed() {
+            if named.token.is_none() {
+                return Err(Rejection::TokenMissing.into());
+            }
+            found.check_method()?;
+            return Err(self.operations.forbidden(None).into());
+        }
+        Ok(())
+    }
+
+    async fn permit_signed(
+        &self,
+        subject: &mut Subject<'_>,
+        found: &Found<'_>,
+        stopwatch: &Stopwatch,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        let methods = self.verify.methods;
+        if subject.collected.needs_body(methods)? {
+            subject.collected.held = Some(subject.body.read_whole().await?);
+        }
+        let collected = &subject.collected;
+        let credentials = collected.protocol(methods)?.demand(&[])?;
+        if credentials.token.is_some_and(<[u8]>::is_empty) {
+            let names = [ProtocolParameter::Token].into_iter().collect();
+            return Err(ShapeError::Absent(names).into());
+        }
+        let request = SignedRequest {
+            method: subject.method.as_str().as_bytes(),
+            url: subject.url,
+            path: &subject.path,
+            query: subject.query.unwrap_or_default(),
+            parameters: &collected.parameters,
+            credentials,
+            body: collected.held.as_deref(),
+            secure: subject.received.secure,
+        };
+        if request.body.is_some() {
+            // The time until now was spent on the body.
+            stopwatch.lap();
+        }
+        // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+        let readable = request.body.is_none()
+            && !subject.body.is_end_stream()
+            && !subject.headers.contains_key(header::EXPECT);
+        let mut unsigned = readable.then_some(UnsignedBody {
+            body: &mut subject.body,
+            held: None,
+        });
+        let unread = unsigned.as_mut().map(|body| body as &mut dyn UnreadBody);
+        let verifying = self
+            .verifier
+            .verify(&self.verify, Purpose::Api, &request, unread);
+        let verified = verifying.await;
+        facts.verify = Some(stopwatch.lap());
+        // In observe mode the call goes on to the API: with its whole body, or not at all.
+        if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
+            subject.collected.held = Some(held?);
+        }
+        let verified = verified?;
+        facts.previous_secret = verified.is_by_previous_secret();
+        facts.skew_seconds = verified.skew_seconds();
+        // A call that is not permitted counts too: in observe mode it goes on to the API.
+        if let Some(rate) = &self.rate {
+            let consumer = &verified.credential().consumer().key;
+            let counted = rate.count(consumer, self.started.elapsed());
+            counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
+        }
+        Ok(Permit::for_signed(verified, &self.operations, found)?)
+    }
+
+    async fn permit_unsigned(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+    ) -> Result<Permit, Failure> {
+        let cookies: Vec<&[u8]> = all(subject.headers, &header::COOKIE).collect();
+        if !self.pages.has_session_cookie(&cookies) {
+            let permit = if self.forward_preflights && subject.is_preflight() {
+                Permit::for_preflight(found)
+            } else {
+                Permit::for_anonymous(found)
+            };
+            return Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?);
+        }
+        self.check_same_origin(subject)?;
+        let trusted = subject.received.trusted.then_some(subject.headers);
+        let session = self
+            .pages
+            .session(&cookies, trusted, self.clock.now())
+            .await?;
+        let (_, user) =
+            session.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
+        Ok(Permit::for_session(user.id, &self.operations, found)?)
+    }
+
+    /// What becomes of a request without a session: a browser that navigates to what a user may open is sent to the login.
+    #[cold]
+    fn or_login(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+        rejection: Rejection,
+    ) -> Rejection {
+        let is_open_to_users = match found {
+            Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
+            Found::OtherMethod { .. } => false,
+        };
+        if rejection != Rejection::NoCredentials
+            || !is_open_to_users
+            || !subject.is_navigation()
+            || !self.origins.is_base(&subject.received)
+        {
+            return rejection;
+        }
+        let mut location = format!("{}?mode=login", self.login_path);
+        let mark = subject.query.map_or("", |_| "?").as_bytes();
+        let back = [&subject.path, mark, subject.query.unwrap_or_default()].concat();
+        // The login page checks where it leads; a longer one would be too long a target with its escapes.
+        if let Ok(back) = std::str::from_utf8(&back)
+            && back.len() <= MAX_RETURN_BYTES
+        {
+            location.push_str("&return_to=");
+            location.extend(utf8_percent_encode(back, ESCAPED));
+        }
+        Rejection::LoginNeeded { location }
+    }
+
+    /// A session opens an operation only to the service's own pages.
+    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), Rejection> {
+        let single = |name| single(subject.headers, name).map_err(|_| Rejection::CrossSite);
+        if !self.origins.is_base(&subject.received) {
+            return Err(Rejection::CrossSite);
+        }
+        match single(&SEC_FETCH_SITE)? {
+            Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) => Err(Rejection::CrossSite),
+            None if subject.is_plain_read() => Ok(()),
+            None => match single(&header::ORIGIN)? {
+                Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
+                _ => Err(Rejection::CrossSite),
+            },
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// GET or HEAD, and no upgrade.
+    fn is_plain_read(&self) -> bool {
+        matches!(*self.method, Method::GET | Method::HEAD)
+            && !self.headers.contains_key(header::UPGRADE)
+    }
+
+    /// Whether a person opens it in a browser.
+    fn is_navigation(&self) -> bool {
+        let says = |name, value: &[u8]| {
+            single(self.headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
+        };
+        // An old browser sends none of these fields, and accepts HTML first only where it navigates.
+        let navigates = says(&SEC_FETCH_MODE, b"navigate")
+            && (self.headers.contains_key(&SEC_FETCH_MODE) || says(&SEC_FETCH_SITE, b"none"));
+        navigates
+            && self.is_plain_read()
+            && says(&SEC_FETCH_DEST, b"document")
+            && Format::preferred_by(self.headers) == Format::Html
+    }
+
+    /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
+    /// has credentials.
+    fn is_preflight(&self) -> bool {
+        let has = |name| single(self.headers, name).is_ok_and(|sent| sent.is_some());
+        *self.method == Method::OPTIONS
+            && has(&header::ORIGIN)
+            && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
+            && !self.headers.contains_key(header::AUTHORIZATION)
+            && self.body.is_end_stream()
+    }
+}
+
+/// A body that the signature does not cover.
+struct UnsignedBody<'b> {
+    body: &'b mut RequestBody,
+    /// The body, if it was read for the advice: it is missing from `body` then.
+    held: Option<Result<BufferedBody, BodyRejection>>,
+}
+
+impl UnreadBody for UnsignedBody<'_> {
+    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
+        Box::pin(async move {
+            let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
+            if length > limit {
+                return None;
+            }
+            let held = self.held.insert(self.body.read_whole().await);
+            held.as_deref().ok()
+        })
+    }
+}
