@@ -23,6 +23,7 @@ use crate::{
     store::{
         self, Opening, Store, StoreError,
         cached::{self, Cached},
+        feed::Feed,
         postgres, redis,
         seal::{KeyFileError, SealKey},
         sqlite,
@@ -114,6 +115,8 @@ pub struct Services {
     pub store: Arc<dyn Store>,
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
+    /// Tells of what all processes change.
+    pub feed: Feed,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
     /// What to do if nonces are lost.
@@ -253,20 +256,24 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         stale_if_error: config.cache.stale_if_error,
     };
     let cached = Cached::new(Arc::clone(&store), &cache, clock.clone());
+    let credentials = Arc::new(cached);
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
-    let learns = move |report: &str| counts.learn(report, reads.now());
-    let credentials = Arc::new(cached.on_failed_login(learns));
-    credentials.follow_changes().await?;
+    let learn = move |report: &str| counts.learn(report, reads.now());
+    let cached = Arc::clone(&credentials);
+    let feed = Feed::new(Arc::clone(&store), clock.clone(), cached, learn);
+    feed.follow().await?;
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));
     mark(&nonces, &*store, &clock).await?;
     let on_lost = config.nonce.on_lost;
     note_imported(&nonces, &*store, on_lost).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
-    let verifier = Arc::new(Verifier::new(cached, used, clock.clone()));
+    let behind = Arc::clone(&store);
+    let verifier = Arc::new(Verifier::new(cached, behind, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
     let pages = pages::Services {
         store: Arc::clone(&store),
+        credentials: Arc::clone(&credentials),
         login,
         passwords,
         throttle,
@@ -286,6 +293,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         hop: random::identifier()?.into(),
         store,
         credentials,
+        feed,
         nonces,
         on_lost,
         verifier,

@@ -38,7 +38,7 @@ pub(super) fn start(services: &Arc<Services>) {
     every(FOLLOW_PAUSE, services, changes, async |services| {
         // Asked regularly as well: a report may be lost, and not every store reports changes.
         let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
-        Ok(services.credentials.follow_changes().await?)
+        Ok(services.feed.follow().await?)
     });
     every(LOOK_EVERY, services, None, async |services| {
         services.nonces.window().expire(services.clock.now());

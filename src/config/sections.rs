@@ -226,7 +226,7 @@ section! {
 section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     Cache["cache"] {
-        /// How many consumers, and how many tokens, at most. A consumer and a token take up to 700 bytes together, so the default may take 700 MB; with 50,000 it is 35 MB.
+        /// How many consumers, and how many tokens, at most. A consumer and a token take up to 1,200 bytes together, so the default may take 1.2 GB; with 50,000 it is 60 MB.
         max_entries: u64 = 1_000_000, restart;
         /// How long one is used without asking the store again; revocations made through countersign arrive within a second regardless.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] ttl: Duration = "60s", restart;

@@ -46,7 +46,7 @@ pub(super) async fn respond(
             .access
             .map(|lifetime| now.after(lifetime)),
     };
-    let store = endpoints.verifier.credentials().store();
+    let store = endpoints.verifier.store();
     let rejection = match store.exchange(exchange).await? {
         Exchanged::Exchanged { access_token, user } => {
             tracing::info!(

@@ -1,6 +1,6 @@
 //! Passes a browser's request to the pages and their response back.
 
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, header};
 use http_body::Body as _;
 
 use super::Endpoints;
@@ -59,7 +59,7 @@ impl Endpoints {
             request_id,
         };
         let pages = &self.pages;
-        let response = match page {
+        Ok(match page {
             Page::Authorize => pages.authorize(request).await,
             Page::Applications => pages.applications(request).await,
             Page::Home => pages.home(),
@@ -69,11 +69,6 @@ impl Endpoints {
             Page::Asset => pages
                 .asset(head.target.path)
                 .ok_or(route::Rejection::NotFound)?,
-        };
-        if parts.method == Method::POST {
-            // A token that a page has revoked is rejected from now on, not only after the next poll of the store's changes.
-            self.verifier.credentials().follow_changes().await?;
-        }
-        Ok(response)
+        })
     }
 }

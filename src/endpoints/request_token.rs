@@ -61,7 +61,7 @@ pub(super) async fn respond(
         Verdict::RequestTokenIssued,
     );
     let issued = token.token.clone();
-    let store = endpoints.verifier.credentials().store();
+    let store = endpoints.verifier.store();
     store.issue_request_token(token).await?;
     tracing::info!(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),

@@ -3,6 +3,7 @@
 use super::Endpoints;
 use crate::{
     respond::{Failure, OwnResponse},
+    store::port::Change,
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::{Credential, Rejection, Verified},
 };
@@ -18,11 +19,11 @@ pub(super) async fn respond(
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };
-    let credentials = endpoints.verifier.credentials();
-    let token = access.token();
-    let (store, now) = (credentials.store(), endpoints.clock.now());
-    store.revoke_access_token(token, now).await?;
-    credentials.forget_access(token);
+    let (verifier, token) = (&endpoints.verifier, access.token());
+    let now = endpoints.clock.now();
+    verifier.store().revoke_access_token(token, now).await?;
+    let changes = [Change::AccessToken(token.to_owned())];
+    verifier.credentials().forget(&changes).await;
     tracing::info!(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,
         user = %access.user(), token = %RedactedToken(token),

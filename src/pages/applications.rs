@@ -18,7 +18,10 @@ use crate::{
     clock::UnixTime,
     issue::callback::ESCAPED,
     names::ConsumerKey,
-    store::{port::TokenFilter, record::AccessToken},
+    store::{
+        port::{Change, TokenFilter},
+        record::AccessToken,
+    },
     telemetry::redact::RedactedToken,
 };
 
@@ -79,6 +82,9 @@ impl Pages {
             .filter(|token| token.user == caller.user.id)
             .ok_or(PageError::ApplicationUnknown)?;
         store.revoke_access_token(&token.token, request.now).await?;
+        // It is rejected from now on, not only after the feed of changes was read.
+        let changes = [Change::AccessToken(token.token.clone())];
+        self.services.credentials.forget(&changes).await;
         tracing::info!(
             target: "audit",
             event = "token_revoked",

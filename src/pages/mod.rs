@@ -26,6 +26,7 @@ use crate::{
     secret::Secret,
     store::{
         Store, StoreError,
+        cached::Cached,
         record::{Dialect, OutsideUser, Session, User},
     },
     telemetry::request_id::RequestId,
@@ -100,6 +101,8 @@ pub struct PermissionText {
 pub struct Services {
     /// Where tokens, users and sessions are kept.
     pub store: Arc<dyn Store>,
+    /// The cache of credentials, which is told of what a page revokes.
+    pub credentials: Arc<Cached>,
     /// Who checks passwords.
     pub login: Arc<dyn LoginBackend>,
     /// Where new passwords are hashed; `None`: the store is not what has the passwords.

@@ -21,7 +21,10 @@ use crate::{
     },
     policy::rate::Rate,
     respond::look,
-    store::record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState},
+    store::{
+        cached,
+        record::{AccessToken, Callback, Consumer, RequestToken, RequestTokenState},
+    },
     telemetry::request_id::RequestIds,
 };
 
@@ -88,11 +91,19 @@ fn site_with(change: impl FnOnce(&mut Params)) -> Site {
         .records()
         .consumers
         .insert(consumer.key.clone(), consumer);
+    let cache = cached::Params {
+        max_entries: 10,
+        ttl: Duration::ZERO,
+        negative_ttl: Duration::ZERO,
+        stale_if_error: Duration::ZERO,
+    };
+    let cached = Cached::new(Arc::clone(&store) as _, &cache, clock.clone());
     let site = Site {
         pages: Pages::new(
             params.clone(),
             Services {
                 store: Arc::clone(&store) as _,
+                credentials: Arc::new(cached),
                 login: Arc::new(FakeLogin::new(&store)),
                 passwords: Some(Arc::new(PasswordPool::start(1, 4).unwrap())),
                 throttle: Arc::new(Throttle::new(TEN_PER_QUARTER, &Secret::from(""))),

@@ -1,6 +1,7 @@
 //! What is kept: consumers, users, tokens, sessions; the port every backend implements and the cache in front of it.
 
 pub mod cached;
+pub mod feed;
 mod nonces;
 mod open;
 pub mod port;

@@ -36,6 +36,7 @@ use crate::{
     },
     parse::signed::SignedRequest,
     store::{
+        Store,
         cached::{AccessCredentials, Cached, ConsumerCredentials},
         record::Dialect,
     },
@@ -59,13 +60,19 @@ pub struct Params {
 }
 
 /// Verifies signed requests.
-#[derive(Debug)]
 pub struct Verifier {
     credentials: Arc<Cached>,
+    store: Arc<dyn Store>,
     nonces: Arc<Nonces>,
     clock: Clock,
     adviser: Adviser,
     skews: Skews,
+}
+
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Verifier").finish_non_exhaustive()
+    }
 }
 
 /// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
@@ -125,9 +132,15 @@ struct Proof {
 impl Verifier {
     /// A verifier over credentials and nonces.
     #[must_use]
-    pub fn new(credentials: Arc<Cached>, nonces: Arc<Nonces>, clock: Clock) -> Self {
+    pub fn new(
+        credentials: Arc<Cached>,
+        store: Arc<dyn Store>,
+        nonces: Arc<Nonces>,
+        clock: Clock,
+    ) -> Self {
         Self {
             credentials,
+            store,
             nonces,
             clock,
             adviser: Adviser::default(),
@@ -139,6 +152,12 @@ impl Verifier {
     #[must_use]
     pub const fn credentials(&self) -> &Arc<Cached> {
         &self.credentials
+    }
+
+    /// The store behind the cache.
+    #[must_use]
+    pub const fn store(&self) -> &Arc<dyn Store> {
+        &self.store
     }
 
     /// Why all signed requests are rejected at present, if they are.
@@ -255,7 +274,7 @@ impl Verifier {
                 let consumer = self.credentials.consumer(key).await?;
                 // It is looked up for an unknown consumer too, which costs the same.
                 let token = match token.map(std::str::from_utf8) {
-                    Some(Ok(token)) => self.credentials.store().request_token(token).await?,
+                    Some(Ok(token)) => self.store.request_token(token).await?,
                     _ => None,
                 };
                 let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;

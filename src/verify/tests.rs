@@ -100,7 +100,12 @@ impl Setup {
         let nonces = Nonces::new(window.start(Gap::None).unwrap(), None);
         nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
         Self {
-            verifier: Verifier::new(Arc::new(cached), Arc::new(nonces), clock.clone()),
+            verifier: Verifier::new(
+                Arc::new(cached),
+                Arc::clone(&store) as _,
+                Arc::new(nonces),
+                clock.clone(),
+            ),
             store,
             clock,
             params: Params {

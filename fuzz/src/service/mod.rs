@@ -33,6 +33,7 @@ use countersign::{
     store::{
         Store,
         cached::{self, Cached},
+        feed::Feed,
         record::{AccessToken, Consumer, Session, User},
     },
     telemetry::metrics::Metrics,
@@ -200,17 +201,19 @@ impl World {
         let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Gap::None));
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
         nonces.marked(nonces.next_mark(clock.now()), clock.now()).expect("no disk");
-        let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&nonces), clock.clone()));
+        let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
         let metrics = Arc::new(Metrics::new(1));
         let services = Services {
             clock,
             hop: "hop".into(),
             store: Arc::clone(&store),
-            credentials,
+            credentials: Arc::clone(&credentials),
+            feed: Feed::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()),
             nonces,
             verifier: Arc::clone(&verifier),
             pages: pages::Services {
                 store,
+                credentials,
                 login: Arc::new(NoLogin),
                 passwords: None,
                 throttle: Arc::new(Throttle::new(Rate {

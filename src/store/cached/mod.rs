@@ -1,32 +1,24 @@
 //! moka in front of any store: consumers and access tokens ready for use, HMAC states kept with them.
 //!
-//! A hit costs one look-up and allocates nothing: a token's entry holds its consumer's. Strangers cannot push good
-//! entries out: what is unknown is remembered in a smaller cache of its own. Nothing that was read before a change
-//! was announced is used after it, be it cached, still being read, or held by another entry; and a record that was
-//! announced as changed is never answered from here while the store fails.
+//! A hit costs two look-ups and allocates nothing. Strangers cannot evict good entries: unknown keys are remembered in a
+//! smaller cache of their own. Nothing that was read before a change was announced is used after it, whether it is
+//! cached, still being read, or held by another entry. No record that was announced as changed is answered from here
+//! while the store fails.
 
 mod credentials;
-mod epoch;
-mod flight;
-mod groups;
-mod kind;
-mod permissions;
+mod records;
 #[cfg(test)]
 mod tests;
 
 use std::{
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 pub use credentials::{AccessCredentials, ConsumerCredentials};
-pub use kind::Counts;
-use kind::{RecordCache, count};
-use permissions::PermissionLists;
+pub use records::Counts;
+use records::{Announced, RecordCache, count};
 
 use super::{Store, StoreError, port::Change};
 use crate::{
@@ -34,7 +26,6 @@ use crate::{
     names::ConsumerKey,
     oauth::SigningKey,
     secret::Secret,
-    telemetry::audit::CommandRecord,
 };
 
 /// How much is kept, and for how long. Times count in whole seconds.
@@ -51,16 +42,10 @@ pub struct Params {
     pub stale_if_error: Duration,
 }
 
-/// What is longer is no token of ours, nor of a system whose tokens were taken over.
+/// The longest token of ours, or of a system whose tokens were taken over.
 const MAX_TOKEN_BYTES: usize = 1024;
-/// Consumers change seldom, access tokens with each one that is given out: a change takes one in this many entries
-/// with it. Four bytes each.
-const CONSUMER_CELLS: usize = 1 << 10;
-const TOKEN_CELLS: usize = 1 << 16;
 /// Uses in one write, so that other writes need not wait long for it.
 const USES_AT_ONCE: usize = 5_000;
-/// Answers of the feed that are worked off at once; the rest waits for the next time.
-const ANSWERS_AT_ONCE: usize = 16;
 
 /// Credentials of a store, cached.
 pub struct Cached {
@@ -68,56 +53,29 @@ pub struct Cached {
     clock: Clock,
     consumers: RecordCache<ConsumerCredentials>,
     access: RecordCache<AccessCredentials>,
-    permissions: PermissionLists,
+    announced: Arc<Announced>,
     dummy: SigningKey,
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
-    /// Where the feed of changes was left.
-    position: AtomicU64,
-    /// When the last read of the feed that came to its end began, in seconds since 1970.
-    answered_at: Arc<AtomicU64>,
-    on_failed_login: OnFailedLogin,
 }
 
-/// Takes a failed login that the feed tells of.
-type OnFailedLogin = Box<dyn Fn(&str) + Send + Sync>;
-
 impl Cached {
-    /// An empty cache in front of `store`. What other processes change is noticed from the first call of
-    /// [`Self::follow_changes`] on, with each call.
+    /// An empty cache in front of `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, params: &Params, clock: Clock) -> Self {
-        let answered_at = Arc::<AtomicU64>::default();
+        let announced = Arc::<Announced>::default();
         Self {
             store,
             clock,
-            consumers: RecordCache::new(params, CONSUMER_CELLS, Arc::clone(&answered_at)),
-            access: RecordCache::new(params, TOKEN_CELLS, Arc::clone(&answered_at)),
-            permissions: PermissionLists::default(),
+            consumers: RecordCache::new(params, Arc::clone(&announced)),
+            access: RecordCache::new(params, Arc::clone(&announced)),
+            announced,
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: Mutex::default(),
-            position: AtomicU64::new(0),
-            answered_at,
-            on_failed_login: Box::new(|_| ()),
         }
     }
 
-    /// Gives each failed login that the feed tells of to `on_failed_login`, once.
-    #[must_use]
-    pub fn on_failed_login(self, on_failed_login: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self {
-            on_failed_login: Box::new(on_failed_login),
-            ..self
-        }
-    }
-
-    /// The store behind.
-    #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    /// The key that stands in for an unknown one.
+    /// The key that is used in place of an unknown one.
     #[must_use]
     pub const fn dummy(&self) -> &SigningKey {
         &self.dummy
@@ -151,13 +109,10 @@ impl Cached {
         let name = &name;
         let read = |stamp| async move {
             let found = self.store.consumer(name).await?;
-            Ok(found.map(|consumer| {
-                let permissions = self.permissions.shared(&consumer.permissions);
-                ConsumerCredentials::new(consumer, permissions, stamp)
-            }))
+            Ok(found.map(|consumer| ConsumerCredentials::new(consumer, stamp)))
         };
-        // Boxed, here and below: a hit, which is what nearly every call is, need not carry the room that a read takes.
-        Box::pin(self.consumers.find(key, now, |_| true, |_| true, read)).await
+        // Boxed, here and below: nearly every call is a hit, whose future need not have the size of a read's.
+        Box::pin(self.consumers.find(key, now, |_| true, read)).await
     }
 
     /// Finds an access token as sent, with its consumer. Whether that is the consumer who signed is for the caller to see.
@@ -170,12 +125,11 @@ impl Cached {
     pub async fn access(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>, StoreError> {
         let now = self.clock.now();
         if let Some(found) = self.access.fresh(token, now) {
-            if self.consumers.is_fresh(&found.consumer, now) {
-                count(&self.access.counts.hits);
-                return Ok(Some(found));
-            }
-            // The same one, read again or borne while the store fails, or else the token's entry is out of date too.
-            let consumer = Box::pin(self.consumer(key_of(&found))).await?;
+            // The same one unless it has changed; then the token's entry is out of date too.
+            let consumer = match self.consumers.fresh(key_of(&found), now) {
+                None => Box::pin(self.consumer(key_of(&found))).await?,
+                fresh => fresh,
+            };
             if consumer.is_some_and(|consumer| Arc::ptr_eq(&consumer, &found.consumer)) {
                 count(&self.access.counts.hits);
                 return Ok(Some(found));
@@ -188,14 +142,12 @@ impl Cached {
             let Some(token) = self.store.access_token(name).await? else {
                 return Ok(None);
             };
-            let permissions = self.permissions.shared(&token.permissions);
             let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
-            Ok(consumer
-                .map(|consumer| AccessCredentials::new(&token, permissions, consumer, stamp)))
+            Ok(consumer.map(|consumer| AccessCredentials::new(&token, consumer, stamp)))
         };
-        let holds = |found: &AccessCredentials| self.consumers.is_current(&found.consumer);
-        let bears = |found: &AccessCredentials| self.consumers.is_bearable(&found.consumer, now);
-        Box::pin(self.access.find(token, now, holds, bears, read)).await
+        let may_serve_stale =
+            |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);
+        Box::pin(self.access.find(token, now, may_serve_stale, read)).await
     }
 
     /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and
@@ -208,7 +160,8 @@ impl Cached {
         token: &[u8],
     ) -> Result<Option<Arc<AccessCredentials>>, StoreError> {
         let known = self.access.fresh(token, self.clock.now());
-        self.access.forget(token);
+        self.announced.advance();
+        self.access.remove(token).await;
         let found = self.access(token).await?;
         if let (Some(known), Some(found)) = (known, &found)
             && let Some(used) = known.last_used()
@@ -256,64 +209,29 @@ impl Cached {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an access token that this process has changed; from here on nothing read before is used.
-    pub fn forget_access(&self, token: &str) {
-        self.access.forget(token.as_bytes());
-    }
-
-    /// Forgets a consumer that this process has changed; from here on nothing read before is used.
-    pub fn forget_consumer(&self, key: &ConsumerKey) {
-        self.consumers.forget(key.as_str().as_bytes());
-    }
-
-    /// Forgets what this or another process has changed since the last call. The first call finds out where the feed
-    /// stands, and forgets everything.
-    ///
-    /// # Errors
-    /// The store's; the next call starts from the same place.
-    pub async fn follow_changes(&self) -> Result<(), StoreError> {
-        for _ in 0..ANSWERS_AT_ONCE {
-            let position = self.position.load(Ordering::Acquire);
-            let began = self.clock.now();
-            let answer = self.store.changes_since(position).await?;
-            // What was read before the feed was first asked is in doubt as well.
-            if answer.incomplete {
-                tracing::warn!(
-                    "changes of the store were missed, and with them perhaps audit records of commands"
-                );
-            }
-            if answer.incomplete || position == 0 {
-                self.consumers.forget_all();
-                self.access.forget_all();
-            }
-            for change in &answer.changes {
-                match change {
-                    Change::Consumer(key) => self.forget_consumer(key),
-                    Change::AccessToken(token) => self.forget_access(token),
-                    // The tokens that ended with it are named one by one.
-                    Change::User(_) | Change::Command(_) | Change::FailedLogin(_) => {}
-                }
-            }
-            let moved = self.position.compare_exchange(
-                position,
-                answer.position,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            // Of two callers who read the same at once, one logs and counts it.
-            for change in answer.changes.iter().filter(|_| moved.is_ok()) {
-                match change {
-                    Change::Command(record) => CommandRecord::log_text(record),
-                    Change::FailedLogin(report) => (self.on_failed_login)(report),
-                    _ => {}
-                }
-            }
-            if answer.changes.is_empty() {
-                self.answered_at.store(began.0, Ordering::Relaxed);
-                break;
+    /// Forgets what has changed: from here on nothing read before is used.
+    pub async fn forget(&self, changes: &[Change]) {
+        self.announced.advance();
+        for change in changes {
+            match change {
+                Change::Consumer(key) => self.consumers.remove(key.as_str().as_bytes()).await,
+                Change::AccessToken(token) => self.access.remove(token.as_bytes()).await,
+                // The tokens that ended with a user are named one by one.
+                Change::User(_) | Change::Command(_) | Change::FailedLogin(_) => {}
             }
         }
-        Ok(())
+    }
+
+    /// Forgets everything: from here on nothing read before is used.
+    pub fn forget_everything(&self) {
+        self.announced.advance_everything();
+        self.consumers.clear();
+        self.access.clear();
+    }
+
+    /// Notes that all changes up to `at` have been given to [`Self::forget`].
+    pub fn answered(&self, at: UnixTime) {
+        self.announced.answered(at);
     }
 }
 

@@ -8,7 +8,7 @@ impl Setup {
     }
 
     async fn follow(&self) {
-        self.cached.follow_changes().await.unwrap();
+        self.feed.follow().await.unwrap();
     }
 }
 
@@ -96,7 +96,7 @@ async fn a_change_reaches_tokens_of_a_consumer_that_is_in_the_cache_no_more() {
     setup.follow().await;
     setup.access().await;
     // As if it had been pushed out, and read again for another token.
-    setup.cached.consumers.drop_quietly(b"c");
+    setup.cached.consumers.evict(b"c");
     setup.cached.consumer(b"c").await.unwrap();
     setup
         .store
@@ -152,46 +152,20 @@ async fn a_failing_feed_is_taken_up_where_it_was_left() {
     setup.revoke();
     setup.tell(Change::AccessToken("t".into()));
     setup.store.fail(true);
-    assert!(setup.cached.follow_changes().await.is_err());
+    assert!(setup.feed.follow().await.is_err());
     setup.store.fail(false);
     setup.follow().await;
     assert!(setup.is_revoked().await);
 }
 
 #[tokio::test]
-async fn of_two_that_read_the_same_at_once_one_reports_it() {
-    let Setup {
-        store,
-        cached,
-        clock,
-    } = setup();
-    drop(cached);
-    let reported = Arc::new(Mutex::new(Vec::new()));
-    let cached = Cached::new(Arc::clone(&store) as _, &params(), clock);
-    let cached = Arc::new(cached.on_failed_login({
-        let reported = Arc::clone(&reported);
-        move |report| reported.lock().unwrap().push(report.to_owned())
-    }));
-    let fails = |report: &str| {
-        let change = Change::FailedLogin(report.to_owned());
-        store.records().changes.push(change);
-    };
-    cached.follow_changes().await.unwrap();
-    fails("one");
-    // The first to read is the last to go on.
-    store.hold();
-    let arrived = store.arrived.notified();
-    let first = tokio::spawn({
-        let cached = Arc::clone(&cached);
-        async move { cached.follow_changes().await }
-    });
-    arrived.await;
-    store.let_new_ones_pass();
-    cached.follow_changes().await.unwrap();
-    fails("two");
-    cached.follow_changes().await.unwrap();
-    store.release();
-    first.await.unwrap().unwrap();
-    cached.follow_changes().await.unwrap();
-    assert_eq!(*reported.lock().unwrap(), ["one", "two"]);
+async fn of_two_that_follow_at_once_one_reports() {
+    let setup = setup();
+    setup.follow().await;
+    for report in ["one", "two"] {
+        setup.tell(Change::FailedLogin(report.to_owned()));
+    }
+    let (one, other) = tokio::join!(setup.feed.follow(), setup.feed.follow());
+    one.and(other).unwrap();
+    assert_eq!(*setup.failed_logins.lock().unwrap(), ["one", "two"]);
 }

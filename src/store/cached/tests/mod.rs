@@ -13,6 +13,7 @@ use std::{
 use double::Double;
 
 use super::*;
+use crate::store::feed::Feed;
 use crate::store::record::{AccessToken, Consumer};
 
 const START: UnixTime = UnixTime(1_000_000);
@@ -63,11 +64,22 @@ fn token(token: &str, consumer: &str) -> AccessToken {
     }
 }
 
+fn token_changed() -> Change {
+    Change::AccessToken("t".into())
+}
+
+fn consumer_changed() -> Change {
+    Change::Consumer("c".parse().unwrap())
+}
+
 /// A store with the consumer `c` and its token `t`, a cache in front of it, and their clock.
 struct Setup {
     store: Arc<Double>,
     cached: Arc<Cached>,
     clock: Clock,
+    feed: Feed,
+    /// The failed logins that the feed has told of.
+    failed_logins: Arc<Mutex<Vec<String>>>,
 }
 
 fn setup_with(params: &Params) -> Setup {
@@ -79,10 +91,16 @@ fn setup_with(params: &Params) -> Setup {
     store.records().tokens.insert("t".into(), token("t", "c"));
     let clock = Clock::manual(START);
     let behind: Arc<dyn Store> = Arc::clone(&store) as _;
+    let cached = Arc::new(Cached::new(Arc::clone(&behind), params, clock.clone()));
+    let failed_logins = Arc::<Mutex<Vec<String>>>::default();
+    let failed = Arc::clone(&failed_logins);
+    let on_failed_login = move |report: &str| failed.lock().unwrap().push(report.to_owned());
     Setup {
-        cached: Arc::new(Cached::new(behind, params, clock.clone())),
+        feed: Feed::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
+        cached,
         store,
         clock,
+        failed_logins,
     }
 }
 
@@ -91,6 +109,10 @@ fn setup() -> Setup {
 }
 
 impl Setup {
+    async fn forget(&self, change: &Change) {
+        self.cached.forget(std::slice::from_ref(change)).await;
+    }
+
     /// Reads of consumers and of tokens so far.
     fn reads(&self) -> (usize, usize) {
         (
@@ -104,7 +126,7 @@ impl Setup {
         self.clock.advance(seconds(by));
         if !self.store.fails() {
             let now = self.clock.now();
-            self.cached.answered_at.store(now.0, SeqCst);
+            self.cached.answered(now);
         }
     }
 

@@ -1,0 +1,351 @@
+//! The cache of one kind of record: moka, and what tells whether an entry may still be used.
+//!
+//! # Changes
+//!
+//! [`Announced`] counts announcements of changes. A read remembers the count from before it. To announce a change is to
+//! raise the count and then to remove the entry. So an entry that is found in moka is current if either the count is still
+//! the one of its read, or that has been seen before while the entry was in moka: a later announcement would have
+//! removed it.
+
+use std::{
+    future::Future,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use moka::{Expiry, future, sync};
+
+use super::Params;
+use crate::{clock::UnixTime, store::StoreError};
+
+/// Unknown keys have a tenth of the room, and it is their own: strangers evict one another and nothing else.
+const NEGATIVE_SHARE: u64 = 10;
+/// How long a stale entry is used without trying the store again, once that has failed.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// How often a read is repeated because a change was announced during it.
+const ATTEMPTS: usize = 3;
+/// The shortest `stale_if_error`: the feed is read four times a second, and time is counted in whole seconds.
+const SHORTEST_STALE: Duration = Duration::from_secs(2);
+/// moka rejects more than a thousand years.
+const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
+
+/// How look-ups of one kind went.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Answered from the cache.
+    pub hits: AtomicU64,
+    /// Answered from the cache: unknown.
+    pub negative_hits: AtomicU64,
+    /// Asked of the store.
+    pub misses: AtomicU64,
+    /// Answered from an expired entry while the store failed.
+    pub stale: AtomicU64,
+    /// The store failed and nothing could be answered.
+    pub errors: AtomicU64,
+}
+
+/// What is known of changes, for all kinds of records.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    generation: AtomicU64,
+    /// Whatever was read before this generation is out of date.
+    everything: AtomicU64,
+    /// When the last read of the feed that came to its end began, in seconds since 1970.
+    answered_at: AtomicU64,
+}
+
+impl Announced {
+    /// Announces changes: their entries are removed after this.
+    pub(super) fn advance(&self) -> u64 {
+        self.generation.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Announces that every record may have changed.
+    pub(super) fn advance_everything(&self) {
+        self.everything.store(self.advance(), SeqCst);
+    }
+
+    /// The feed was read to its end by a read that began at `at`.
+    pub(super) fn answered(&self, at: UnixTime) {
+        self.answered_at.store(at.0, SeqCst);
+    }
+
+    fn is_unchanged_since(&self, stamp: &Stamp) -> bool {
+        self.generation.load(SeqCst) == stamp.generation
+    }
+
+    /// Whether what was found in moka is current.
+    fn is_current(&self, stamp: &Stamp) -> bool {
+        let is_confirmed = stamp.is_confirmed.load(SeqCst);
+        if !is_confirmed && self.is_unchanged_since(stamp) {
+            stamp.is_confirmed.store(true, SeqCst);
+            return true;
+        }
+        is_confirmed && stamp.generation >= self.everything.load(SeqCst)
+    }
+}
+
+/// When an entry was read.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    /// The generation from before the read.
+    generation: u64,
+    /// While the entry was in moka, no change had been announced since.
+    is_confirmed: AtomicBool,
+    /// When the read began, or the last one that found the same.
+    read_at: AtomicU64,
+    /// When the store last failed to tell whether it is still so.
+    failed_at: AtomicU64,
+}
+
+impl Stamp {
+    fn new(generation: u64, read_at: UnixTime) -> Self {
+        Self {
+            generation,
+            is_confirmed: AtomicBool::new(false),
+            read_at: AtomicU64::new(read_at.0),
+            failed_at: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Whether at `now` less than `span` has passed since `at`. A clock that was set back makes everything old.
+fn is_within(at: &AtomicU64, span: Duration, now: UnixTime) -> bool {
+    let at = UnixTime(at.load(SeqCst));
+    at <= now && now < at.after(span)
+}
+
+/// What is cached.
+pub(super) trait CacheEntry: Send + Sync + 'static {
+    /// Its key.
+    fn key(&self) -> &[u8];
+    /// When it was read.
+    fn stamp(&self) -> &Stamp;
+    /// Takes over what `old`, the entry of the same key before, has gathered since; `true` if both are otherwise the
+    /// same, so that `old` may stay.
+    fn succeed(&self, old: &Self) -> bool;
+}
+
+/// What a read found. Only what is unknown stays in moka, for `negative_ttl`.
+struct Outcome<V> {
+    stamp: Stamp,
+    found: Option<Arc<V>>,
+}
+
+struct OutcomeExpiry(Duration);
+
+impl<V> Expiry<Arc<[u8]>, Arc<Outcome<V>>> for OutcomeExpiry {
+    fn expire_after_create(
+        &self,
+        _: &Arc<[u8]>,
+        outcome: &Arc<Outcome<V>>,
+        _: Instant,
+    ) -> Option<Duration> {
+        Some(match outcome.found {
+            None => self.0,
+            Some(_) => Duration::ZERO,
+        })
+    }
+
+    fn expire_after_update(
+        &self,
+        key: &Arc<[u8]>,
+        outcome: &Arc<Outcome<V>>,
+        now: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(key, outcome, now)
+    }
+}
+
+/// The cache of one kind of record.
+pub(super) struct RecordCache<V: CacheEntry> {
+    /// By the hash of the key, which takes less memory than the key.
+    known: sync::Cache<u64, Arc<V>>,
+    /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
+    reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
+    // Keyed at random, so that nobody can choose keys of one hash.
+    hasher: RandomState,
+    announced: Arc<Announced>,
+    params: Params,
+    pub(super) counts: Counts,
+}
+
+impl<V: CacheEntry> RecordCache<V> {
+    pub(super) fn new(params: &Params, announced: Arc<Announced>) -> Self {
+        let stale_if_error = params.stale_if_error.max(SHORTEST_STALE);
+        // It is read again after `ttl`; until then and while the store fails it is used.
+        let keep = params.ttl.saturating_add(stale_if_error);
+        Self {
+            known: sync::Cache::builder()
+                .max_capacity(params.max_entries)
+                .time_to_idle(keep.min(LONGEST_TTL))
+                .build(),
+            reads: future::Cache::builder()
+                .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
+                .expire_after(OutcomeExpiry(params.negative_ttl.min(LONGEST_TTL)))
+                .build(),
+            hasher: RandomState::new(),
+            announced,
+            params: Params {
+                stale_if_error,
+                ..*params
+            },
+            counts: Counts::default(),
+        }
+    }
+
+    fn known(&self, key: &[u8]) -> Option<Arc<V>> {
+        let found = self.known.get(&self.hasher.hash_one(key));
+        found.filter(|entry| entry.key() == key && self.announced.is_current(entry.stamp()))
+    }
+
+    /// The entry under `key` that may be used without asking the store. Not counted.
+    pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
+        self.known(key).filter(|entry| {
+            is_within(&entry.stamp().read_at, self.params.ttl, now)
+                && self.is_within_stale_limit(entry, now)
+        })
+    }
+
+    /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
+    /// end of its feed. A revocation may have been missed since.
+    fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
+        let span = self.params.stale_if_error;
+        is_within(&self.announced.answered_at, span, now)
+            || is_within(&entry.stamp().read_at, span, now)
+    }
+
+    /// Whether this very entry is cached and may be used while the store fails.
+    pub(super) fn may_serve_stale(&self, entry: &Arc<V>, now: UnixTime) -> bool {
+        self.known(entry.key())
+            .is_some_and(|known| Arc::ptr_eq(&known, entry))
+            && self.is_within_stale_limit(entry, now)
+    }
+
+    /// Finds what [`Self::fresh`] did not: remembers that it is unknown, or reads it with `read`. `may_serve_stale` says
+    /// whether the entries that an entry depends on may be used while the store fails.
+    pub(super) async fn find<F>(
+        &self,
+        key: &[u8],
+        now: UnixTime,
+        may_serve_stale: impl Fn(&V) -> bool,
+        read: impl Fn(Stamp) -> F,
+    ) -> Result<Option<Arc<V>>, StoreError>
+    where
+        F: Future<Output = Result<Option<V>, StoreError>>,
+    {
+        if let Some(outcome) = self.reads.get(key).await
+            && outcome.found.is_none()
+            && self.announced.is_current(&outcome.stamp)
+        {
+            count(&self.counts.negative_hits);
+            return Ok(None);
+        }
+        let may_serve_stale =
+            |entry: &V| self.is_within_stale_limit(entry, now) && may_serve_stale(entry);
+        if let Some(entry) = self.known(key)
+            && is_within(&entry.stamp().failed_at, BACK_OFF, now)
+            && may_serve_stale(&entry)
+        {
+            count(&self.counts.stale);
+            return Ok(Some(entry));
+        }
+        count(&self.counts.misses);
+        let stamp = || Stamp::new(self.announced.generation.load(SeqCst), now);
+        for _ in 0..ATTEMPTS {
+            let outcome = self.reads.try_get_with(Arc::from(key), async {
+                let (stamp, old) = (stamp(), self.known(key));
+                let generation = stamp.generation;
+                let found = match read(stamp).await {
+                    Ok(Some(new)) => Some(self.keep(new, old, now)),
+                    Ok(None) => {
+                        self.known.invalidate(&self.hasher.hash_one(key));
+                        None
+                    }
+                    Err(error) => match old.filter(|old| may_serve_stale(old)) {
+                        Some(old) => {
+                            old.stamp().failed_at.store(now.0, SeqCst);
+                            count(&self.counts.stale);
+                            Some(old)
+                        }
+                        None => return Err(error),
+                    },
+                };
+                let stamp = Stamp::new(generation, now);
+                Ok(Arc::new(Outcome { stamp, found }))
+            });
+            let outcome = outcome.await.map_err(|error| {
+                count(&self.counts.errors);
+                shared(error)
+            })?;
+            if self.announced.is_unchanged_since(&outcome.stamp) {
+                return Ok(outcome.found.clone());
+            }
+            // What was read may be from before the change, and this call from after it.
+            self.reads.invalidate(key).await;
+        }
+        // Changes are announced faster than it can be read. What this call reads by itself is no older than this call.
+        let found = read(stamp()).await;
+        found
+            .map(|found| found.map(Arc::new))
+            .inspect_err(|_| count(&self.counts.errors))
+    }
+
+    /// Keeps what was read, or the old entry if it is the same: entries that depend on it need not be read again.
+    fn keep(&self, new: V, old: Option<Arc<V>>, now: UnixTime) -> Arc<V> {
+        if let Some(old) = old
+            && new.succeed(&old)
+        {
+            // It is not inserted: a change may have removed it meanwhile.
+            old.stamp().read_at.store(now.0, SeqCst);
+            return old;
+        }
+        let entry = Arc::new(new);
+        let hash = self.hasher.hash_one(entry.key());
+        self.known.insert(hash, Arc::clone(&entry));
+        // Confirmed now that it is in moka, unless a change was announced meanwhile.
+        self.announced.is_current(entry.stamp());
+        entry
+    }
+
+    /// Removes `key`, whose change has been announced.
+    pub(super) async fn remove(&self, key: &[u8]) {
+        self.known.invalidate(&self.hasher.hash_one(key));
+        self.reads.invalidate(key).await;
+    }
+
+    /// Drops an entry as if it had been evicted.
+    #[cfg(test)]
+    pub(super) fn evict(&self, key: &[u8]) {
+        self.known.invalidate(&self.hasher.hash_one(key));
+    }
+
+    /// Removes everything.
+    pub(super) fn clear(&self) {
+        self.known.invalidate_all();
+        self.reads.invalidate_all();
+    }
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, SeqCst);
+}
+
+/// The failure of one read, told to each who waited for it.
+#[derive(Debug, thiserror::Error)]
+#[error("a read that several calls waited for failed")]
+struct SharedFailure(#[source] Arc<StoreError>);
+
+fn shared(error: Arc<StoreError>) -> StoreError {
+    match *error {
+        StoreError::Broken(what) => StoreError::Broken(what),
+        StoreError::Unavailable(_) | StoreError::Unopened(_) => {
+            StoreError::Unavailable(Box::new(SharedFailure(error)))
+        }
+    }
+}
