@@ -13,7 +13,8 @@ use crate::{
 pub(super) const HELP: &str = "\
 To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
 old.key out. With several replicas every one has to know both keys first: begin with [\"old.key\", \"new.key\"] on all of \
-them. serve keeps running. The command can be interrupted and repeated.";
+them. serve keeps running. To encrypt a store that is not: stop serve, name the key, run this command, start serve. The \
+command can be interrupted and repeated.";
 
 /// Runs the command.
 ///

@@ -25,26 +25,23 @@ pub struct Params {
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// To serve from it: it is created or migrated, a plain store that has secrets in it is sealed if there is a key, and
-    /// the first key seals from now on.
+    /// To serve from it: it is created or migrated.
     Serve,
-    /// For a command beside processes that may serve from it: it is created, and stays plain if it has plain secrets,
-    /// for a process that serves from it without the key could not go on. A store of a server, which other machines
+    /// For a command beside processes that may serve from it: it is created. A store of a server, which other machines
     /// use, is not migrated.
     Command,
     /// For a command that only reads or changes what is there: as above, but a store of a server is not created.
     Existing,
-    /// To seal all secrets anew beside processes that may serve from it: as for a command, but the first key seals from
-    /// now on, also in a plain store.
+    /// To seal all secrets with the first key: as above, and secrets in clear are read.
     Reseal,
-    /// To look at it: as for a command, but a store of a server is not created.
+    /// To look at it: as above, and secrets in clear are read.
     Check,
 }
 
 impl Opening {
-    /// Whether the store is sealed with the first key from now on, although it has secrets in clear or under another key.
-    pub(super) fn begins_sealing(self) -> bool {
-        matches!(self, Self::Serve | Self::Reseal)
+    /// Whether secrets in clear may be read although there is a key.
+    pub(super) fn accepts_clear(self) -> bool {
+        matches!(self, Self::Reseal | Self::Check)
     }
 }
 
@@ -91,7 +88,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
         Backend::Sqlite(path) => Arc::new(SqliteStore::open(sqlite::Params {
             path,
             keys,
-            begins_sealing: opening.begins_sealing(),
+            accepts_clear: opening.accepts_clear(),
         })?),
         Backend::Postgres(url, lookup) => Arc::new(PostgresStore::open(postgres::Params {
             url: *url,

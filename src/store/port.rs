@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     remote::{Causes, StillDown},
-    seal::{COLUMNS, Seal, Unopened},
+    seal::Unopened,
     transfer::{self, Import, Record, Sender, Source},
 };
 use crate::{
@@ -278,16 +278,6 @@ pub struct Resealed {
     pub next: Option<ResealFrom>,
 }
 
-impl ResealFrom {
-    /// The beginning of the column behind `column`.
-    pub(super) fn behind(column: usize) -> Option<Self> {
-        (column + 1 < COLUMNS.len()).then(|| Self {
-            column: column + 1,
-            after: String::new(),
-        })
-    }
-}
-
 impl Resealed {
     /// Adds what another batch did, and returns where the next one begins.
     pub fn add(&mut self, batch: Self) -> Option<ResealFrom> {
@@ -298,34 +288,6 @@ impl Resealed {
             self.unopened = Some((before + count, error));
         }
         batch.next
-    }
-
-    /// Counts a kept secret, and returns what to keep in its place if it is not sealed with the key that seals; with
-    /// `look` nothing, and the first key counts.
-    pub(super) fn count(
-        &mut self,
-        seal: &Seal,
-        field: &'static str,
-        record: &str,
-        kept: &[u8],
-        look: bool,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.seen += 1;
-        let new = match look {
-            true => seal.open(field, record, kept).map(|_| None),
-            false => seal.reseal(field, record, kept),
-        };
-        let is_older =
-            new.as_ref().map_or(true, Option::is_some) || look && !seal.is_by_first(kept);
-        self.older += u64::from(is_older);
-        match new {
-            Err(StoreError::Unopened(error)) => {
-                let count = self.unopened.take().map_or(0, |(count, _)| count);
-                self.unopened = Some((count + 1, error));
-                Ok(None)
-            }
-            new => new,
-        }
     }
 }
 
@@ -528,8 +490,8 @@ pub trait Store: Send + Sync + 'static {
 
     // Upkeep.
 
-    /// Seals secrets anew, in one short batch, that are not sealed with the key that seals; none that changes meanwhile is
-    /// put back. With `look` those are counted that are not sealed with the first key.
+    /// Seals secrets with the first key, in one short batch; none that changes meanwhile is put back. With `look` those are
+    /// counted that are not sealed with the first key.
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     /// Waits until the engine reports that a process may have changed something since the last call; never completes
     /// where the engine reports nothing. A report may be lost: [`Store::changes_since`] is the truth.

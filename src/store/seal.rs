@@ -1,23 +1,19 @@
-//! Secrets at rest: kept as they are, or sealed with AES-256-GCM under a key that stands outside the store.
+//! Secrets at rest: kept as they are, or sealed with AES-256-GCM under a key that is not in the store.
 //!
 //! A kept secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
 //! nonce (12 bytes), the ciphertext and its tag (16 bytes). Older versions wrote `1` and no id. The name of the field and
 //! the key of its record are authenticated with it, so that nobody who can write to the store can put one record's secret
 //! into another. Nonces are random: one key is good for 2^32 secrets.
 //!
-//! # Several keys
-//!
-//! All keys open. Which one seals is a fact of the store: the word that it keeps is sealed with that key, and every
-//! process follows it (`Seal::follows`) before it writes. `serve` and `rekey` put the word under the first key of the
-//! configuration; another command, which may run beside a process that does not have that key yet, leaves it. So after
-//! [`Store::reseal`](super::Store::reseal) has seen every record, none is under another key.
+//! The first key of the configuration seals, and all open. `rekey` seals every secret with the first key
+//! ([`Store::reseal`](super::Store::reseal)).
 
 use std::{
     fmt,
     fs::File,
     io::Read,
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use aws_lc_rs::{
@@ -125,38 +121,54 @@ const SEALED_BY: u8 = 2;
 type KeyId = [u8; 4];
 
 /// A secret that none of our keys opens.
-#[derive(Debug, Error)]
-#[error(
-    "no key of store.encryption_key_file opens the {field} of {record}, which is sealed with {key}; name that key too"
-)]
+#[derive(Debug, Clone, Error)]
+#[error("{problem}")]
 pub struct Unopened {
-    field: &'static str,
-    record: String,
-    key: String,
+    problem: String,
 }
 
 impl Unopened {
-    fn new(field: &'static str, record: &str, id: Option<KeyId>) -> Self {
+    fn new(field: &'static str, record: &str, mismatch: &Mismatch) -> Self {
         let is_token = field.contains("token");
-        Self {
-            field,
-            record: match is_token {
-                true => RedactedToken(record).to_string(),
-                false => format!("{record:?}"),
-            },
-            key: id.map_or("an unknown key".to_owned(), |id| {
-                format!("key {:08x}", u32::from_be_bytes(id))
-            }),
-        }
+        let record = match is_token {
+            true => RedactedToken(record).to_string(),
+            false => format!("{record:?}"),
+        };
+        let problem = match mismatch {
+            Mismatch::InClear => {
+                format!("the {field} of {record} is not encrypted; run countersign rekey")
+            }
+            Mismatch::KeyMissing(id) => {
+                let key = id.map_or("an unknown key".to_owned(), |id| {
+                    format!("key {:08x}", u32::from_be_bytes(id))
+                });
+                format!(
+                    "no key of store.encryption_key_file opens the {field} of {record}, which is sealed with {key}; name that key too"
+                )
+            }
+        };
+        Self { problem }
     }
 }
 
-/// How a store keeps secrets: one value for the whole store.
+/// Why a kept secret does not go with our keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mismatch {
+    /// It is in clear, and there is a key.
+    InClear,
+    /// It is sealed with another key, if that is known.
+    KeyMissing(Option<KeyId>),
+}
+
+/// How a store keeps secrets.
+#[derive(Default)]
 pub struct Seal {
     /// None: secrets are kept as they are.
     keys: Vec<SealingKey>,
-    /// The place of the key that seals.
-    sealing: AtomicUsize,
+    /// Secrets in clear open although there is a key.
+    accepts_clear: bool,
+    /// Such a secret has been opened.
+    has_met_clear: AtomicBool,
 }
 
 struct SealingKey {
@@ -177,18 +189,16 @@ impl fmt::Debug for Seal {
 impl Seal {
     /// Keeps secrets as they are.
     #[must_use]
-    pub const fn plain() -> Self {
-        Self {
-            keys: Vec::new(),
-            sealing: AtomicUsize::new(0),
-        }
+    pub fn plain() -> Self {
+        Self::default()
     }
 
-    /// Keeps secrets sealed with the first of `keys`, and opens those that are sealed with any.
+    /// Keeps secrets sealed with the first of `keys`, and opens those that are sealed with any. With `accepts_clear` it
+    /// opens secrets in clear too: otherwise only somebody without the key can have put them there.
     ///
     /// # Errors
     /// [`StoreError::Broken`] if the cryptographic library refuses a key.
-    pub fn sealed(keys: &[SealKey]) -> Result<Self, StoreError> {
+    pub fn sealed(keys: &[SealKey], accepts_clear: bool) -> Result<Self, StoreError> {
         let keys = keys.iter().map(|SealKey(key)| {
             let mut hash = digest::Context::new(&SHA256);
             hash.update(b"countersign sealing key\0");
@@ -202,43 +212,42 @@ impl Seal {
         let keys: Option<Vec<SealingKey>> = keys.collect();
         Ok(Self {
             keys: keys.ok_or(StoreError::Broken("the sealing key is refused"))?,
-            sealing: AtomicUsize::new(0),
+            accepts_clear,
+            ..Self::default()
         })
     }
 
-    /// Follows the word that the store keeps now: from now on the key that sealed it seals. `false`: the store keeps secrets
-    /// in another way, or with a key that is not ours, and nothing may be written.
-    pub(super) fn follows(&self, word: Option<&[u8]>) -> bool {
-        let Some(word) = word else {
-            return self.keys.is_empty();
-        };
-        let Ok((secret, place)) = self.open_with(WORD_FIELD, "", word) else {
-            return false;
-        };
-        self.sealing.store(place, Ordering::Relaxed);
-        secret == Secret::from(WORD) && !self.keys.is_empty()
+    /// Whether there is no key at all.
+    pub(super) fn has_no_key(&self) -> bool {
+        self.keys.is_empty()
     }
 
-    /// Whether the first key seals.
-    fn follows_first(&self) -> bool {
-        self.sealing.load(Ordering::Relaxed) == 0
-    }
-
-    /// Whether `kept` is sealed with the key that seals now.
-    fn is_current(&self, kept: &[u8]) -> bool {
-        self.is_by(self.sealing.load(Ordering::Relaxed), kept)
+    /// Whether a secret in clear has been opened although there is a key.
+    pub(super) fn has_met_clear(&self) -> bool {
+        self.has_met_clear.load(Ordering::Relaxed)
     }
 
     /// Whether `kept` is sealed with the first key.
     pub(super) fn is_by_first(&self, kept: &[u8]) -> bool {
-        self.is_by(0, kept)
-    }
-
-    fn is_by(&self, place: usize, kept: &[u8]) -> bool {
         let sealed = kept.strip_prefix(&[SEALED_BY]);
-        let key = self.keys.get(place);
+        let key = self.keys.first();
         key.zip(sealed)
             .is_some_and(|(key, sealed)| sealed.starts_with(&key.id))
+    }
+
+    /// Why `kept` cannot be opened, as far as that can be told without opening it.
+    pub(super) fn mismatch(&self, kept: &[u8]) -> Option<Mismatch> {
+        match kept.split_first()? {
+            (&PLAIN, _) if self.has_no_key() || self.accepts_clear => None,
+            (&PLAIN, _) => Some(Mismatch::InClear),
+            (&SEALED, _) if self.has_no_key() => Some(Mismatch::KeyMissing(None)),
+            (&SEALED_BY, rest) => {
+                let id = *rest.first_chunk()?;
+                let is_ours = self.keys.iter().any(|key| key.id == id);
+                (!is_ours).then_some(Mismatch::KeyMissing(Some(id)))
+            }
+            _ => None,
+        }
     }
 
     /// What to keep for `secret`, the field `field` of the record with the key `record`.
@@ -251,7 +260,7 @@ impl Seal {
         record: &str,
         secret: &Secret,
     ) -> Result<Vec<u8>, StoreError> {
-        let Some(key) = self.keys.get(self.sealing.load(Ordering::Relaxed)) else {
+        let Some(key) = self.keys.first() else {
             let mut kept = Vec::with_capacity(1 + secret.expose().len());
             kept.push(PLAIN);
             kept.extend_from_slice(secret.expose());
@@ -269,69 +278,39 @@ impl Seal {
     /// The secret that was kept for the field `field` of the record with the key `record`.
     ///
     /// # Errors
-    /// [`StoreError::Unopened`] if none of the keys has sealed it. [`StoreError::Broken`] if it was not kept for this field
-    /// of this record. A plain secret in a sealed store is refused too: only somebody without the key can have put it
-    /// there.
+    /// [`StoreError::Unopened`] if none of the keys has sealed it, or it is in clear and there is a key.
+    /// [`StoreError::Broken`] if it was not kept for this field of this record.
     pub fn open(
         &self,
         field: &'static str,
         record: &str,
         kept: &[u8],
     ) -> Result<Secret, StoreError> {
-        self.open_with(field, record, kept)
-            .map(|(secret, _)| secret)
-    }
-
-    /// The secret, and the place of the key that has sealed it.
-    fn open_with(
-        &self,
-        field: &'static str,
-        record: &str,
-        kept: &[u8],
-    ) -> Result<(Secret, usize), StoreError> {
+        let unopened = |mismatch| StoreError::from(Unopened::new(field, record, &mismatch));
+        if let Some(mismatch) = self.mismatch(kept) {
+            return Err(unopened(mismatch));
+        }
         let context = &context(field, record);
-        let unopened = |id| StoreError::from(Unopened::new(field, record, id));
-        match (self.keys.is_empty(), kept.split_first()) {
-            (true, Some((&PLAIN, secret))) => Ok((Secret::from(secret.to_vec()), 0)),
-            (false, Some((&SEALED, sealed))) => {
-                let mut keys = self.keys.iter().enumerate();
-                keys.find_map(|(place, key)| Some((unseal(&key.aead, context, sealed)?, place)))
-                    .ok_or_else(|| unopened(None))
+        let broken = StoreError::Broken("a sealed secret does not open");
+        match kept.split_first() {
+            Some((&PLAIN, secret)) => {
+                self.has_met_clear
+                    .fetch_or(!self.has_no_key(), Ordering::Relaxed);
+                Ok(Secret::from(secret.to_vec()))
             }
-            (false, Some((&SEALED_BY, rest))) => {
-                const SHORT: StoreError = StoreError::Broken("a sealed secret is too short");
-                let (id, sealed) = rest.split_first_chunk().ok_or(SHORT)?;
-                let place = self.keys.iter().position(|key| key.id == *id);
-                let place = place.ok_or_else(|| unopened(Some(*id)))?;
-                unseal(&self.keys[place].aead, context, sealed)
-                    .map(|secret| (secret, place))
+            Some((&SEALED, sealed)) => {
+                let mut keys = self.keys.iter();
+                keys.find_map(|key| unseal(&key.aead, context, sealed))
+                    .ok_or_else(|| unopened(Mismatch::KeyMissing(None)))
+            }
+            Some((&SEALED_BY, rest)) => {
+                let (id, sealed) = rest.split_first_chunk().ok_or(broken)?;
+                let key = self.keys.iter().find(|key| key.id == *id);
+                key.and_then(|key| unseal(&key.aead, context, sealed))
                     .ok_or(StoreError::Broken("a sealed secret does not open"))
             }
-            (true, Some((&(SEALED | SEALED_BY), _))) => {
-                Err(StoreError::Broken("a secret is sealed and there is no key"))
-            }
-            (false, Some((&PLAIN, _))) => Err(StoreError::Broken(
-                "a secret of a sealed store is not sealed",
-            )),
             _ => Err(StoreError::Broken("a secret has no known form")),
         }
-    }
-
-    /// What to keep instead of `kept`, if it is not sealed with the key that seals now.
-    ///
-    /// # Errors
-    /// Those of [`Seal::open`].
-    pub(super) fn reseal(
-        &self,
-        field: &'static str,
-        record: &str,
-        kept: &[u8],
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        if self.is_current(kept) {
-            return Ok(None);
-        }
-        let secret = self.open(field, record, kept)?;
-        self.close(field, record, &secret).map(Some)
     }
 }
 
@@ -343,93 +322,6 @@ pub(super) mod field {
     pub(in super::super) const ACCESS_TOKEN: &str = "access_token.secret";
     pub(in super::super) const REQUEST_TOKEN: &str = "request_token.secret";
     pub(in super::super) const VERIFIER: &str = "request_token.verifier";
-}
-
-/// A column that holds secrets.
-pub(super) struct Column {
-    pub(super) table: &'static str,
-    /// The column of the record's key.
-    pub(super) key: &'static str,
-    pub(super) name: &'static str,
-    pub(super) field: &'static str,
-}
-
-/// Every column that holds secrets.
-pub(super) const COLUMNS: [Column; 6] = [
-    column("consumers", "key", "secret", field::CONSUMER),
-    column(
-        "consumers",
-        "key",
-        "previous_secret",
-        field::CONSUMER_PREVIOUS,
-    ),
-    column("users", "id", "password_hash", field::USER),
-    column("access_tokens", "token", "secret", field::ACCESS_TOKEN),
-    column("request_tokens", "token", "secret", field::REQUEST_TOKEN),
-    column("request_tokens", "token", "verifier", field::VERIFIER),
-];
-
-const fn column(
-    table: &'static str,
-    key: &'static str,
-    name: &'static str,
-    field: &'static str,
-) -> Column {
-    Column {
-        table,
-        key,
-        name,
-        field,
-    }
-}
-
-/// What is sealed to recognise the key by.
-const WORD: &str = "countersign";
-const WORD_FIELD: &str = "meta.sealed";
-
-/// How a store keeps its secrets.
-pub(super) enum Settled {
-    /// As this seal does.
-    With(Seal),
-    /// Sealed, but not with the first key: it is from the time on when the store keeps this word.
-    Older(Seal, Vec<u8>),
-    /// In clear, and there is a key: the store can be sealed with this, and then keeps this word.
-    Unsealed(Seal, Vec<u8>),
-}
-
-/// Why key and store do not go together.
-#[derive(Debug)]
-pub(super) enum Mismatch {
-    /// The store is sealed and there is no key.
-    KeyMissing,
-    /// The store is sealed with another key.
-    WrongKey,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl<E: Into<StoreError>> From<E> for Mismatch {
-    fn from(error: E) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-/// Finds how a store keeps its secrets by the word in it, if there is one.
-pub(super) fn settle(word: Option<&[u8]>, keys: &[SealKey]) -> Result<Settled, Mismatch> {
-    let seal = Seal::sealed(keys)?;
-    if keys.is_empty() {
-        return match word {
-            None => Ok(Settled::With(seal)),
-            Some(_) => Err(Mismatch::KeyMissing),
-        };
-    }
-    let new_word = seal.close(WORD_FIELD, "", &Secret::from(WORD))?;
-    match word {
-        None => Ok(Settled::Unsealed(seal, new_word)),
-        Some(word) if !seal.follows(Some(word)) => Err(Mismatch::WrongKey),
-        Some(_) if seal.follows_first() => Ok(Settled::With(seal)),
-        Some(_) => Ok(Settled::Older(seal, new_word)),
-    }
 }
 
 fn unseal(key: &RandomizedNonceKey, context: &[u8], sealed: &[u8]) -> Option<Secret> {
@@ -460,7 +352,7 @@ mod tests {
             .iter()
             .map(|byte| SealKey::new([*byte; KEY_BYTES]))
             .collect();
-        Seal::sealed(&keys).unwrap()
+        Seal::sealed(&keys, false).unwrap()
     }
 
     #[test]
@@ -509,45 +401,12 @@ mod tests {
         let old = seal(1).close("f", "r", &secret).unwrap();
         for old in [old.clone(), without_id(&old)] {
             assert_eq!(both.open("f", "r", &old).unwrap(), secret);
-            let new = both.reseal("f", "r", &old).unwrap().unwrap();
-            assert_eq!(seal(2).open("f", "r", &new).unwrap(), secret);
-            assert!(both.reseal("f", "r", &new).unwrap().is_none());
+            assert!(!both.is_by_first(&old));
         }
         let new = both.close("f", "r", &secret).unwrap();
         assert_eq!(seal(2).open("f", "r", &new).unwrap(), secret);
-    }
-
-    #[test]
-    fn the_word_of_the_store_decides_which_key_seals() {
-        let word = |keys: &[SealKey]| match settle(None, keys) {
-            Ok(Settled::Unsealed(_, word)) => word,
-            _ => panic!("not plain"),
-        };
-        let keys = [1, 2].map(|byte| SealKey::new([byte; KEY_BYTES]));
-        let [first, second] = [word(&keys[..1]), word(&keys[1..])];
-        let seal = sealed(&[1, 2]);
-        let sealing =
-            |seal: &Seal| seal.close("f", "r", &Secret::from("s")).unwrap()[1..5].to_vec();
-        for word in [&first, &second, &without_id(&second)] {
-            assert!(seal.follows(Some(word)));
-            let of_second = sealing(&sealed(&[2]));
-            assert_eq!(sealing(&seal) == of_second, *word != first);
-        }
-        assert!(!seal.follows(None) && !sealed(&[3]).follows(Some(&first)));
-        assert!(Seal::plain().follows(None) && !Seal::plain().follows(Some(&first)));
-        assert!(matches!(settle(Some(&first), &keys), Ok(Settled::With(_))));
-        assert!(matches!(
-            settle(Some(&second), &keys),
-            Ok(Settled::Older(..))
-        ));
-        assert!(matches!(
-            settle(Some(&second), &keys[..1]),
-            Err(Mismatch::WrongKey)
-        ));
-        assert!(matches!(
-            settle(Some(&second), &[]),
-            Err(Mismatch::KeyMissing)
-        ));
+        assert!(both.is_by_first(&new));
+        assert!(seal(1).open("f", "r", &new).is_err());
     }
 
     #[test]
@@ -582,6 +441,10 @@ mod tests {
         let plain = Seal::plain().close("f", "r", &Secret::from("s")).unwrap();
         let sealed = seal(1).close("f", "r", &Secret::from("s")).unwrap();
         assert!(seal(1).open("f", "r", &plain).is_err());
+        let keys = [SealKey::new([1; KEY_BYTES])];
+        let accepting = Seal::sealed(&keys, true).unwrap();
+        assert!(!accepting.has_met_clear() && accepting.open("f", "r", &plain).is_ok());
+        assert!(accepting.has_met_clear());
         assert!(Seal::plain().open("f", "r", &sealed).is_err());
     }
 

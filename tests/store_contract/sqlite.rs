@@ -43,7 +43,7 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
             SqliteStore::open(Params {
                 path: self.path(),
                 keys: key.into_iter().collect(),
-                begins_sealing: true,
+                accepts_clear: false,
             })
             .unwrap(),
         )

@@ -29,7 +29,7 @@ fn open(path: &Path) -> Arc<dyn Store> {
         SqliteStore::open(Params {
             path: path.to_owned(),
             keys: Vec::new(),
-            begins_sealing: false,
+            accepts_clear: false,
         })
         .unwrap(),
     )

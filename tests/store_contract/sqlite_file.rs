@@ -9,7 +9,7 @@ use std::{
 
 use countersign::store::{
     Store, StoreError,
-    port::{Added, TokenFilter},
+    port::{Added, ResealFrom, TokenFilter},
     seal::SealKey,
     sqlite::{OpenError, Params, SqliteStore},
 };
@@ -34,9 +34,23 @@ fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> 
     let params = Params {
         path: path.to_owned(),
         keys: key.into_iter().collect(),
-        begins_sealing: true,
+        accepts_clear: false,
     };
     Ok(Arc::new(SqliteStore::open(params)?))
+}
+
+/// Encrypts a file, as `rekey` does.
+async fn seal(path: &Path) {
+    let params = Params {
+        path: path.to_owned(),
+        keys: key(1).into_iter().collect(),
+        accepts_clear: true,
+    };
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(params).unwrap());
+    let mut next = Some(ResealFrom::default());
+    while let Some(from) = next {
+        next = store.reseal(from, false).await.unwrap().next;
+    }
 }
 
 fn refusal(path: &Path, key: Option<SealKey>) -> OpenError {
@@ -284,7 +298,7 @@ async fn a_sealed_file_holds_no_secret() {
 }
 
 #[tokio::test]
-async fn a_plain_file_is_sealed_when_it_is_opened_with_a_key() {
+async fn a_plain_file_that_was_sealed_holds_no_secret() {
     let (directory, path) = place();
     let store = open(&path, None).unwrap();
     let secrets = fill(&store).await;
@@ -301,10 +315,12 @@ async fn a_plain_file_is_sealed_when_it_is_opened_with_a_key() {
         assert!(contains(&content(&directory), secret), "{secret}");
     }
 
-    let store = open(&path, key(1)).unwrap();
+    assert!(matches!(refusal(&path, key(1)), OpenError::InClear(_)));
+    seal(&path).await;
     for secret in secrets {
         assert!(!contains(&content(&directory), secret), "{secret}");
     }
+    let store = open(&path, key(1)).unwrap();
     assert_eq!(store.export().await.unwrap(), before);
     assert!(store.request_token("r").await.unwrap().is_some());
     drop(store);
@@ -316,41 +332,6 @@ async fn a_plain_file_is_sealed_when_it_is_opened_with_a_key() {
 }
 
 #[tokio::test]
-async fn a_command_with_a_key_leaves_a_plain_file_to_those_that_serve_from_it() {
-    let (directory, path) = place();
-    let command = || {
-        let params = Params {
-            path: path.clone(),
-            keys: key(1).into_iter().collect(),
-            begins_sealing: false,
-        };
-        SqliteStore::open(params).unwrap()
-    };
-    let serving = open(&path, None).unwrap();
-    populate(&serving).await;
-    command().add_consumer(consumer("d")).await.unwrap();
-    serving.add_consumer(consumer("e")).await.unwrap();
-    let before = serving.export().await.unwrap();
-    drop(serving);
-    // The next to serve has the key as well.
-    let serving = open(&path, key(1)).unwrap();
-    assert!(!contains(&content(&directory), "secret of "));
-    command().add_consumer(consumer("f")).await.unwrap();
-    assert_eq!(serving.export().await.unwrap().len(), before.len() + 1);
-    drop(serving);
-    // A file that a command begins is sealed from the first secret on.
-    let (directory, path) = place();
-    let params = Params {
-        path,
-        keys: key(1).into_iter().collect(),
-        begins_sealing: false,
-    };
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(params).unwrap());
-    populate(&store).await;
-    assert!(!contains(&content(&directory), "secret of "));
-}
-
-#[tokio::test]
 async fn a_new_sealed_file_opens_with_its_key_only() {
     let (_directory, path) = place();
     populate(&open(&path, key(1)).unwrap()).await;
@@ -359,18 +340,6 @@ async fn a_new_sealed_file_opens_with_its_key_only() {
     let store = open(&path, key(1)).unwrap();
     let kept = store.consumer(&"c".parse().unwrap()).await.unwrap();
     assert_eq!(kept, Some(consumer("c")));
-}
-
-#[tokio::test]
-async fn a_process_without_the_key_writes_nothing_into_a_sealed_file() {
-    let (_directory, path) = place();
-    let plain = open(&path, None).unwrap();
-    populate(&plain).await;
-    let sealed = open(&path, key(1)).unwrap();
-    let error = plain.add_consumer(consumer("d")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable(_)));
-    assert!(plain.consumer(&"c".parse().unwrap()).await.is_err());
-    assert_eq!(sealed.consumers(None, 9).await.unwrap(), [consumer("c")]);
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ macro_rules! contract {
                 a_stream_that_is_cut_is_not_taken_in, an_export_beside_changes_can_be_imported,
                 refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
-            reseal: seals_everything_anew_beside_a_process_that_serves, keeps_what_changes_meanwhile,
+            reseal: seals_everything_beside_processes_that_know_both_keys, keeps_what_changes_meanwhile,
                 seals_a_plain_store, names_a_secret_that_no_key_opens;
             upkeep: answers_a_ping, the_mark_of_nonces_only_rises, purges_what_ended_a_day_ago,
                 everything_is_there_when_opened_again;

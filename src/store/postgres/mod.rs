@@ -13,7 +13,7 @@ use crate::{
     nonce::{NonceUse, OnLost, SharedWindow},
     store::{
         Store, StoreError, StoreFuture,
-        port::{Change, NoncesKept, ResealFrom, Resealed},
+        port::{Change, NoncesKept},
         remote::Remote,
         rows::seconds,
         seal::Seal,
@@ -60,7 +60,7 @@ enum PostgresFault {
     TimedOut,
     #[error("too many callers wait for PostgreSQL")]
     Overloaded,
-    #[error("another process has migrated or encrypted the store since it was opened; restart")]
+    #[error("another process has migrated the store since it was opened; restart")]
     Replaced,
     #[error(transparent)]
     Connect(#[from] tokio_postgres::Error),
@@ -106,12 +106,6 @@ impl Engine for PostgresStore {
                     .unwrap_or_else(|_| Err(PostgresFault::TimedOut.into()))
             };
             attempt.await.map_err(|error| pool.failed(error))
-        })
-    }
-
-    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
-        self.ask(Mode::Shared, Self::ADMIN_PATIENCE, move |tx| {
-            Box::pin(async move { tx.reseal(&from, look).await })
         })
     }
 

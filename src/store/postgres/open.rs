@@ -11,13 +11,13 @@ use super::{
     lookup::{self, Lookup, LookupError},
     pool::PostgresPool,
     schema::{MIGRATIONS, VERSION},
-    tx::{LOCK, PostgresTx, STAMP, StoreStamp, read_stamp},
+    tx::{LOCK, PostgresTx},
 };
 use crate::store::{
     Opening, StoreError,
-    port::{ResealFrom, Resealed},
     remote::Remote,
-    seal::{self, COLUMNS, Column, Mismatch, Seal, SealKey, Settled},
+    seal::{Mismatch, Seal, SealKey},
+    sql::sealing::mismatch,
     tls::TlsFileError,
 };
 
@@ -78,6 +78,9 @@ pub enum OpenError {
     /// The secrets are sealed.
     #[error("{0}: is encrypted; name its key in store.encryption_key_file")]
     KeyMissing(String),
+    /// The secrets are in clear, and there is a key.
+    #[error("{0}: has secrets that are not encrypted; encrypt them with countersign rekey")]
+    InClear(String),
     /// The secrets are sealed with another key.
     #[error("{0}: is encrypted with another key; correct store.encryption_key_file")]
     WrongKey(String),
@@ -123,7 +126,7 @@ impl PostgresStore {
         Ok(Self {
             remote,
             pool,
-            seal: Arc::new(seal),
+            seal,
             lookup,
         })
     }
@@ -135,7 +138,8 @@ enum Cause {
     Newer(i32),
     Older(i32),
     Missing,
-    Key(Mismatch),
+    /// Whether there is no key is told with it.
+    Key(Mismatch, bool),
     Lookup(LookupError),
     Failed(Box<dyn Error + Send + Sync>),
 }
@@ -155,15 +159,15 @@ impl Cause {
             Self::Older(found) => OpenError::OlderSchema { place, found },
             Self::Lookup(error) => error.into(),
             Self::Missing => OpenError::Missing(place),
-            Self::Key(Mismatch::KeyMissing) => OpenError::KeyMissing(place),
-            Self::Key(Mismatch::WrongKey) => OpenError::WrongKey(place),
-            Self::Key(Mismatch::Store(error)) => Self::from(error).at(place),
+            Self::Key(Mismatch::InClear, _) => OpenError::InClear(place),
+            Self::Key(Mismatch::KeyMissing(_), true) => OpenError::KeyMissing(place),
+            Self::Key(Mismatch::KeyMissing(_), false) => OpenError::WrongKey(place),
             Self::Failed(source) => OpenError::Failed { place, source },
         }
     }
 }
 
-async fn prepare(pool: Arc<PostgresPool>, params: Params) -> Result<Seal, Cause> {
+async fn prepare(pool: Arc<PostgresPool>, params: Params) -> Result<Arc<Seal>, Cause> {
     let mut conn = match timeout(REACH, pool.connect()).await {
         Ok(Ok(conn)) => conn,
         Ok(Err(error)) => return Err(Cause::Unreachable(error.into())),
@@ -184,27 +188,20 @@ async fn prepare(pool: Arc<PostgresPool>, params: Params) -> Result<Seal, Cause>
         }
         _ => {}
     }
-    let mut settled = None;
-    if found == VERSION {
-        let StoreStamp { sealed, .. } = stamp(client).await?;
-        settled = match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
-            Settled::With(seal) => Some(seal),
-            Settled::Older(seal, _) if !params.opening.begins_sealing() => Some(seal),
-            Settled::Unsealed(..) if params.opening == Opening::Check => Some(Seal::plain()),
-            Settled::Older(..) | Settled::Unsealed(..) => None,
-        };
+    if found < VERSION {
+        migrate(client).await?;
     }
-    let settled = match settled {
-        Some(settled) => settled,
-        None => settle(client, &params).await?,
-    };
-    pool.put_back(conn);
-    Ok(settled)
+    let seal = Seal::sealed(&params.keys, params.opening.accepts_clear())?;
+    let mut tx = PostgresTx::new(conn, Arc::new(seal), params.lookup);
+    if let Some(mismatch) = mismatch(&mut tx).await? {
+        return Err(Cause::Key(mismatch, tx.seal.has_no_key()));
+    }
+    pool.put_back(tx.conn);
+    Ok(tx.seal)
 }
 
-/// Migrates, and settles how secrets are kept: all or nothing, and alone on the database. After an error the
-/// transaction ends with the connection.
-async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
+/// Migrates, all or nothing, and alone on the database. After an error the transaction ends with the connection.
+async fn migrate(client: &Client) -> Result<(), Cause> {
     let wait = MIGRATION_WAIT.as_millis();
     let begin = format!(
         "BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0;
@@ -223,7 +220,6 @@ async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
         if client.query_one(missing, &[]).await?.try_get(0)? {
             client.batch_execute("CREATE SCHEMA countersign").await?;
         }
-        tracing::info!("the store is created");
     }
     for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         client.batch_execute(step).await?;
@@ -231,27 +227,7 @@ async fn settle(client: &Client, params: &Params) -> Result<Seal, Cause> {
     client
         .execute("UPDATE meta SET version = $1", &[&VERSION])
         .await?;
-    let begins = params.opening.begins_sealing();
-    let StoreStamp { sealed, .. } = stamp(client).await?;
-    let (seal, new_word) =
-        match seal::settle(sealed.as_deref(), &params.keys).map_err(Cause::Key)? {
-            Settled::With(seal) => (seal, None),
-            Settled::Older(seal, word) => (seal, Some(word).filter(|_| begins)),
-            Settled::Unsealed(..) if !begins && has_secrets(client).await? => (Seal::plain(), None),
-            Settled::Unsealed(seal, word) => {
-                for column in &COLUMNS {
-                    seal_column(client, column, &seal).await?;
-                }
-                (seal, Some(word))
-            }
-        };
-    if new_word.is_some() {
-        let put = "UPDATE meta SET sealed = $1";
-        client.execute(put, &[&new_word]).await?;
-        seal.follows(new_word.as_deref());
-    }
-    client.batch_execute("COMMIT").await?;
-    Ok(seal)
+    Ok(client.batch_execute("COMMIT").await?)
 }
 
 /// The schema of the database; 0: there is none.
@@ -266,106 +242,4 @@ async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
         .query_one("SELECT version FROM countersign.meta", &[])
         .await?
         .try_get(0)
-}
-
-async fn stamp(client: &Client) -> Result<StoreStamp, Cause> {
-    let stamp = read_stamp(&client.simple_query(STAMP).await?);
-    Ok(stamp.ok_or(StoreError::Broken("the table meta is empty"))?)
-}
-
-async fn has_secrets(client: &Client) -> Result<bool, tokio_postgres::Error> {
-    for Column { table, name, .. } in &COLUMNS {
-        let any = format!("SELECT 1 FROM {table} WHERE {name} IS NOT NULL LIMIT 1");
-        if client.query_opt(&any, &[]).await?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Rows that are read before they are written anew.
-const BATCH: usize = 1_000;
-
-impl PostgresTx {
-    /// A batch of [`Store::reseal`](crate::store::Store::reseal).
-    pub(super) async fn reseal(
-        &mut self,
-        from: &ResealFrom,
-        look: bool,
-    ) -> Result<Resealed, StoreError> {
-        let Column {
-            table,
-            key,
-            name,
-            field,
-        } = &COLUMNS[from.column];
-        let select = format!(
-            "SELECT {key}, {name} FROM {table} WHERE {key} > $1 AND {name} IS NOT NULL
-             ORDER BY {key} LIMIT {BATCH}"
-        );
-        let client = self.conn.client();
-        let mut resealed = Resealed {
-            next: ResealFrom::behind(from.column),
-            ..Resealed::default()
-        };
-        let (mut keys, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        for row in client.query(&select, &[&from.after]).await? {
-            let (record, kept): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
-            resealed.next = Some(ResealFrom {
-                column: from.column,
-                after: record.clone(),
-            });
-            if let Some(sealed) = resealed.count(&self.seal, field, &record, &kept, look)? {
-                keys.push(record);
-                old.push(kept);
-                new.push(sealed);
-            }
-        }
-        if !keys.is_empty() {
-            // Rows are locked in one order, or two processes could wait for each other.
-            let update = format!(
-                "WITH locked AS (
-                     SELECT {table}.{key} AS key, new.sealed FROM {table}
-                     JOIN unnest($1::text[], $2::bytea[], $3::bytea[]) AS new (key, old, sealed)
-                         ON {table}.{key} = new.key AND {table}.{name} = new.old
-                     ORDER BY {table}.{key} FOR NO KEY UPDATE OF {table}
-                 ) UPDATE {table} SET {name} = locked.sealed FROM locked WHERE {table}.{key} = locked.key"
-            );
-            client.execute(&update, &[&keys, &old, &new]).await?;
-        }
-        Ok(resealed)
-    }
-}
-
-async fn seal_column(client: &Client, column: &Column, seal: &Seal) -> Result<(), StoreError> {
-    let Column {
-        table,
-        key,
-        name,
-        field,
-    } = column;
-    let select = format!(
-        "SELECT {key}, {name} FROM {table} WHERE {key} > $1 AND {name} IS NOT NULL
-         ORDER BY {key} LIMIT {BATCH}"
-    );
-    let update = format!("UPDATE {table} SET {name} = $2 WHERE {key} = $1");
-    let (select, update) = (
-        client.prepare(&select).await?,
-        client.prepare(&update).await?,
-    );
-    let plain = Seal::plain();
-    let mut last = String::new();
-    loop {
-        let rows = client.query(&select, &[&last]).await?;
-        for row in &rows {
-            let (record, kept): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
-            let secret = plain.open(field, &record, &kept)?;
-            let sealed = seal.close(field, &record, &secret)?;
-            client.execute(&update, &[&record, &sealed]).await?;
-            last = record;
-        }
-        if rows.len() < BATCH {
-            return Ok(());
-        }
-    }
 }

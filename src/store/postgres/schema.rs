@@ -189,6 +189,8 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ALTER TABLE meta ADD COLUMN id text, ADD COLUMN imported_nonces_until bigint;
     UPDATE meta SET id = md5(random()::text || clock_timestamp()::text);
     ",
+    // The key that seals is no property of the store any more.
+    "ALTER TABLE meta DROP COLUMN sealed;",
 ];
 
 /// The schema that this program knows.

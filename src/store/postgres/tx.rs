@@ -19,7 +19,7 @@ use crate::{
         record::{AccessToken, Consumer},
         rows::{self, Columns, Read},
         rules::MOST_CHANGES,
-        seal::{Seal, hexadecimal},
+        seal::Seal,
         sql::{self, Mode, Param, Rejected, Statements},
         transfer::{Imported, Numbered},
     },
@@ -27,14 +27,6 @@ use crate::{
 
 /// The key of the advisory lock: `CtSn`.
 pub(super) const LOCK: u32 = 0x4374_536e;
-
-/// What every process on a database must agree on to write: schema and sealing.
-#[derive(Debug)]
-pub(super) struct StoreStamp {
-    pub(super) version: i32,
-    /// The sealed word.
-    pub(super) sealed: Option<Vec<u8>>,
-}
 
 /// A use case under way.
 pub(in crate::store) struct PostgresTx {
@@ -79,13 +71,17 @@ impl PostgresTx {
         let Some(lock) = lock else {
             return Ok(self.conn.client().batch_execute(&batch).await?);
         };
-        batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});{STAMP}");
+        batch += &format!(
+            "SELECT pg_advisory_xact_lock{lock}({LOCK}); SELECT version FROM countersign.meta"
+        );
         let messages = self.conn.client().simple_query(&batch).await?;
-        match read_stamp(&messages) {
-            Some(StoreStamp {
-                version: VERSION,
-                sealed,
-            }) if self.seal.follows(sealed.as_deref()) => Ok(()),
+        // The schema may have been migrated since the store was opened.
+        let version = messages.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.try_get(0).ok()?,
+            _ => None,
+        });
+        match version.and_then(|version| version.parse().ok()) {
+            Some(VERSION) => Ok(()),
             _ => Err(PostgresFault::Replaced.into()),
         }
     }
@@ -281,24 +277,6 @@ impl sql::Tx for PostgresTx {
 fn own<'p>(params: sql::Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
     let own = |param: &&'p dyn Param| -> &'p (dyn ToSql + Sync) { *param };
     params.iter().map(own).collect()
-}
-
-/// Reads the stamp.
-pub(super) const STAMP: &str = "SELECT version, encode(sealed, 'hex') FROM countersign.meta";
-
-/// The stamp in the answer to a batch that ends with [`STAMP`].
-pub(super) fn read_stamp(messages: &[SimpleQueryMessage]) -> Option<StoreStamp> {
-    let row = messages.iter().rev().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    })?;
-    Some(StoreStamp {
-        version: row.try_get(0).ok()??.parse().ok()?,
-        sealed: match row.try_get(1).ok()? {
-            Some(word) => Some(hexadecimal(word.as_bytes())?),
-            None => None,
-        },
-    })
 }
 
 /// A column's value; what is not there is `None`, and another type is a broken record.

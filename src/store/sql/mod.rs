@@ -7,7 +7,7 @@ use std::{borrow::Cow, pin::Pin, time::Duration};
 
 use super::{
     StoreError, StoreFuture,
-    port::{Change, NO_OTHER_WINDOW, NoncesKept, ResealFrom, Resealed},
+    port::{Change, NO_OTHER_WINDOW, NoncesKept},
     record::{AccessToken, Consumer},
     rows::Read,
     seal::Seal,
@@ -22,6 +22,7 @@ use crate::{
 mod consumers;
 mod feed;
 mod flow;
+pub(super) mod sealing;
 mod sessions;
 mod store;
 pub(super) mod tokens;
@@ -213,7 +214,10 @@ pub(super) trait Engine: Send + Sync + 'static {
         work: impl for<'t> FnOnce(&'t mut Self::Tx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T>;
 
-    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
+    /// Overwrites what the engine's files still hold of secrets that were in clear.
+    fn wipe(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Revokes an access token of an existing system; `false` if there is none.
     fn revoke_outside<'a>(&'a self, _token: &'a str) -> StoreFuture<'a, bool> {

@@ -3,13 +3,13 @@
 //! `serve` and the commands open the same file at the same time. Every use case is one transaction, run on the threads of
 //! `threads`.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use thiserror::Error;
+use tokio::sync::oneshot;
 
 use crate::store::{
     StoreError, StoreFuture,
-    port::{ResealFrom, Resealed},
     seal::SealKey,
     sql::{Engine, Mode, Work},
 };
@@ -17,7 +17,6 @@ use crate::store::{
 mod answer;
 mod open;
 mod schema;
-mod sealing;
 mod threads;
 mod tx;
 
@@ -33,14 +32,14 @@ pub struct Params {
     pub path: PathBuf,
     /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
     pub keys: Vec<SealKey>,
-    /// Whether a file that has secrets in clear, or under another key, is sealed with the first key from now on. Otherwise
-    /// it stays as it is, for whoever serves from it without that key could not go on.
-    pub begins_sealing: bool,
+    /// Whether secrets in clear may be read although there is a key.
+    pub accepts_clear: bool,
 }
 
 /// A store in an SQLite file.
 pub struct SqliteStore {
     threads: Threads,
+    path: PathBuf,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -59,7 +58,10 @@ impl SqliteStore {
         let connections = open::open(&params)?;
         let threads =
             Threads::start(connections).map_err(|error| open::failed(&params.path, error))?;
-        Ok(Self { threads })
+        Ok(Self {
+            threads,
+            path: params.path,
+        })
     }
 }
 
@@ -72,7 +74,7 @@ enum SqliteFault {
     Overloaded,
     #[error("the store's thread gave no answer")]
     Stopped,
-    #[error("another process has migrated or encrypted the store since it was opened; restart")]
+    #[error("another process has migrated the store since it was opened; restart")]
     Replaced,
     #[error("the transaction failed")]
     Group(#[source] Arc<StoreError>),
@@ -102,11 +104,13 @@ impl Engine for SqliteStore {
         }
     }
 
-    fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {
-        let work = move |tx: &mut SqliteTx| sealing::reseal(tx, &from, look);
-        match look {
-            true => self.threads.read(PATIENCE, work),
-            false => self.threads.write(PATIENCE, work),
-        }
+    fn wipe(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let (sender, wiped) = oneshot::channel();
+            let path = self.path.clone();
+            // Not on the writer's thread: its connection is always in a transaction while it works.
+            thread::spawn(move || sender.send(open::wipe(&path)));
+            Ok(wiped.await.map_err(|_| SqliteFault::Stopped)??)
+        })
     }
 }

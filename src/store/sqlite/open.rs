@@ -15,14 +15,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use thiserror::Error;
 
 use super::{
-    Params, schema, sealing,
+    Params, schema,
     threads::{Connections, block_on},
     tx::SqliteTx,
 };
 use crate::store::{
     StoreError,
     seal::{Mismatch, Seal},
-    sql::users::fill_costs,
+    sql::{sealing::mismatch, users::fill_costs},
 };
 
 /// Why a store cannot be opened. Each names the file and the mend; nothing was changed.
@@ -65,6 +65,9 @@ pub enum OpenError {
     /// The secrets are sealed.
     #[error("{}: is encrypted; name its key in store.encryption_key_file", .0.display())]
     KeyMissing(PathBuf),
+    /// The secrets are in clear, and there is a key.
+    #[error("{}: has secrets that are not encrypted; encrypt them with countersign rekey", .0.display())]
+    InClear(PathBuf),
     /// The secrets are sealed with another key.
     #[error("{}: is encrypted with another key; correct store.encryption_key_file", .0.display())]
     WrongKey(PathBuf),
@@ -97,7 +100,10 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
     let step = |error| explain(path, error);
     let mut tx = SqliteTx {
         sql: connect(path).map_err(step)?,
-        seal: Arc::new(Seal::plain()),
+        seal: Arc::new(
+            Seal::sealed(&params.keys, params.accepts_clear)
+                .map_err(|error| failed(path, error))?,
+        ),
     };
     if tx.sql.is_readonly("main").map_err(step)? {
         let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem).into();
@@ -114,9 +120,7 @@ pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
     }
     refuse_newer(path, &tx.sql)?;
     use_log(&tx.sql).map_err(step)?;
-    if prepare(path, params, &mut tx)? {
-        wipe(&tx.sql).map_err(step)?;
-    }
+    prepare(path, params, &mut tx)?;
     keep_log(&tx.sql, false).map_err(step)?;
     let mut readers = Vec::with_capacity(READERS);
     for _ in 0..READERS {
@@ -218,8 +222,8 @@ fn use_log(sql: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Migrates, and settles how secrets are kept: all or nothing. `true`: it has just sealed some.
-fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<bool, OpenError> {
+/// Migrates, all or nothing, and checks that the keys are the right ones.
+fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<(), OpenError> {
     let step = |error| explain(path, error);
     // What sealing replaces is overwritten, not only let go.
     let pragma = tx
@@ -227,7 +231,7 @@ fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<bool, Open
         .pragma_update(None, "secure_delete", !params.keys.is_empty());
     pragma.map_err(step)?;
     tx.sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
-    let prepared = prepare_in_transaction(path, params, tx);
+    let prepared = prepare_in_transaction(path, tx);
     if prepared.is_err() && !tx.sql.is_autocommit() {
         // Closing the connection would do as much.
         let _ = tx.sql.execute_batch("ROLLBACK");
@@ -235,26 +239,24 @@ fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<bool, Open
     prepared
 }
 
-fn prepare_in_transaction(
-    path: &Path,
-    params: &Params,
-    tx: &mut SqliteTx,
-) -> Result<bool, OpenError> {
+fn prepare_in_transaction(path: &Path, tx: &mut SqliteTx) -> Result<(), OpenError> {
     let step = |error| explain(path, error);
     let found = schema::version(&tx.sql).map_err(step)?;
     refuse_newer(path, &tx.sql)?;
     schema::migrate(&tx.sql).map_err(step)?;
-    let settled = sealing::settle(tx, &params.keys, params.begins_sealing);
-    let has_sealed = settled.map_err(|mismatch| match mismatch {
-        Mismatch::KeyMissing => OpenError::KeyMissing(path.to_owned()),
-        Mismatch::WrongKey => OpenError::WrongKey(path.to_owned()),
-        Mismatch::Store(error) => failed(path, error),
-    })?;
+    let mismatch = block_on(mismatch(tx)).map_err(|error| failed(path, error))?;
+    match mismatch {
+        None => {}
+        Some(Mismatch::InClear) => return Err(OpenError::InClear(path.to_owned())),
+        Some(Mismatch::KeyMissing(_)) if tx.seal.has_no_key() => {
+            return Err(OpenError::KeyMissing(path.to_owned()));
+        }
+        Some(Mismatch::KeyMissing(_)) => return Err(OpenError::WrongKey(path.to_owned())),
+    }
     if found < schema::COSTS_SINCE {
         block_on(fill_costs(tx)).map_err(|error| failed(path, error))?;
     }
-    tx.sql.execute_batch("COMMIT").map_err(step)?;
-    Ok(has_sealed)
+    tx.sql.execute_batch("COMMIT").map_err(step)
 }
 
 fn refuse_newer(path: &Path, sql: &Connection) -> Result<(), OpenError> {
@@ -269,8 +271,9 @@ fn refuse_newer(path: &Path, sql: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Writes the file anew and empties the log, so that neither keeps a secret from before it was sealed.
-fn wipe(sql: &Connection) -> rusqlite::Result<()> {
+/// Writes the file again and empties the log, so that neither keeps a secret from before it was sealed.
+pub(super) fn wipe(path: &Path) -> rusqlite::Result<()> {
+    let sql = connect(path)?;
     sql.execute_batch("VACUUM")?;
     sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }

@@ -136,6 +136,8 @@ const MIGRATIONS: &[&str] = &[
     "
     INSERT INTO meta (name, value) VALUES ('id', lower(hex(randomblob(16))));
     ",
+    // The key that seals is no property of the store any more.
+    "DELETE FROM meta WHERE name = 'sealed';",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::{
     SqliteFault,
     answer::{Slot, Waiter, Watchdog},
-    sealing,
+    schema,
     tx::SqliteTx,
 };
 use crate::store::{StoreError, StoreFuture};
@@ -231,7 +231,7 @@ fn write(queue: &Mutex<Receiver<Task>>, tx: &mut SqliteTx) {
 /// Runs a group and commits it. An error is the group's: nothing of it is kept.
 fn write_group(tx: &mut SqliteTx, tasks: Vec<Task>) -> Result<Vec<Deliver>, StoreError> {
     tx.run("BEGIN IMMEDIATE", [])?;
-    if !sealing::is_ours(tx)? {
+    if schema::version(&tx.sql)? != schema::VERSION {
         return Err(SqliteFault::Replaced.into());
     }
     let mut delivers = Vec::with_capacity(tasks.len());
@@ -306,7 +306,7 @@ mod tests {
         let params = Params {
             path: path.to_owned(),
             keys: Vec::new(),
-            begins_sealing: false,
+            accepts_clear: false,
         };
         Threads::start(open::open(&params).unwrap()).unwrap()
     }
