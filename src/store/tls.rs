@@ -61,6 +61,17 @@ pub(super) fn client_config(files: &TlsFiles) -> Result<Arc<ClientConfig>, TlsFi
             roots.add_parsable_certificates(found.certs);
         }
     }
+    client_config_of(roots, identity.as_ref())
+}
+
+/// A configuration that trusts `roots` and shows `identity`, a certificate and its key.
+///
+/// # Errors
+/// [`TlsFileError`] names the file.
+pub(super) fn client_config_of(
+    roots: RootCertStore,
+    identity: Option<&(PathBuf, PathBuf)>,
+) -> Result<Arc<ClientConfig>, TlsFileError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsFileError::new(Path::new("TLS"), error))?

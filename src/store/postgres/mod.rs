@@ -27,7 +27,6 @@ mod nonces;
 mod open;
 mod pool;
 mod schema;
-mod tls;
 mod tokens;
 mod tx;
 mod url;

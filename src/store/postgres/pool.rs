@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
-use rustls::ClientConfig;
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit},
     task::AbortHandle,
     time::{sleep, timeout},
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{PostgresFault, tls::MakeTls, url::CONNECT_TIMEOUT};
+use super::{PostgresFault, url::CONNECT_TIMEOUT};
 use crate::store::{
     StoreError,
     remote::{Outage, jittered},
@@ -34,7 +34,7 @@ pub(super) const CHANNEL: &str = "countersign";
 /// The connections of a store.
 pub(super) struct PostgresPool {
     config: Config,
-    tls: MakeTls,
+    tls: MakeRustlsConnect,
     idle: Mutex<Vec<Conn>>,
     permits: Semaphore,
     outage: Outage,
@@ -79,10 +79,10 @@ impl Conn {
 }
 
 impl PostgresPool {
-    pub(super) fn new(config: Config, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub(super) fn new(config: Config, tls: MakeRustlsConnect) -> Self {
         Self {
             config,
-            tls: MakeTls(tls),
+            tls,
             idle: Mutex::default(),
             permits: Semaphore::new(CONNECTIONS),
             outage: Outage::none("postgres"),

@@ -3,14 +3,15 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use percent_encoding::percent_decode_str;
-use rustls::ClientConfig;
+use rustls::RootCertStore;
 use thiserror::Error;
 use tokio_postgres::{
     Config,
     config::{Host, SslMode, TargetSessionAttrs},
 };
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::store::tls::{TlsFileError, TlsFiles, client_config};
+use crate::store::tls::{TlsFileError, TlsFiles, client_config, client_config_of};
 
 /// A URL that was read. Does not print.
 #[derive(Clone)]
@@ -116,9 +117,13 @@ impl Url {
         })
     }
 
-    /// How to connect, and with what TLS.
-    pub(super) fn connector(&self) -> Result<(Config, Option<Arc<ClientConfig>>), TlsFileError> {
-        let tls = self.tls.as_ref().map(client_config).transpose()?;
+    /// How to connect, and with what TLS, which is not used if `sslmode` is `disable`.
+    pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+        let tls = match &self.tls {
+            Some(files) => client_config(files)?,
+            None => client_config_of(RootCertStore::empty(), None)?,
+        };
+        let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
         Ok((self.config.clone(), tls))
     }
 
