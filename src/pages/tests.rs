@@ -135,20 +135,10 @@ fn look(realm: &str) -> Look {
 
 fn consumer(key: &str, name: &str) -> Consumer {
     Consumer {
-        key: key.parse().unwrap(),
-        secret: Secret::from("consumer-secret"),
-        previous_secret: None,
-        rsa_public_key: None,
         name: name.to_owned(),
         callbacks: vec!["https://printer.example/ready".to_owned(), "oob".to_owned()],
         permissions: vec!["read".parse().unwrap(), "print".parse().unwrap()],
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        enabled: true,
-        created_at: UnixTime(0),
+        ..Consumer::for_tests(key)
     }
 }
 

@@ -51,6 +51,32 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// A consumer with this key and the simplest value of every other field, for tests.
+    ///
+    /// # Panics
+    /// `key` is not a consumer key.
+    #[doc(hidden)]
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "tests write the key")]
+    pub fn for_tests(key: &str) -> Self {
+        Self {
+            key: key.parse().expect("a consumer key"),
+            secret: Secret::from(format!("secret of {key}")),
+            previous_secret: None,
+            rsa_public_key: None,
+            name: key.to_owned(),
+            description: None,
+            website: None,
+            callbacks: Vec::new(),
+            permissions: Vec::new(),
+            dialect: None,
+            enforce: false,
+            rsa_only: false,
+            enabled: true,
+            created_at: UnixTime(1_700_000_000),
+        }
+    }
+
     /// Whether it can sign at all: one that is restricted to its RSA key needs one.
     #[must_use]
     pub const fn can_sign(&self) -> bool {

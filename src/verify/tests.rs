@@ -26,25 +26,6 @@ struct Setup {
     url: PublicUrl,
 }
 
-fn consumer(key: &str) -> Consumer {
-    Consumer {
-        key: key.parse().unwrap(),
-        secret: Secret::from(format!("secret of {key}")),
-        previous_secret: None,
-        rsa_public_key: None,
-        name: key.to_owned(),
-        callbacks: Vec::new(),
-        permissions: Vec::new(),
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        enabled: true,
-        created_at: NOW,
-    }
-}
-
 fn token(name: &str, consumer: &str) -> AccessToken {
     AccessToken {
         token: name.to_owned(),
@@ -75,7 +56,7 @@ impl Setup {
             for key in ["shop", "other"] {
                 records
                     .consumers
-                    .insert(key.parse().unwrap(), consumer(key));
+                    .insert(key.parse().unwrap(), Consumer::for_tests(key));
             }
             for (name, key) in [("t", "shop"), ("o", "other")] {
                 records
@@ -262,7 +243,7 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
         for key in ["a", "ab"] {
             records
                 .consumers
-                .insert(key.parse().unwrap(), consumer(key));
+                .insert(key.parse().unwrap(), Consumer::for_tests(key));
         }
         for (name, key) in [("bc", "a"), ("c", "ab")] {
             records

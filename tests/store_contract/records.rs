@@ -33,23 +33,13 @@ pub(crate) fn later(seconds: u64) -> UnixTime {
 
 pub(crate) fn consumer(key: &str) -> Consumer {
     Consumer {
-        key: key.parse().unwrap(),
-        secret: format!("secret of {key}").into(),
-        previous_secret: None,
-        rsa_public_key: None,
         name: format!("Consumer {key}"),
         callbacks: vec![
             "https://consumer.example/back?a=\"1\"".to_owned(),
             "oob".to_owned(),
         ],
         permissions: vec!["read".parse().unwrap(), "write:all".parse().unwrap()],
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        enabled: true,
-        created_at: NOW,
+        ..Consumer::for_tests(key)
     }
 }
 

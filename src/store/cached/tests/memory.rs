@@ -26,7 +26,7 @@ async fn fill() {
     });
     let name = |what: &str, number: u64| format!("{what}{number:07}{}", "x".repeat(19));
     for number in 0..PAIRS {
-        let mut consumer = consumer(&name("consumer", number));
+        let mut consumer = Consumer::for_tests(&name("consumer", number));
         consumer.secret = Secret::from(name("secret", number));
         consumer.permissions = vec!["members.read".parse().unwrap()];
         let mut token = token(&name("token", number), consumer.key.as_str());

@@ -31,25 +31,6 @@ fn params() -> Params {
     }
 }
 
-fn consumer(key: &str) -> Consumer {
-    Consumer {
-        key: key.parse().unwrap(),
-        secret: Secret::from("secret"),
-        previous_secret: None,
-        rsa_public_key: None,
-        name: key.to_owned(),
-        callbacks: Vec::new(),
-        permissions: Vec::new(),
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        enabled: true,
-        created_at: START,
-    }
-}
-
 fn token(token: &str, consumer: &str) -> AccessToken {
     AccessToken {
         token: token.to_owned(),
@@ -87,7 +68,7 @@ fn setup_with(params: &Params) -> Setup {
     store
         .records()
         .consumers
-        .insert("c".parse().unwrap(), consumer("c"));
+        .insert("c".parse().unwrap(), Consumer::for_tests("c"));
     store.records().tokens.insert("t".into(), token("t", "c"));
     let clock = Clock::manual(START);
     let behind: Arc<dyn Store> = Arc::clone(&store) as _;
