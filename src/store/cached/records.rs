@@ -283,11 +283,15 @@ impl<V: CacheEntry> RecordCache<V> {
                 count(&self.counts.errors);
                 shared(error)
             })?;
-            if self.announced.is_unchanged_since(&outcome.stamp) {
+            let is_current = self.announced.is_unchanged_since(&outcome.stamp);
+            // It has expired; removed, it takes no memory until moka finds that out. And what was read may be from before a
+            // change, and this call from after it.
+            if !is_current || outcome.found.is_some() {
+                self.reads.invalidate(key).await;
+            }
+            if is_current {
                 return Ok(outcome.found.clone());
             }
-            // What was read may be from before the change, and this call from after it.
-            self.reads.invalidate(key).await;
         }
         // Changes are announced faster than it can be read. What this call reads by itself is no older than this call.
         let found = read(stamp()).await;
