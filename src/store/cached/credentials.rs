@@ -58,7 +58,7 @@ struct ConsumerKeys {
 }
 
 impl ConsumerCredentials {
-    pub(super) fn new(consumer: Consumer, stamp: Stamp) -> Self {
+    pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
         let is_rare = !consumer.callbacks.is_empty()
             || consumer.rsa_public_key.is_some()
             || consumer.previous_secret.is_some();
@@ -82,7 +82,7 @@ impl ConsumerCredentials {
             }),
             key: consumer.key,
             secret: consumer.secret,
-            permissions: consumer.permissions.into(),
+            permissions,
             dialect: consumer.dialect,
             enforce: consumer.enforce,
             enabled: consumer.enabled,
@@ -189,6 +189,7 @@ const NEVER: UnixTime = UnixTime(u64::MAX);
 impl AccessCredentials {
     pub(super) fn new(
         token: &AccessToken,
+        permissions: Arc<[Permission]>,
         consumer: Arc<ConsumerCredentials>,
         stamp: Stamp,
     ) -> Self {
@@ -197,11 +198,6 @@ impl AccessCredentials {
             token.token.as_bytes(),
             token.user.as_str().as_bytes(),
         ];
-        // Most tokens have all permissions of their consumer.
-        let permissions = match *token.permissions == *consumer.permissions {
-            true => Arc::clone(&consumer.permissions),
-            false => token.permissions.as_slice().into(),
-        };
         let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         // A secret of four gigabytes is in no store; it would not verify.
         let place = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);

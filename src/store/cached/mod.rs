@@ -6,6 +6,7 @@
 //! while the store fails.
 
 mod credentials;
+mod permissions;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::{
 };
 
 pub use credentials::{AccessCredentials, ConsumerCredentials};
+use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, RecordCache, count};
 
@@ -54,6 +56,7 @@ pub struct Cached {
     consumers: RecordCache<ConsumerCredentials>,
     access: RecordCache<AccessCredentials>,
     announced: Arc<Announced>,
+    permissions: PermissionLists,
     dummy: SigningKey,
     uses: Mutex<Vec<Arc<AccessCredentials>>>,
 }
@@ -69,6 +72,7 @@ impl Cached {
             consumers: RecordCache::new(params, Arc::clone(&announced)),
             access: RecordCache::new(params, Arc::clone(&announced)),
             announced,
+            permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: Mutex::default(),
@@ -109,7 +113,10 @@ impl Cached {
         let name = &name;
         let read = |stamp| async move {
             let found = self.store.consumer(name).await?;
-            Ok(found.map(|consumer| ConsumerCredentials::new(consumer, stamp)))
+            Ok(found.map(|consumer| {
+                let permissions = self.permissions.shared(&consumer.permissions);
+                ConsumerCredentials::new(consumer, permissions, stamp)
+            }))
         };
         // Boxed, here and below: nearly every call is a hit, whose future need not have the size of a read's.
         Box::pin(self.consumers.find(key, now, |_| true, read)).await
@@ -143,7 +150,9 @@ impl Cached {
                 return Ok(None);
             };
             let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
-            Ok(consumer.map(|consumer| AccessCredentials::new(&token, consumer, stamp)))
+            let permissions = self.permissions.shared(&token.permissions);
+            Ok(consumer
+                .map(|consumer| AccessCredentials::new(&token, permissions, consumer, stamp)))
         };
         let may_serve_stale =
             |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);

@@ -12,12 +12,12 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
 
-use moka::{Expiry, future, sync};
+use moka::{Expiry, future, policy::EvictionPolicy, sync};
 
 use super::Params;
 use crate::{clock::UnixTime, store::StoreError};
@@ -55,7 +55,7 @@ pub(super) struct Announced {
     /// Whatever was read before this generation is out of date.
     everything: AtomicU64,
     /// When the last read of the feed that came to its end began, in seconds since 1970.
-    answered_at: AtomicU64,
+    answered_at: AtomicU32,
 }
 
 impl Announced {
@@ -71,7 +71,7 @@ impl Announced {
 
     /// The feed was read to its end by a read that began at `at`.
     pub(super) fn answered(&self, at: UnixTime) {
-        self.answered_at.store(at.0, SeqCst);
+        self.answered_at.store(in_32_bits(at), SeqCst);
     }
 
     fn is_unchanged_since(&self, stamp: &Stamp) -> bool {
@@ -96,10 +96,10 @@ pub(super) struct Stamp {
     generation: u64,
     /// While the entry was in moka, no change had been announced since.
     is_confirmed: AtomicBool,
-    /// When the read began, or the last one that found the same.
-    read_at: AtomicU64,
+    /// When the read began, or the last one that found the same, in seconds since 1970.
+    read_at: AtomicU32,
     /// When the store last failed to tell whether it is still so.
-    failed_at: AtomicU64,
+    failed_at: AtomicU32,
 }
 
 impl Stamp {
@@ -107,16 +107,21 @@ impl Stamp {
         Self {
             generation,
             is_confirmed: AtomicBool::new(false),
-            read_at: AtomicU64::new(read_at.0),
-            failed_at: AtomicU64::new(0),
+            read_at: AtomicU32::new(in_32_bits(read_at)),
+            failed_at: AtomicU32::new(0),
         }
     }
 }
 
 /// Whether at `now` less than `span` has passed since `at`. A clock that was set back makes everything old.
-fn is_within(at: &AtomicU64, span: Duration, now: UnixTime) -> bool {
-    let at = UnixTime(at.load(SeqCst));
+fn is_within(at: &AtomicU32, span: Duration, now: UnixTime) -> bool {
+    let at = UnixTime(at.load(SeqCst).into());
     at <= now && now < at.after(span)
+}
+
+/// A time in half the memory. After the year 2106 nothing is fresh.
+fn in_32_bits(time: UnixTime) -> u32 {
+    u32::try_from(time.0).unwrap_or(u32::MAX)
 }
 
 /// What is cached.
@@ -184,6 +189,8 @@ impl<V: CacheEntry> RecordCache<V> {
             known: sync::Cache::builder()
                 .max_capacity(params.max_entries)
                 .time_to_idle(keep.min(LONGEST_TTL))
+                // Strangers insert nothing here, so the frequencies that other policies count are not needed.
+                .eviction_policy(EvictionPolicy::lru())
                 .build(),
             reads: future::Cache::builder()
                 .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
@@ -269,7 +276,7 @@ impl<V: CacheEntry> RecordCache<V> {
                     }
                     Err(error) => match old.filter(|old| may_serve_stale(old)) {
                         Some(old) => {
-                            old.stamp().failed_at.store(now.0, SeqCst);
+                            old.stamp().failed_at.store(in_32_bits(now), SeqCst);
                             count(&self.counts.stale);
                             Some(old)
                         }
@@ -306,7 +313,7 @@ impl<V: CacheEntry> RecordCache<V> {
             && new.succeed(&old)
         {
             // It is not inserted: a change may have removed it meanwhile.
-            old.stamp().read_at.store(now.0, SeqCst);
+            old.stamp().read_at.store(in_32_bits(now), SeqCst);
             return old;
         }
         let entry = Arc::new(new);

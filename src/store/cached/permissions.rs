@@ -1,0 +1,32 @@
+//! Lists of permissions, each kept once: most consumers and tokens have one of a few.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::names::Permission;
+
+/// Lists that are shared at most; with more, each entry has its own.
+const MOST: usize = 1024;
+
+#[derive(Default)]
+pub(super) struct PermissionLists(Mutex<HashSet<Arc<[Permission]>>>);
+
+impl PermissionLists {
+    /// The one list with this content.
+    pub(super) fn shared(&self, list: &[Permission]) -> Arc<[Permission]> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lists.get(list) {
+            return Arc::clone(known);
+        }
+        if lists.len() >= MOST {
+            lists.retain(|list| Arc::strong_count(list) > 1);
+        }
+        let list: Arc<[Permission]> = list.into();
+        if lists.len() < MOST {
+            lists.insert(Arc::clone(&list));
+        }
+        list
+    }
+}
