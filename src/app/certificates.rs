@@ -1,22 +1,172 @@
-//! Notices that files of certificates have changed.
+//! The certificates that this process shows: their dates, and when their files have changed.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
-use crate::config::Config;
+use rustls::pki_types::CertificateDer;
+use x509_parser::parse_x509_certificate;
+
+use crate::{
+    clock::UnixTime,
+    config::Config,
+    server::tls,
+    telemetry::conditions::{Condition, Conditions},
+};
+
+const DAY: u64 = 86_400;
+
+/// Days before the end at which the log has a line.
+const WARN_AT: [u64; 3] = [1, 7, 30];
+
+/// Days before the end from which on the process is degraded.
+const EXPIRING: u64 = 7;
+
+/// The first certificate of a file of `listen.tls.certificate`, or of `upstream.tls.certificate`.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    /// The key of the configuration.
+    pub key: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// The certificate itself.
+    pub der: CertificateDer<'static>,
+    /// The first second in which it is valid.
+    pub not_before: UnixTime,
+    /// The last second in which it is valid.
+    pub not_after: UnixTime,
+}
+
+impl Certificate {
+    /// Those that the configuration names. A file that cannot be read is skipped: the part that needs it reports it.
+    #[must_use]
+    pub fn of(config: &Config) -> Vec<Self> {
+        let served = config.listen.tls.certificate.iter();
+        let served = served.map(|path| ("listen.tls.certificate", path));
+        let shown = config.upstream.tls.certificate.iter();
+        let shown = shown.map(|path| ("upstream.tls.certificate", path));
+        let read = |(key, path): (&'static str, &PathBuf)| {
+            let der = tls::certificates(path, key).ok()?.into_iter().next()?;
+            let (_, parsed) = parse_x509_certificate(&der).ok()?;
+            let at = |time: x509_parser::time::ASN1Time| {
+                UnixTime(u64::try_from(time.timestamp()).unwrap_or(0))
+            };
+            let validity = parsed.validity();
+            let (not_before, not_after) = (at(validity.not_before), at(validity.not_after));
+            let path = path.clone();
+            Some(Self {
+                key,
+                path,
+                not_before,
+                not_after,
+                der,
+            })
+        };
+        served.chain(shown).filter_map(read).collect()
+    }
+
+    /// Seconds until it ends, 0 from then on.
+    #[must_use]
+    pub const fn seconds_left(&self, now: UnixTime) -> u64 {
+        (self.not_after.0 + 1).saturating_sub(now.0)
+    }
+
+    /// Whole days until it ends.
+    #[must_use]
+    pub const fn days_left(&self, now: UnixTime) -> u64 {
+        self.seconds_left(now) / DAY
+    }
+
+    /// Why it is valid at no time at all, if that is so.
+    #[must_use]
+    pub fn never_valid(&self) -> Option<String> {
+        let Self {
+            key,
+            path,
+            not_before,
+            not_after,
+            ..
+        } = self;
+        (not_after < not_before).then(|| {
+            let path = path.display();
+            format!("{key}: {path} ends at {not_after}, before it begins at {not_before}; issue it again")
+        })
+    }
+
+    /// Why callers reject it at `now`, if they do.
+    #[must_use]
+    pub fn problem(&self, now: UnixTime) -> Option<String> {
+        let (key, path) = (self.key, self.path.display());
+        self.never_valid().or_else(|| match (self.not_before, self.not_after) {
+            (_, end) if end < now => Some(format!("{key}: {path} expired at {end}; renew it")),
+            (begin, _) if now < begin => Some(format!(
+                "{key}: {path} is not valid before {begin}; set the clock of this machine, or name the certificate of \
+                 today"
+            )),
+            _ => None,
+        })
+    }
+
+    /// Why `new` may not take the place of `shown` at `now`: a certificate that callers reject replaces none that they
+    /// accept.
+    ///
+    /// # Errors
+    /// What is wrong with the first certificate that is not valid and was not shown before.
+    pub fn may_replace(new: &[Self], shown: &[Self], now: UnixTime) -> Result<(), String> {
+        let is_shown = |one: &&Self| shown.iter().any(|known| known.der == one.der);
+        let mut others = new.iter().filter(|one| !is_shown(one));
+        others.find_map(|one| one.problem(now)).map_or(Ok(()), Err)
+    }
+}
+
+/// What the log has said of certificates that end soon, by their file and their end: the days at which it did.
+#[derive(Debug, Default)]
+pub(super) struct Warned(HashMap<(PathBuf, UnixTime), u64>);
+
+impl Warned {
+    /// Notes the conditions of `shown` at `now`, and logs what is about to end.
+    pub(super) fn look(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
+        let joined = |causes: Vec<String>| (!causes.is_empty()).then(|| causes.join("; "));
+        let problems = shown.iter().filter_map(|one| one.problem(now)).collect();
+        conditions.set(Condition::CertificateExpired, joined(problems));
+        let mut expiring = Vec::new();
+        for one in shown.iter().filter(|one| one.problem(now).is_none()) {
+            let (key, path, days, end) = (
+                one.key,
+                one.path.display(),
+                one.days_left(now),
+                one.not_after,
+            );
+            let left = one.seconds_left(now);
+            if left <= EXPIRING * DAY {
+                expiring.push(format!(
+                    "{key}: {path} ends at {end}, in {days} days; renew it"
+                ));
+            }
+            let Some(&limit) = WARN_AT.iter().find(|&&limit| left <= limit * DAY) else {
+                continue;
+            };
+            let warned = self.0.entry((one.path.clone(), end)).or_insert(u64::MAX);
+            if limit < *warned {
+                *warned = limit;
+                tracing::warn!(key, file = %path, days_left = days, end = %end, "certificate ends soon; renew it");
+            }
+        }
+        conditions.set(Condition::CertificateExpiring, joined(expiring));
+    }
+}
 
 /// The state of the files of both sides' TLS at one moment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamps {
-    /// Those of `listen.tls`.
-    pub(super) listener: Vec<Option<FileStamp>>,
-    /// Those of `upstream.tls`.
-    pub(super) upstream: Vec<Option<FileStamp>>,
-}
+pub(super) struct Stamps(Vec<Option<FileStamp>>);
 
-/// Which file it is, when anything about it changed last, and how long it is. The time of the last change, unlike that
-/// of the last modification, also tells of a file that was moved here with its old date, and of rights given later.
+/// Which file it is, when anything about it changed last, and its length. The time of the last change, unlike that of the
+/// last modification, also tells of a file that was moved here with its old date, and of rights given later.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
+struct FileStamp {
     file: (u64, u64),
     changed: (i64, i64),
     length: u64,
@@ -28,10 +178,8 @@ impl Stamps {
         let (listener, upstream) = (&config.listen.tls, &config.upstream.tls);
         let served = listener.certificate.iter().chain(&listener.key);
         let shown = upstream.certificate.iter().chain(&upstream.key);
-        Self {
-            listener: served.chain(&listener.client_ca).map(stamp).collect(),
-            upstream: shown.chain(&upstream.ca).map(stamp).collect(),
-        }
+        let files = served.chain(&listener.client_ca).chain(shown);
+        Self(files.chain(&upstream.ca).map(stamp).collect())
     }
 }
 
@@ -43,4 +191,68 @@ fn stamp(path: impl AsRef<Path>) -> Option<FileStamp> {
         changed: (found.ctime(), found.ctime_nsec()),
         length: found.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const NOW: UnixTime = UnixTime(1_800_000_000);
+
+    fn certificate(from_days: i64, until_days: i64) -> Certificate {
+        let at = |days: i64| UnixTime(NOW.0.saturating_add_signed(days * DAY.cast_signed()));
+        Certificate {
+            key: "listen.tls.certificate",
+            path: "server.pem".into(),
+            der: CertificateDer::from(format!("{from_days} {until_days}").into_bytes()),
+            not_before: at(from_days),
+            not_after: at(until_days),
+        }
+    }
+
+    #[test]
+    fn no_invalid_certificate_replaces_a_valid_one() {
+        let (valid, expired, early, inverted) = (
+            certificate(-1, 60),
+            certificate(-9, -1),
+            certificate(1, 9),
+            certificate(9, 1),
+        );
+        for (new, may) in [
+            (&valid, true),
+            (&expired, false),
+            (&early, false),
+            (&inverted, false),
+        ] {
+            let replaced = Certificate::may_replace(std::slice::from_ref(new), &[], NOW);
+            assert_eq!(replaced.is_ok(), may, "{new:?}");
+            // What is shown already stays when something else is reloaded.
+            let shown = std::slice::from_ref(new);
+            assert!(Certificate::may_replace(shown, shown, NOW).is_ok());
+        }
+        assert!(inverted.never_valid().is_some() && expired.never_valid().is_none());
+    }
+
+    #[test]
+    fn the_last_days_are_a_condition() {
+        let conditions = Conditions::new(Clock::manual(NOW));
+        let mut warned = Warned::default();
+        for (until, found) in [
+            (31, (None, false)),
+            (30, (Some(30), false)),
+            (8, (Some(30), false)),
+            (7, (Some(7), true)),
+            (1, (Some(1), true)),
+        ] {
+            let one = certificate(-1, until);
+            warned.look(std::slice::from_ref(&one), UnixTime(NOW.0 + 1), &conditions);
+            let logged = warned.0.get(&(one.path, one.not_after)).copied();
+            let expiring = conditions.lasts(Condition::CertificateExpiring);
+            assert_eq!((logged, expiring), found, "{until} days");
+        }
+        warned.look(&[certificate(-9, -1)], NOW, &conditions);
+        assert!(conditions.lasts(Condition::CertificateExpired));
+        assert!(!conditions.lasts(Condition::CertificateExpiring));
+    }
 }

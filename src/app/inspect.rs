@@ -12,7 +12,6 @@ use std::{
     net::SocketAddr,
     os::unix::fs::{FileTypeExt, MetadataExt},
     path::Path,
-    time::Duration,
 };
 
 use rustix::{
@@ -20,16 +19,14 @@ use rustix::{
     io::Errno,
     process::{Resource, getrlimit},
 };
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime as CertificateTime};
+use rustls::pki_types::{CertificateDer, ServerName};
 use socket2::{Domain, Protocol, Socket, Type};
-use webpki::{EndEntityCert, KeyUsage};
+use webpki::EndEntityCert;
 
-use super::{StartError, own::directory};
+use super::{StartError, certificates::Certificate, own::directory};
 use crate::{
-    clock::UnixTime,
     config::{Config, ListenAddress, StoreBackend},
     origin::{Origin, Scheme},
-    server::tls,
 };
 
 /// How bad a finding is.
@@ -57,8 +54,8 @@ impl fmt::Display for Finding {
 }
 
 /// Logs what [`inspect`] finds.
-pub(super) fn log(config: &Config, listener: SocketAddr, now: UnixTime) {
-    for finding in inspect(config, listener, now) {
+pub(super) fn log(config: &Config, listener: SocketAddr) {
+    for finding in inspect(config, listener) {
         match finding.severity {
             Severity::Unsafe => tracing::error!("{finding}"),
             Severity::Unwise => tracing::warn!("{finding}"),
@@ -66,10 +63,10 @@ pub(super) fn log(config: &Config, listener: SocketAddr, now: UnixTime) {
     }
 }
 
-/// Checks the modes of secret files, and the dates and names of certificates. A file that cannot be read is skipped: the
+/// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the
 /// part that needs it reports it. `listener` is where the first public listener is bound.
 #[must_use]
-pub fn inspect(config: &Config, listener: SocketAddr, now: UnixTime) -> Vec<Finding> {
+pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);
     for key in &listen.key {
@@ -84,13 +81,12 @@ pub fn inspect(config: &Config, listener: SocketAddr, now: UnixTime) -> Vec<Find
     if config.store.backend == StoreBackend::Sqlite {
         findings.mode("store.url", &config.store.url.sqlite_path());
     }
-    let mut served = Vec::new();
-    for path in &listen.certificate {
-        served.extend(findings.dates("listen.tls.certificate", path, now));
-    }
-    if let Some(path) = &upstream.certificate {
-        findings.dates("upstream.tls.certificate", path, now);
-    }
+    let certificates = Certificate::of(config);
+    let served: Vec<_> = certificates
+        .into_iter()
+        .filter(|one| one.key == "listen.tls.certificate")
+        .map(|one| one.der)
+        .collect();
     if !served.is_empty() {
         findings.names(config, listener, &served);
     }
@@ -128,21 +124,6 @@ impl Findings {
         self.add(severity, key, message);
     }
 
-    /// Checks the dates of the first certificate of a file, and returns it.
-    fn dates(
-        &mut self,
-        key: &'static str,
-        path: &Path,
-        now: UnixTime,
-    ) -> Option<CertificateDer<'static>> {
-        let certificate = tls::certificates(path, key).ok()?.into_iter().next()?;
-        if let Some(problem) = wrong_date(&certificate, now) {
-            let message = format!("{} {problem}", path.display());
-            self.add(Severity::Unsafe, key, message);
-        }
-        Some(certificate)
-    }
-
     /// Each https host that callers use needs a certificate. A proxy in front may show them its own.
     fn names(&mut self, config: &Config, listener: SocketAddr, served: &[CertificateDer<'static>]) {
         let base = config.base_url(listener);
@@ -178,26 +159,6 @@ impl Findings {
             let message = format!("no certificate is for {host}, the host of {of}; {fix}");
             self.add(severity, "listen.tls.certificate", message);
         }
-    }
-}
-
-/// What is wrong with the dates of a certificate.
-fn wrong_date(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<String> {
-    let certificate = EndEntityCert::try_from(certificate).ok()?;
-    // Without any authority the verification fails, but it checks the dates first.
-    let at = CertificateTime::since_unix_epoch(Duration::from_secs(now.0));
-    let usage = KeyUsage::server_auth();
-    let verified = certificate.verify_for_usage(&[], &[], &[], at, usage, None, None);
-    let time = |at: CertificateTime| UnixTime(at.as_secs());
-    match verified.map(drop) {
-        Err(webpki::Error::CertExpired { not_after, .. }) => {
-            Some(format!("expired at {}; renew it", time(not_after)))
-        }
-        Err(webpki::Error::CertNotValidYet { not_before, .. }) => Some(format!(
-            "is not valid before {}; set the clock of this machine, or name the certificate of today",
-            time(not_before)
-        )),
-        _ => None,
     }
 }
 

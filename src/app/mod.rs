@@ -2,7 +2,7 @@
 //! nothing else does.
 
 mod admin_listener;
-mod certificates;
+pub mod certificates;
 mod descriptors;
 pub mod inspect;
 pub mod live;
@@ -36,7 +36,7 @@ use tokio::{
 
 use self::{
     admin_listener::AdminListener,
-    certificates::Stamps,
+    certificates::{Certificate, Stamps, Warned},
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
@@ -74,6 +74,9 @@ pub enum StartError {
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
+    /// A certificate that is valid at no time, or that would replace a valid one.
+    #[error("{0}")]
+    Certificate(String),
     /// An address.
     #[error("{key}: cannot listen on {address}: {source}; {fix}")]
     Listen {
@@ -123,6 +126,7 @@ impl StartError {
                 | Self::Operations(_)
                 | Self::Look(_)
                 | Self::Own(_)
+                | Self::Certificate(_)
                 | Self::Service(
                     ServiceError::Key { .. }
                         | ServiceError::OneFile { .. }
@@ -150,6 +154,7 @@ pub struct App {
     probe: Option<AdminListener>,
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
+    warned: Warned,
     /// Where every listener is bound, with its key.
     own: Vec<OwnListener>,
     /// Where the public listeners are bound.
@@ -176,6 +181,10 @@ impl App {
         let tls = tls_params(&config)
             .map(|params| Tls::read(&params, None))
             .transpose()?;
+        let certificates = Certificate::of(&config);
+        if let Some(problem) = certificates.iter().find_map(Certificate::never_valid) {
+            return Err(StartError::Certificate(problem));
+        }
         own::check(&config, &config.listeners()).await?;
         descriptors::raise_limit();
         let workers = config.workers().get();
@@ -199,7 +208,10 @@ impl App {
         let services = Arc::new(services::open(&config, Clock::system()).await?);
         let live = live::live(&config, first, &services)?;
         services.metrics.show_operations(&live.operation_metrics);
-        inspect::log(&config, first, services.clock.now());
+        inspect::log(&config, first);
+        let mut warned = Warned::default();
+        warned.look(&certificates, services.clock.now(), &services.conditions);
+        services.certificates.store(Arc::new(certificates));
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -232,6 +244,7 @@ impl App {
             admin: Some(admin),
             probe,
             stamps,
+            warned,
             own,
             addresses,
         })
@@ -309,7 +322,7 @@ impl App {
             Ok(config) => config,
             Err(problems) => {
                 for problem in problems.lines() {
-                    tracing::error!(problem, "the configuration stays as it was");
+                    tracing::error!(problem, "reload failed, keeping the current configuration");
                 }
                 return;
             }
@@ -320,21 +333,25 @@ impl App {
         let stamps = Stamps::of(&config);
         let own = own::check(&config, &self.own).await;
         let made = own.map_err(StartError::from).and_then(|()| {
+            let certificates = self.replacement(&config)?;
             let live = live::live(&config, first, &self.services)?;
-            Ok((live, self.listener_tls(&config)?))
+            Ok((live, self.listener_tls(&config)?, certificates))
         });
-        let (live, tls) = match made {
+        let (live, tls, certificates) = match made {
             Ok(made) => made,
             Err(error) => {
-                tracing::error!(problem = %error, "the configuration stays as it was");
+                tracing::error!(problem = %error, "reload failed, keeping the current configuration");
                 return;
             }
         };
         if !kept.is_empty() {
-            tracing::warn!(keys = kept.join(" "), "these need a restart to change");
+            tracing::warn!(
+                keys = kept.join(" "),
+                "settings that changed but need a restart"
+            );
         }
         if let Err(error) = self.log.set_level(&config.log.level) {
-            tracing::warn!(%error, "the level of the log stays as it was");
+            tracing::warn!(%error, "keeping the current level of the log");
             config.log.level = self.config.log.level.clone();
             kept.push("log.level");
         }
@@ -344,11 +361,12 @@ impl App {
         self.common.bounds.set(connections(&config), per_address);
         self.swap_live(live);
         self.swap_tls(tls);
+        self.services.certificates.store(Arc::new(certificates));
         let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
         }
-        inspect::log(&config, first, self.services.clock.now());
+        inspect::log(&config, first);
         self.stamps = stamps;
         *self.config = config;
         tracing::info!(
@@ -363,36 +381,41 @@ impl App {
     /// file changes the next time.
     fn look_at_certificates(&mut self) {
         let stamps = Stamps::of(&self.config);
-        let report = |key, read: Result<(), &dyn std::error::Error>| match read {
-            Ok(()) => tracing::info!(key, "certificates read"),
-            Err(error) => {
-                tracing::error!(problem = %error, "the certificates stay as they were");
-            }
-        };
-        if stamps.listener != self.stamps.listener {
-            match self.listener_tls(&self.config) {
-                Ok(None) => {}
-                Ok(tls) => {
-                    self.swap_tls(tls);
-                    report("listen.tls", Ok(()));
-                }
-                Err(error) => report("listen.tls", Err(&error)),
-            }
-        }
         let first = first(&self.addresses);
-        if stamps.upstream != self.stamps.upstream {
-            match live::live(&self.config, first, &self.services) {
-                Ok(live) => {
-                    self.swap_live(live);
-                    report("upstream.tls", Ok(()));
-                }
-                Err(error) => report("upstream.tls", Err(&error)),
-            }
-        }
         if stamps != self.stamps {
-            inspect::log(&self.config, first, self.services.clock.now());
+            let made = self.replacement(&self.config).and_then(|certificates| {
+                let live = live::live(&self.config, first, &self.services)?;
+                Ok((live, self.listener_tls(&self.config)?, certificates))
+            });
+            match made {
+                Ok((live, tls, certificates)) => {
+                    self.swap_live(live);
+                    self.swap_tls(tls);
+                    self.services.certificates.store(Arc::new(certificates));
+                    tracing::info!("certificates read");
+                }
+                Err(error) => {
+                    tracing::error!(problem = %error, "keeping the current certificates");
+                }
+            }
+            inspect::log(&self.config, first);
         }
         self.stamps = stamps;
+        self.look_at_dates();
+    }
+
+    fn look_at_dates(&mut self) {
+        let (services, now) = (&self.services, self.services.clock.now());
+        let shown = services.certificates.load();
+        self.warned.look(&shown, now, &services.conditions);
+    }
+
+    /// The certificates of `config`, if they may replace those that are shown.
+    fn replacement(&self, config: &Config) -> Result<Vec<Certificate>, StartError> {
+        let (new, now) = (Certificate::of(config), self.services.clock.now());
+        Certificate::may_replace(&new, &self.services.certificates.load(), now)
+            .map_err(StartError::Certificate)?;
+        Ok(new)
     }
 
     /// What the listener's TLS becomes under `config`; `None` where it has none and cannot begin to have it.
@@ -443,10 +466,10 @@ impl App {
         };
         tokio::select! {
             result = timeout(self.config.listen.drain, empty) => if result.is_err() {
-                tracing::warn!(connections = self.common.bounds.open(), "what is still running is cut");
+                tracing::warn!(connections = self.common.bounds.open(), "drain timeout: closing remaining connections");
             },
             // The operator who sends a second signal does not want to wait.
-            () = signals.ended() => tracing::warn!("told to end at once"),
+            () = signals.ended() => tracing::warn!("second signal: exiting immediately"),
         }
         let _ = self.phase.send(Phase::Ended);
     }
@@ -454,14 +477,14 @@ impl App {
     /// Writes what the next start needs.
     async fn finish(&self) {
         if let Err(error) = self.services.credentials.flush_uses().await {
-            tracing::error!(%error, "the last uses of tokens are not written");
+            tracing::error!(%error, "could not write the last uses of tokens");
         }
         let Services { nonces, store, .. } = &*self.services;
         if let Err(error) = services::mark(nonces, &**store, &self.services.clock).await {
-            tracing::error!(%error, "the mark of accepted nonces is not written");
+            tracing::error!(%error, "could not persist the high-water mark of nonces");
         }
         if let Err(error) = nonces.window().close() {
-            tracing::error!(%error, "the nonce window is not closed cleanly");
+            tracing::error!(%error, "could not close the nonce window cleanly");
         }
         tracing::info!("ended");
     }
@@ -483,7 +506,7 @@ fn connections(config: &Config) -> usize {
         tracing::warn!(
             connections,
             descriptors,
-            "limits.connections is more than the descriptor limit allows: fewer are let in; raise the limit \
+            "limits.connections is more than the descriptor limit allows: accepting fewer; raise the limit \
              (LimitNOFILE, ulimit -n)"
         );
     }

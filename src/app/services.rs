@@ -5,9 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use arc_swap::ArcSwap;
 use thiserror::Error;
 
-use super::own::resolved;
+use super::{
+    certificates::Certificate,
+    own::resolved,
+    watch::{self, Watched},
+};
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
@@ -94,7 +99,7 @@ pub enum ServiceError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why the mark of accepted nonces is not written or does not count.
+/// Why could not persist the high-water mark of nonces or does not count.
 #[derive(Debug, Error)]
 pub enum MarkError {
     /// The store does not take it.
@@ -129,6 +134,8 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
     /// What is wrong at present.
     pub conditions: Arc<Conditions>,
+    /// The certificates that this process shows.
+    pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
     /// Looks whether signed calls can be served.
     pub readiness: Arc<Readiness>,
 }
@@ -287,7 +294,16 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         max_nonces: config.nonce.max_entries.get(),
         conditions: Arc::clone(&conditions),
     });
-    super::watch::watch(&metrics, store_metrics, &nonces, &credentials, &conditions);
+    let certificates = Arc::<ArcSwap<_>>::default();
+    let watched = Watched {
+        store: store_metrics,
+        nonces: Arc::clone(&nonces),
+        credentials: Arc::clone(&credentials),
+        conditions: Arc::clone(&conditions),
+        certificates: Arc::clone(&certificates),
+        clock: clock.clone(),
+    };
+    watch::watch(&metrics, watched);
     Ok(Services {
         clock,
         hop: random::identifier()?.into(),
@@ -300,6 +316,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         pages,
         metrics,
         conditions,
+        certificates,
         readiness,
     })
 }

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use arc_swap::ArcSwap;
+
+use super::certificates::Certificate;
 use crate::{
+    clock::Clock,
     store::cached::Cached,
     telemetry::{
         conditions::{Condition, Conditions},
@@ -11,16 +15,32 @@ use crate::{
     verify::nonces::Nonces,
 };
 
-/// Lets `metrics` render the nonce window, the caches and the store.
-pub(super) fn watch(
-    metrics: &Metrics,
-    store: Arc<StoreMetrics>,
-    nonces: &Arc<Nonces>,
-    credentials: &Arc<Cached>,
-    conditions: &Arc<Conditions>,
-) {
-    let (nonces, credentials) = (Arc::clone(nonces), Arc::clone(credentials));
-    let conditions = Arc::clone(conditions);
+/// What is read at each scrape.
+pub(super) struct Watched {
+    /// Times of the store.
+    pub(super) store: Arc<StoreMetrics>,
+    /// Used nonces.
+    pub(super) nonces: Arc<Nonces>,
+    /// The caches.
+    pub(super) credentials: Arc<Cached>,
+    /// What is wrong at present.
+    pub(super) conditions: Arc<Conditions>,
+    /// The certificates that are shown.
+    pub(super) certificates: Arc<ArcSwap<Vec<Certificate>>>,
+    /// Tells the time.
+    pub(super) clock: Clock,
+}
+
+/// Lets `metrics` render what is watched.
+pub(super) fn watch(metrics: &Metrics, watched: Watched) {
+    let Watched {
+        store,
+        nonces,
+        credentials,
+        conditions,
+        certificates,
+        clock,
+    } = watched;
     metrics.watch(Box::new(move |text| {
         let window = nonces.window();
         let name = "countersign_nonces";
@@ -58,6 +78,12 @@ pub(super) fn watch(
             }
             let lasts = u8::from(conditions.lasts(condition));
             text.sample(name, &[("cause", condition.as_str())], lasts);
+        }
+        let name = "countersign_certificate_remaining_seconds";
+        text.family(name, "gauge", "Time until a certificate ends, by its file.");
+        for one in certificates.load().iter() {
+            let left = one.seconds_left(clock.now());
+            text.sample(name, &[("file", &one.path.display().to_string())], left);
         }
         store.render(text);
     }));

@@ -1,6 +1,8 @@
 //! `check`: validates the configuration, reaches what it names, and warns of what is valid and unwise.
 
 use std::{
+    io,
+    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -9,12 +11,13 @@ use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     app::{
         self, StartError,
+        certificates::Certificate,
         inspect::{self, Severity},
         live, own,
         services::{self, ServiceError},
     },
     clock::Clock,
-    config::{Config, LoginBackend, StoreBackend},
+    config::{Config, LoginBackend, NonceScope, StoreBackend},
     forward::{Fault, pool::Pool},
     login::http,
     nonce::LocalWindow,
@@ -62,8 +65,9 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
             }
         }
     }
+    warnings.extend(open_password(&config, &args.config.path()));
     let listener = app::first(&config.listen.address);
-    for finding in inspect::inspect(&config, listener, Clock::system().now()) {
+    for finding in inspect::inspect(&config, listener) {
         match finding.severity {
             Severity::Unsafe => {
                 errors.push(finding.to_string());
@@ -95,6 +99,29 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     })
 }
 
+/// A warning if others can read the password of a server in the file at `path`.
+fn open_password(config: &Config, path: &Path) -> Option<String> {
+    let mode = path.metadata().ok()?.mode() & 0o777;
+    let text = std::fs::read_to_string(path).ok()?;
+    let store = Some(("store.url", config.store.url.expose()));
+    let nonces = config.nonce.url.as_ref();
+    let urls = store
+        .into_iter()
+        .chain(nonces.map(|url| ("nonce.url", url.expose())));
+    let has_password = |url: &str| {
+        let parsed = url::Url::parse(url).ok();
+        let parsed = parsed.is_some_and(|url| url.password().is_some_and(|it| !it.is_empty()));
+        parsed || url.contains("password=")
+    };
+    // It may be from the environment instead.
+    let mut written = urls.filter(|(_, url)| has_password(url) && text.contains(*url));
+    let (key, _) = written.next().filter(|_| mode & 0o077 != 0)?;
+    let path = path.display();
+    Some(format!(
+        "{key}: other accounts can read its password (mode {mode:04o}); chmod 600 {path}"
+    ))
+}
+
 /// Checks one thing, and adds what is valid and unwise to the warnings.
 type Check = fn(&Config, &mut Vec<String>) -> CheckResult;
 
@@ -105,13 +132,36 @@ fn listeners(config: &Config, _: &mut Vec<String>) -> CheckResult {
     Ok(inspect::listeners(config)?)
 }
 
-fn certificates(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let Some(params) = app::tls_params(config) else {
-        return Ok("none: the public listener speaks plain HTTP".to_owned());
+fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    let mut text = match app::tls_params(config) {
+        None => "none: the public listener speaks plain HTTP".to_owned(),
+        Some(params) => {
+            tls::Tls::read(&params, None).map_err(StartError::from)?;
+            format!("{} read, each with its key", params.certificates.len())
+        }
     };
-    tls::Tls::read(&params, None).map_err(StartError::from)?;
-    let count = params.certificates.len();
-    Ok(format!("{count} read, each with its key"))
+    let now = Clock::system().now();
+    let certificates = Certificate::of(config);
+    let problem = certificates.iter().find_map(Certificate::never_valid);
+    problem.map_or(Ok(()), |problem| Err(StartError::Certificate(problem)))?;
+    let problems: Vec<_> = certificates
+        .iter()
+        .filter_map(|one| one.problem(now))
+        .collect();
+    if !problems.is_empty() {
+        return Err(CommandError::failed(problems.join("; ")));
+    }
+    for one in &certificates {
+        let (path, days, end) = (one.path.display(), one.days_left(now), one.not_after);
+        text.push_str(&format!("; {path} has {days} days left, until {end}"));
+        if days < 30 {
+            warnings.push(format!(
+                "{}: {path} ends in {days} days, at {end}; renew it",
+                one.key
+            ));
+        }
+    }
+    Ok(text)
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
@@ -224,6 +274,9 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         warnings.extend(findings.map(|finding| format!("nonce.url: {finding}")));
         return Ok(format!("{place} answers"));
     }
+    if config.nonce_scope() == NonceScope::Shared {
+        return Ok("kept in the store, for all replicas".to_owned());
+    }
     let Some(path) = config.nonce_path() else {
         return Ok("kept in memory".to_owned());
     };
@@ -236,19 +289,45 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 
 fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let params = live::upstream_params(config).map_err(StartError::from)?;
-    let name = &config.upstream.api_url;
+    let (name, address) = (&config.upstream.api_url, params.address.to_string());
     block_on(async {
         let own = own::check(config, &config.listeners()).await;
         own.map_err(StartError::from)?;
         let problem = match Pool::new(params).connect(false).await {
             Ok(_) => return Ok(format!("{name} takes connections")),
-            Err(Fault::Unreachable(error)) => error.to_string(),
-            Err(_) => "no connection within upstream.connect_timeout".to_owned(),
+            Err(Fault::Unreachable(error)) => {
+                let fix = certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name");
+                format!(
+                    "{error}; {}",
+                    fix.unwrap_or("start the API or correct the URL".to_owned())
+                )
+            }
+            Err(_) => {
+                "no connection within upstream.connect_timeout; start the API or correct the URL"
+                    .to_owned()
+            }
         };
         Err(CommandError::failed(format!(
-            "upstream.api_url: {name}: {problem}; start the API or correct the URL"
+            "upstream.api_url: {name}: {address} cannot be reached: {problem}"
         )))
     })?
+}
+
+/// What to do about a server's certificate that is not accepted, if that is the error.
+fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
+    use rustls::{CertificateError as Invalid, Error::InvalidCertificate};
+    let error = error.get_ref()?.downcast_ref()?;
+    match error {
+        InvalidCertificate(Invalid::UnknownIssuer) => Some(format!(
+            "name the file of the authority that signed its certificate in {ca}"
+        )),
+        InvalidCertificate(Invalid::NotValidForName | Invalid::NotValidForNameContext { .. }) => {
+            Some(format!(
+                "its certificate is for another name: correct the URL, or set {name}"
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
@@ -260,8 +339,11 @@ fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
     };
     let url = format!("{}{}", params.origin, params.path);
     block_on(http::reach(&params))?.map_err(|error| {
+        let address = format!("{}:{}", params.origin.host, params.origin.port);
+        let fix = certificate_fix(&error, "login.ca", "login.url");
+        let fix = fix.unwrap_or("start it, or correct login.url".to_owned());
         CommandError::failed(format!(
-            "login.url: {url}: {error}; start it, or correct login.url or login.ca"
+            "login.url: {url}: {address} cannot be reached: {error}; {fix}"
         ))
     })?;
     Ok(format!("{url} takes connections"))

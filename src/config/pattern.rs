@@ -136,6 +136,19 @@ impl Text for PathPattern {
 /// Reads a segment as a parameter: its name, and whether it takes all that is left.
 fn parameter(segment: &str) -> Result<Option<(&str, bool)>, Reason> {
     if !segment.contains(['{', '}']) {
+        if let Some(name) = segment.strip_prefix(':').filter(|name| !name.is_empty()) {
+            return Err(format!(
+                "\":{name}\" is no parameter; write {{{name}}}, or %3A for a colon"
+            )
+            .into());
+        }
+        if segment.contains('*') {
+            return Err(
+                "\"*\" matches nothing but itself; write {name} for one segment, {*rest} for all that is left, or %2A \
+                 for an asterisk"
+                    .into(),
+            );
+        }
         return Ok(None);
     }
     let inner = segment
@@ -210,6 +223,8 @@ mod tests {
         }
     }
 
+    const WILDCARD: &str = "\"*\" matches nothing but itself; write {name} for one segment, {*rest} for all that is left, or %2A for an asterisk";
+
     #[test]
     fn rejects_patterns_that_could_never_match() {
         for (text, reason) in [
@@ -226,7 +241,15 @@ mod tests {
             ("/a/../b", "it has a dot segment"),
             ("/a;b", "it has a ; or \\ in it, which never matches"),
             ("/a?b", "a byte in it must be percent-encoded"),
-            ("/a*", ""),
+            (
+                "/users/:id",
+                "\":id\" is no parameter; write {id}, or %3A for a colon",
+            ),
+            ("/a/*", WILDCARD),
+            ("/a/**", WILDCARD),
+            ("/a*", WILDCARD),
+            ("/a%2A", ""),
+            ("/a:b", ""),
             ("/é", "a byte in it must be percent-encoded"),
             (
                 "/%7Euser",

@@ -59,7 +59,7 @@ use crate::{
     telemetry::{
         conditions::{Condition, Conditions, WINDOW_FULL},
         lines::ACCESS,
-        metrics::{Metrics, Verdict},
+        metrics::{HandshakeFailure, Metrics, Verdict},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
     },
     verify::{self, Verifier},
@@ -381,6 +381,10 @@ impl Handler for Worker {
 
     fn opened(&self) {
         self.metrics().connection_opened();
+    }
+
+    fn handshake_failed(&self, failure: HandshakeFailure) {
+        self.metrics().handshake_failed(failure);
     }
 
     fn closed(&self) {

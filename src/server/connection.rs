@@ -31,7 +31,7 @@ use super::{
     response::{Follow, Gone, ResponseBody},
     wire::{Stream, Watch, Wire},
 };
-use crate::{memory, peer::Peer};
+use crate::{memory, peer::Peer, telemetry::metrics::HandshakeFailure};
 
 /// What answers the requests of a connection.
 pub trait Handler: 'static {
@@ -49,6 +49,8 @@ pub trait Handler: 'static {
     fn opened(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
+    /// A TLS handshake has failed; there is no connection.
+    fn handshake_failed(&self, _failure: HandshakeFailure) {}
     /// Answers a request.
     ///
     /// # Errors

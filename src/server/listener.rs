@@ -22,10 +22,13 @@ use tokio::{
 
 use super::{
     connection::{self, Handler},
-    tls::{Tls, refused_certificate},
+    tls::{Tls, handshake_failure},
     wire::Stream,
 };
-use crate::peer::{Peer, network};
+use crate::{
+    peer::{Peer, network},
+    telemetry::metrics::HandshakeFailure,
+};
 
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
@@ -288,11 +291,20 @@ fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler:
                 let stream = Stream::Tls(Box::new(stream.into()));
                 connection::serve(stream, peer, handler).await;
             }
-            Ok(Err(error)) if refused_certificate(&error) => {
-                tracing::info!(%error, peer = %address, "client certificate refused");
+            Ok(Err(error)) => {
+                let failure = handshake_failure(&error);
+                handler.handshake_failed(failure);
+                // The owner of a certificate will ask about it.
+                if failure == HandshakeFailure::CallerCertificate {
+                    tracing::info!(%error, peer = %address, "client certificate refused");
+                } else {
+                    tracing::debug!(%error, peer = %address, "TLS handshake failed");
+                }
             }
-            Ok(Err(error)) => tracing::debug!(%error, peer = %address, "TLS handshake failed"),
-            Err(_) => tracing::debug!(peer = %address, "TLS handshake too slow"),
+            Err(_) => {
+                handler.handshake_failed(HandshakeFailure::TooSlow);
+                tracing::debug!(peer = %address, "TLS handshake too slow");
+            }
         }
         drop(place);
     });

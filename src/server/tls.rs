@@ -18,6 +18,8 @@ use tokio::{io::AsyncReadExt, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use webpki::EndEntityCert;
 
+use crate::telemetry::metrics::HandshakeFailure;
+
 /// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
 pub const HTTP2: &[u8] = b"h2";
 /// What HTTP/1.1 is called there (RFC 7301 §6).
@@ -150,14 +152,24 @@ impl Tls {
     }
 }
 
-/// Whether a handshake failed because of the peer's certificate, which its owner will ask about.
+/// Why a handshake failed.
 #[must_use]
-pub fn refused_certificate(error: &io::Error) -> bool {
-    let error = error.get_ref().and_then(|error| error.downcast_ref());
-    matches!(
-        error,
-        Some(rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_))
-    )
+pub fn handshake_failure(error: &io::Error) -> HandshakeFailure {
+    use rustls::{AlertDescription as Alert, Error};
+    match error.get_ref().and_then(|error| error.downcast_ref()) {
+        Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => {
+            HandshakeFailure::CallerCertificate
+        }
+        Some(Error::AlertReceived(
+            Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA,
+        )) => HandshakeFailure::OurCertificate,
+        _ => HandshakeFailure::Other,
+    }
 }
 
 /// What a caller hears that speaks plain HTTP to the TLS port.

@@ -74,6 +74,13 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Whether somebody has to act at once, so that its beginning is an error in the log.
+    const fn needs_a_person(self) -> bool {
+        self.stops_signed_calls() || matches!(self, Self::DiskFull | Self::CertificateExpired)
+    }
+}
+
 /// The cause of [`Condition::NonceWindowFull`].
 pub const WINDOW_FULL: &str = "the nonce window has no room: signed calls get 503 until the oldest nonces leave it; raise \
                                nonce.max_entries, or make room on the disk of nonce.path";
@@ -138,8 +145,8 @@ impl Conditions {
         });
         if logs && !known.is_logged {
             known.is_logged = true;
-            match condition.stops_signed_calls() {
-                true => tracing::error!(condition = name, cause, "condition began: not ready"),
+            match condition.needs_a_person() {
+                true => tracing::error!(condition = name, cause, "condition began"),
                 false => tracing::warn!(condition = name, cause, "condition began"),
             }
         }

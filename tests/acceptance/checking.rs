@@ -491,3 +491,50 @@ fn the_configuration_beside_the_compose_file_is_valid() {
     let ended = run(&mut command, "").done();
     assert!(ended.stdout.contains("valid"), "{ended:?}");
 }
+
+#[test]
+fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
+    let api = Upstream::start();
+    let port = nobody().port();
+    let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
+    for (url, mode, warns) in [
+        ("postgres://u:secret@127.0.0.1:PORT/d", 0o644, true),
+        ("postgres://u:secret@127.0.0.1:PORT/d", 0o640, true),
+        ("postgres://u:secret@127.0.0.1:PORT/d", 0o600, false),
+        ("postgres://u@127.0.0.1:PORT/d", 0o644, false),
+    ] {
+        builder.set("store.url", url.replace("PORT", &port.to_string()).into());
+        drop(check(&builder));
+        set_mode(&builder.config_path(), mode);
+        // Without writing it again.
+        let config = builder.config_path().display().to_string();
+        let mut command = program();
+        command.args(["check", "--config", &config]);
+        let ended = run(&mut command, "");
+        assert_eq!(
+            ended.stderr.contains("can read its password"),
+            warns,
+            "{url} {mode:o}: {ended:?}"
+        );
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        // What cannot be reached is named with its port.
+        assert!(
+            ended
+                .stderr
+                .contains(&format!("127.0.0.1:{port}/d: cannot be reached")),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn nonces_that_replicas_share_are_not_called_kept_in_memory() {
+    let (api, postgres) = (Upstream::start(), Postgres::start());
+    let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
+    builder.set("store.url", postgres.database().into());
+    let ended = check(&builder);
+    assert!(
+        ended.stdout.contains("kept in the store, for all replicas"),
+        "{ended:?}"
+    );
+}

@@ -196,7 +196,7 @@ fn a_reload_does_not_turn_the_api_into_ourselves() {
                 .iter()
                 .any(|line| {
                     line.contains("ERROR")
-                        && line.contains("the configuration stays as it was")
+                        && line.contains("keeping the current configuration")
                         && line.contains("upstream.api_url")
                         && line.contains(key)
                 })

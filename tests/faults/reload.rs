@@ -67,7 +67,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
         load.goes_on_for(20);
         let (reloaded, refused) = (
             told(&proxy, "configuration_reloaded"),
-            told(&proxy, "the configuration stays as it was"),
+            told(&proxy, "keeping the current configuration"),
         );
         if round % 5 == 4 {
             // Broken in another way each time; the file as it is written has more than one line.
@@ -85,11 +85,11 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             std::fs::write(proxy.directory().join("config.toml"), broken).unwrap();
             proxy.signal(Signal::HUP);
             within(PATIENCE, "the broken file is refused", || {
-                (told(&proxy, "the configuration stays as it was") > refused).then_some(())
+                (told(&proxy, "keeping the current configuration") > refused).then_some(())
             });
             let line = proxy.log().lines().into_iter().rev();
             let line = line
-                .filter(|line| line.contains("the configuration stays as it was"))
+                .filter(|line| line.contains("keeping the current configuration"))
                 .find(|line| line.contains("config.toml") && line.contains(named));
             let line = line.unwrap_or_else(|| panic!("a line that names the file and {named}"));
             assert!(line.contains("ERROR"), "{line}");
@@ -156,7 +156,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
     let (consumer, _, token) = proxy.somebody();
-    let warnings = |proxy: &Proxy| told(proxy, "these need a restart to change");
+    let warnings = |proxy: &Proxy| told(proxy, "settings that changed but need a restart");
     // Twice: what runs is still another configuration than what is written.
     for round in 1..=2 {
         let changed = "nonce.on_lost = 'accept'\ncache.ttl = '2h'\nlisten.workers = 3\nsignature.enforcement = 'observe'";

@@ -4,9 +4,9 @@ use rcgen::KeyPair;
 
 use super::{
     authority::{Authority, Good, Identity},
-    caller::{with_certificates, with_tls},
+    caller::{Caller, with_certificates, with_tls},
 };
-use crate::support::{Upstream, program::Ended, proxy::Builder};
+use crate::support::{Connection, PATIENCE, Upstream, program::Ended, proxy::Builder, within};
 
 #[track_caller]
 fn check(builder: &Builder) -> Ended {
@@ -64,8 +64,77 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
             .then_some(())
         });
     }
-    let ended = check(&with_tls(&api, &dated(&authority, -60, 3_600))).done();
+    let ended = check(&with_tls(&api, &dated(&authority, -60, 60 * 86_400 + 60))).done();
     assert!(!ended.stderr.contains("listen.tls"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("has 60 days left, until 20"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_a_warning_a_metric_and_a_line_in_the_log() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let builder = with_tls(&api, &dated(&authority, -60, 5 * 86_400 + 3_600));
+    let ended = check(&builder).done();
+    said(
+        &ended,
+        &["warning: ", "server-certificate.pem ends in 5 days"],
+    );
+    let proxy = builder.start();
+    proxy.log().wait_for("it ends soon", |line| {
+        (line.contains("WARN") && line.contains("days_left=5")).then_some(())
+    });
+    let ready = proxy.ask_admin("/readyz");
+    ready.has_status(200);
+    assert!(
+        ready
+            .text()
+            .contains("degraded: certificate_expiring since 20")
+    );
+    let file = proxy.directory().join("server-certificate.pem");
+    let name = format!(
+        "countersign_certificate_remaining_seconds{{file=\"{}\"}}",
+        file.display()
+    );
+    let left = proxy.metric(&name);
+    assert!((432_000.0..435_700.0).contains(&left), "{left}");
+}
+
+#[test]
+fn a_certificate_that_ends_before_it_begins_is_refused_by_check_and_serve() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let builder = with_tls(&api, &dated(&authority, 86_400, 3_600));
+    for command in ["check", "serve"] {
+        let ended = builder.run(&[command], "");
+        assert_eq!(ended.code(), Some(2), "{ended:?}");
+        said(&ended, &["listen.tls.certificate", "before it begins"]);
+    }
+}
+
+#[test]
+fn handshakes_that_fail_are_counted_by_their_reason() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    let proxy = with_tls(&api, &authority.server(&["localhost"])).start();
+    let count = |reason: &str| {
+        let name = "countersign_tls_handshake_failures_total";
+        proxy.metric(&format!("{name}{{reason=\"{reason}\"}}"))
+    };
+    assert!(
+        Caller::trusting(&Authority::new("other CA"))
+            .ask_proxy(&proxy)
+            .is_err()
+    );
+    within(PATIENCE, "our certificate was rejected", || {
+        (count("our_certificate") == 1.0).then_some(())
+    });
+    let mut plain = Connection::to(proxy.address());
+    plain.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    plain.answer("GET").has_status(400);
+    within(PATIENCE, "it was no TLS", || {
+        (count("other") == 1.0).then_some(())
+    });
+    assert_eq!(count("caller_certificate"), 0.0);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::{fs, time::Duration};
 
+use rcgen::KeyPair;
 use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    authority::{Authority, Identity, paths},
+    authority::{Authority, Good, Identity, paths},
     caller::{Caller, with_tls},
     resumption::reload,
 };
@@ -41,23 +42,32 @@ fn a_new_pair_is_taken_up_by_itself_and_a_half_or_broken_one_is_not() {
     // Written in place, the certificate first: until the key is there, the old pair goes on.
     fs::write(&certificate, &second.certificate).unwrap();
     proxy.log().wait_for("the half-written pair", |line| {
-        (line.contains("the certificates stay as they were") && line.contains("listen.tls.key"))
+        (line.contains("keeping the current certificates") && line.contains("listen.tls.key"))
             .then_some(())
     });
     assert_eq!(shown(&authority, &proxy), first.der());
     fs::write(&key, &second.key).unwrap();
     wait_until_shown(&authority, &proxy, &second);
 
+    // One that callers would reject.
+    let expired = authority.sign(&["localhost"], Good::NO_MORE, KeyPair::generate().unwrap());
+    expired.write(proxy.directory(), "server");
+    proxy.log().wait_for("the expired certificate", |line| {
+        (line.contains("keeping the current certificates") && line.contains("expired at"))
+            .then_some(())
+    });
+    assert_eq!(shown(&authority, &proxy), second.der());
+
     // A broken one, and none at all.
     fs::write(&certificate, "-----BEGIN CERTIFICATE-----\nno\n").unwrap();
     proxy.log().wait_for("the broken file", |line| {
-        (line.contains("the certificates stay as they were")
+        (line.contains("keeping the current certificates")
             && line.contains("listen.tls.certificate"))
         .then_some(())
     });
     fs::remove_file(&certificate).unwrap();
     proxy.log().wait_for("the missing file", |line| {
-        (line.contains("the certificates stay as they were") && line.contains("check the path"))
+        (line.contains("keeping the current certificates") && line.contains("check the path"))
             .then_some(())
     });
     assert_eq!(shown(&authority, &proxy), second.der());
@@ -100,7 +110,7 @@ fn sighup_reads_certificates_or_changes_nothing_at_all() {
     proxy.reconfigure("operation = [{ path = '/other', access = ['anonymous'] }]");
     proxy.signal(Signal::HUP);
     proxy.log().wait_for("the refused reload", |line| {
-        (line.contains("the configuration stays as it was")
+        (line.contains("keeping the current configuration")
             && line.contains("listen.tls.certificate"))
         .then_some(())
     });

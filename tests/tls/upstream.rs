@@ -54,16 +54,32 @@ fn an_api_that_is_not_the_right_one_is_502_and_the_log_says_why() {
         Good::NO_MORE,
         rcgen::KeyPair::generate().unwrap(),
     );
-    for (identity, reason) in [
-        (authority.server(&["elsewhere.test"]), "not valid for name"),
-        (other.server(&["localhost"]), "UnknownIssuer"),
-        (expired, "expired"),
+    for (identity, reason, fix) in [
+        (
+            authority.server(&["elsewhere.test"]),
+            "not valid for name",
+            "upstream.tls.server_name",
+        ),
+        (
+            other.server(&["localhost"]),
+            "UnknownIssuer",
+            "upstream.tls.ca",
+        ),
+        (expired, "expired", "start the API or correct the URL"),
     ] {
         let api = Upstream::over_tls_with(server(&identity, None));
         let proxy = trusting(Proxy::in_front_of(&api), &authority).start();
         let answer = proxy.send(Call::get("/open"));
         answer.has_status(502);
         assert!(!answer.text().contains("certificate"), "{answer:?}");
+        let checked = proxy.command(&["check"]);
+        assert_eq!(checked.code(), Some(1), "{checked:?}");
+        let line = checked
+            .stderr
+            .lines()
+            .find(|line| line.contains("cannot be reached"));
+        let line = line.unwrap();
+        assert!(line.contains(fix) && line.contains("localhost:"), "{line}");
         proxy.log().wait_for(reason, |line| {
             (line.contains("certificate") && line.contains(reason)).then_some(())
         });
@@ -112,7 +128,7 @@ fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
     let right = authority.peer(Good::NOW);
     fs::write(&certificate, &right.certificate).unwrap();
     proxy.log().wait_for("the half-written pair", |line| {
-        (line.contains("the certificates stay as they were") && line.contains("upstream.tls.key"))
+        (line.contains("keeping the current certificates") && line.contains("upstream.tls.key"))
             .then_some(())
     });
     fs::write(&key, &right.key).unwrap();

@@ -130,13 +130,14 @@ impl Url {
     /// The hosts and the database, for messages.
     #[must_use]
     pub fn place(&self) -> String {
-        let hosts: Vec<_> = self
-            .config
-            .get_hosts()
-            .iter()
-            .map(|host| match host {
-                Host::Tcp(name) => name.clone(),
-                Host::Unix(path) => path.display().to_string(),
+        // One port is for all hosts.
+        let ports = self.config.get_ports();
+        let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
+        let hosts = self.config.get_hosts().iter().enumerate();
+        let hosts: Vec<_> = hosts
+            .map(|(place, host)| match host {
+                Host::Tcp(name) => format!("{name}:{}", port(place)),
+                Host::Unix(path) => format!("{}:{}", path.display(), port(place)),
             })
             .collect();
         let database = self.config.get_dbname().or(self.config.get_user());
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn shows_no_password() {
         let url = Url::parse("postgres://user:hunter2@db.example/c").unwrap();
-        assert_eq!(url.place(), "db.example/c");
+        assert_eq!(url.place(), "db.example:5432/c");
         assert!(!format!("{url:?}").contains("hunter2"));
         let wrong = Url::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
         assert!(

@@ -22,8 +22,11 @@ use arc_swap::ArcSwap;
 
 use self::histogram::Histogram;
 pub use self::{
-    operations::AllOperations, store::StoreMetrics, text::Text, verdict::Verdict,
-    worker::WorkerMetrics,
+    operations::AllOperations,
+    store::StoreMetrics,
+    text::Text,
+    verdict::Verdict,
+    worker::{HandshakeFailure, WorkerMetrics},
 };
 use crate::oauth::diagnosis::Mistake;
 
@@ -89,6 +92,7 @@ impl Metrics {
         self.render_requests(&mut text);
         self.render_previous_secrets(&mut text);
         operations::render(&self.operations.load(), &mut text);
+        self.render_handshakes(&mut text);
         self.render_times(&mut text);
         self.render_gauges(&mut text);
         if let Some(source) = self.source.get() {
@@ -138,6 +142,17 @@ impl Metrics {
         let help = "Calls signed with a secret that rotate-secret replaced, during its grace.";
         text.family(name, "counter", help);
         text.sample(name, &[], total);
+    }
+
+    fn render_handshakes(&self, text: &mut Text) {
+        let name = "countersign_tls_handshake_failures_total";
+        let help = "TLS handshakes of callers that failed, by the reason.";
+        text.family(name, "counter", help);
+        for (failure, word) in HandshakeFailure::ALL {
+            let workers = self.workers.iter();
+            let counts = workers.map(|worker| worker.handshakes[failure as usize].load(Relaxed));
+            text.sample(name, &[("reason", word)], counts.sum::<u64>());
+        }
     }
 
     fn render_times(&self, text: &mut Text) {

@@ -8,6 +8,29 @@ use super::{
 };
 use crate::oauth::diagnosis::Mistake;
 
+/// Why a TLS handshake of a caller failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandshakeFailure {
+    /// The caller has no certificate that `listen.tls.client_ca` accepts.
+    CallerCertificate,
+    /// The caller does not accept our certificate.
+    OurCertificate,
+    /// It took longer than `limits.handshake_timeout`.
+    TooSlow,
+    /// Anything else, such as plain HTTP or no common version.
+    Other,
+}
+
+impl HandshakeFailure {
+    /// Every failure and its word.
+    pub const ALL: [(Self, &str); 4] = [
+        (Self::CallerCertificate, "caller_certificate"),
+        (Self::OurCertificate, "our_certificate"),
+        (Self::TooSlow, "too_slow"),
+        (Self::Other, "other"),
+    ];
+}
+
 /// The counters of one worker, on cache lines of their own.
 ///
 /// Each method is meant for the worker's own thread: a count is then a plain load and store, no locked instruction.
@@ -23,6 +46,7 @@ pub struct WorkerMetrics {
     pub(super) upstream: Histogram,
     pub(super) request: Histogram,
     pub(super) clock_skew: Histogram,
+    pub(super) handshakes: [AtomicU64; HandshakeFailure::ALL.len()],
     pub(super) connections: AtomicU64,
 }
 
@@ -37,6 +61,7 @@ impl WorkerMetrics {
             upstream: Histogram::new(REQUEST_BOUNDS),
             request: Histogram::new(REQUEST_BOUNDS),
             clock_skew: Histogram::new(SKEW_BOUNDS),
+            handshakes: [const { AtomicU64::new(0) }; HandshakeFailure::ALL.len()],
             connections: AtomicU64::new(0),
         }
     }
@@ -50,6 +75,11 @@ impl WorkerMetrics {
     /// itself counts as [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         count(&self.observed[verdict.index()]);
+    }
+
+    /// Counts a TLS handshake that failed.
+    pub fn handshake_failed(&self, failure: HandshakeFailure) {
+        count(&self.handshakes[failure as usize]);
     }
 
     /// Counts the mistake that makes a wrong signature.
