@@ -18,7 +18,7 @@ use super::{
 use crate::oauth::{
     BaseString, BodyHash, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
     Selection, ShapeError, SignatureMethod, SigningKey,
-    diagnosis::{Attempt, Diagnosis, diagnose_thoroughly},
+    diagnosis::{self, Attempt, CalledUrl, Diagnosis, diagnose_thoroughly},
     sign, verify,
 };
 use crate::{
@@ -270,23 +270,29 @@ fn examine(
         ""
     };
     let diagnosis = sent.filter(|_| !matches).and_then(|sent| {
+        let uri = &request.uri;
         diagnose_thoroughly(&Attempt {
-            method: request.method.as_bytes(),
-            scheme: request.uri.scheme,
-            authority: request.uri.authority,
-            path: request.uri.path.as_bytes(),
-            query: request.uri.query.unwrap_or_default().as_bytes(),
-            parameters,
-            other_body: other_body.as_bytes(),
-            prefix: "",
-            other_urls: server.map_or(&[], |server| &server.other_urls),
-            callbacks: server.map_or(&[], |server| &server.callbacks),
-            previous_secret: previous.map(|(secret, _)| secret),
-            consumer_secret: &secrets.consumer_secret,
-            token_secret: &secrets.token_secret,
-            rsa,
+            method: request.method.into(),
+            url: CalledUrl {
+                scheme: uri.scheme,
+                authority: uri.authority.to_owned(),
+                path: uri.path.into(),
+                query: uri.query.unwrap_or_default().into(),
+                prefix: String::new(),
+            },
+            parameters: diagnosis::pairs(parameters),
+            realm: parameters.realm().map(<[u8]>::to_vec),
+            other_body: other_body.into(),
+            secrets: diagnosis::Secrets {
+                consumer: secrets.consumer_secret.clone(),
+                previous: previous.map(|(secret, _)| secret.clone()),
+                token: secrets.token_secret.clone(),
+                rsa: rsa.cloned(),
+            },
+            other_urls: server.map_or_else(Vec::new, |server| server.other_urls.clone()),
+            callbacks: server.map_or_else(Vec::new, |server| server.callbacks.clone()),
             signature_method: method,
-            signature: sent,
+            signature: sent.to_vec(),
         })
     });
     Examined {

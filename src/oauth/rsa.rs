@@ -1,12 +1,11 @@
 //! RSA keys for the RSA methods, RFC 5849 §3.4.3 (RSASSA-PKCS1-v1_5).
 
-mod der;
-
 use std::fmt;
 
 use aws_lc_rs::{
     digest,
     rand::SystemRandom,
+    rsa::PublicKey,
     signature::{
         ParsedPublicKey, RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
         RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
@@ -15,6 +14,8 @@ use aws_lc_rs::{
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use num_bigint::BigUint;
+use rustls_pki_types::CertificateDer;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -44,6 +45,7 @@ pub enum InvalidRsaKey {
 }
 
 /// A consumer's public key.
+#[derive(Clone)]
 pub struct RsaPublicKey {
     bits: usize,
     // The library ties a parsed key to one hash.
@@ -71,26 +73,29 @@ impl RsaPublicKey {
             .filter(|byte| !byte.is_ascii_whitespace())
             .collect();
         let contents = STANDARD.decode(body).map_err(|_| InvalidRsaKey::Base64);
-        let public_key = match label {
-            "RSA PUBLIC KEY" => Some(contents?),
-            "PUBLIC KEY" => der::rsa_key_of_spki(&contents?).map(<[u8]>::to_vec),
-            "CERTIFICATE" => der::spki_of_certificate(&contents?)
-                .and_then(der::rsa_key_of_spki)
-                .map(<[u8]>::to_vec),
-            label if label.ends_with("PRIVATE KEY") => return Err(InvalidRsaKey::PrivateKey),
-            _ => return Err(InvalidRsaKey::Kind),
-        };
-        Self::from_pkcs1(&public_key.ok_or(InvalidRsaKey::NotRsa)?)
+        match label {
+            "RSA PUBLIC KEY" | "PUBLIC KEY" => Self::from_der(&contents?),
+            "CERTIFICATE" => {
+                let certificate = CertificateDer::from(contents?);
+                let parsed = webpki::anchor_from_trusted_cert(&certificate);
+                let parsed = parsed.map_err(|_| InvalidRsaKey::NotRsa)?;
+                Self::from_der(&sequence(&parsed.subject_public_key_info))
+            }
+            label if label.ends_with("PRIVATE KEY") => Err(InvalidRsaKey::PrivateKey),
+            _ => Err(InvalidRsaKey::Kind),
+        }
     }
 
-    /// Reads the `RSAPublicKey` structure of RFC 8017 appendix A.1.1.
-    pub(super) fn from_pkcs1(contents: &[u8]) -> Result<Self, InvalidRsaKey> {
-        let bits = der::modulus_bits(contents).ok_or(InvalidRsaKey::NotRsa)?;
+    /// Reads a SubjectPublicKeyInfo (RFC 5280 §4.1) or an RSAPublicKey (RFC 8017 appendix A.1.1).
+    fn from_der(der: &[u8]) -> Result<Self, InvalidRsaKey> {
+        let key = PublicKey::from_der(der).map_err(|_| InvalidRsaKey::NotRsa)?;
+        let bits = number(key.modulus().big_endian_without_leading_zero()).bits();
+        let bits = usize::try_from(bits).unwrap_or(usize::MAX);
         if !(Self::MIN_BITS..=Self::MAX_BITS).contains(&bits) {
             return Err(InvalidRsaKey::Size(bits));
         }
         let parse = |parameters: &'static RsaParameters| {
-            ParsedPublicKey::new(parameters, contents).map_err(|_| InvalidRsaKey::NotRsa)
+            ParsedPublicKey::new(parameters, key.as_ref()).map_err(|_| InvalidRsaKey::NotRsa)
         };
         Ok(Self {
             bits,
@@ -115,19 +120,9 @@ impl RsaPublicKey {
     ) -> bool {
         // This engine takes padded base64 without spare bits only, which leaves one spelling.
         let mut signature = [0; Self::MAX_BITS / 8 + 3];
-        match STANDARD.decode_slice(sent, &mut signature) {
-            Ok(length) => self.verifies_bytes(method, message, &signature[..length]),
-            Err(_) => false,
-        }
-    }
-
-    /// As [`Self::verifies`], for the bytes themselves.
-    pub(super) fn verifies_bytes(
-        &self,
-        method: SignatureMethod,
-        message: &impl Message,
-        signature: &[u8],
-    ) -> bool {
+        let Ok(length) = STANDARD.decode_slice(sent, &mut signature) else {
+            return false;
+        };
         let (key, algorithm) = match method {
             SignatureMethod::RsaSha1 => (&self.sha1, &digest::SHA1_FOR_LEGACY_USE_ONLY),
             SignatureMethod::RsaSha256 => (&self.sha256, &digest::SHA256),
@@ -136,8 +131,52 @@ impl RsaPublicKey {
         };
         let mut context = digest::Context::new(algorithm);
         message.feed(|bytes| context.update(bytes));
-        key.verify_digest_sig(&context.finish(), signature).is_ok()
+        let digest = context.finish();
+        key.verify_digest_sig(&digest, &signature[..length]).is_ok()
     }
+
+    /// The method and the digest that the private key signed; nothing if it did not make this signature. For diagnosis: it proves
+    /// nothing, since the padding is not checked to the last byte.
+    pub(super) fn open(&self, signature: &[u8]) -> Option<(SignatureMethod, Vec<u8>)> {
+        let key = PublicKey::from_der(self.sha1.as_ref()).ok()?;
+        let (modulus, exponent) = (key.modulus(), key.exponent());
+        let modulus = modulus.big_endian_without_leading_zero();
+        if signature.len() != modulus.len() {
+            return None;
+        }
+        let exponent = number(exponent.big_endian_without_leading_zero());
+        let opened = number(signature)
+            .modpow(&exponent, &number(modulus))
+            .to_bytes_be();
+        // RFC 8017 §9.2: 00 01 FF … 00, the name of the hash, and the digest as an OCTET STRING (04, its length).
+        let methods = [
+            (SignatureMethod::RsaSha1, 20),
+            (SignatureMethod::RsaSha256, 32),
+            (SignatureMethod::RsaSha512, 64),
+        ];
+        methods.into_iter().find_map(|(method, length)| {
+            let (padding, digest) =
+                opened.split_at_checked(opened.len().checked_sub(length.into())?)?;
+            let is_padding =
+                padding.starts_with(&[1, 0xff, 0xff]) && padding.ends_with(&[4, length]);
+            is_padding.then(|| (method, digest.to_vec()))
+        })
+    }
+}
+
+fn number(big_endian: &[u8]) -> BigUint {
+    BigUint::from_bytes_be(big_endian)
+}
+
+/// A DER SEQUENCE with these contents, of less than 64 KiB.
+fn sequence(contents: &[u8]) -> Vec<u8> {
+    let [.., high, low] = contents.len().to_be_bytes();
+    let head: &[u8] = match (high, low) {
+        (0, 0..=0x7f) => &[0x30, low],
+        (0, _) => &[0x30, 0x81, low],
+        _ => &[0x30, 0x82, high, low],
+    };
+    [head, contents].concat()
 }
 
 impl fmt::Debug for RsaPublicKey {

@@ -1,21 +1,25 @@
-//! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It has
-//! nothing of a secret in it.
+//! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It contains
+//! nothing of a secret.
 //!
-//! Finding the mistake takes as long as some two hundred checks. It helps people who write consumers, a few at a time:
-//! large requests are not diagnosed, and only a limited number per second are, so that wrong signatures cannot keep the
-//! proxy busy.
+//! Finding the mistake takes as long as several hundred checks. It helps people who write consumers, a few at a time. So it happens
+//! on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong signatures cannot
+//! delay other requests.
 
-use std::{
-    pin::Pin,
-    sync::atomic::{AtomicU64, Ordering},
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    task::spawn_blocking,
+    time::Instant,
 };
 
-use super::{Credential, Params, base_string};
+use super::{BaseString, Credential, Params, base_string};
 use crate::{
     clock::UnixTime,
     oauth::{
-        Selection,
-        diagnosis::{Attempt, Mistake, diagnose},
+        Parameters, Place, Selection,
+        diagnosis::{self, Attempt, CalledUrl, Mistake, Secrets, Stopped, diagnose},
     },
     parse::signed::SignedRequest,
     secret::Secret,
@@ -39,28 +43,85 @@ pub trait UnreadBody {
     fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
 }
 
-/// How many requests are diagnosed in a second.
-const MAX_IN_A_SECOND: u64 = 20;
+/// How much computing time diagnoses may take in a second, in the whole process. It suffices for some ten of them.
+const BUDGET: Duration = Duration::from_millis(BUDGET_MILLISECONDS);
 
-/// A request with more bytes in its path, query, parameters and body together is not diagnosed. Each mistake is computed
-/// from all of them, so this limit and the next bound one diagnosis to a few milliseconds.
+/// Code that is not optimized is slow, and tests still have to see each mistake named.
+const BUDGET_MILLISECONDS: u64 = if cfg!(debug_assertions) { 500 } else { 50 };
+
+/// A diagnosis does not begin with less time than this, in which that of a small request ends.
+const SMALLEST_SHARE: Duration = Duration::from_millis(BUDGET_MILLISECONDS / 5);
+
+/// How many requests may wait for their diagnosis; any further one is not diagnosed.
+const QUEUE: usize = 16;
+
+/// A request with more bytes in its path, query, parameters and body together is not diagnosed.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// A request with more parameters is not diagnosed: some mistakes are searched in each pair of them.
+/// A request with more parameters is not diagnosed: some mistakes are tried for each of them.
 const MAX_PARAMETERS: usize = 64;
 
-/// The advice if no known mistake matches, or none was searched.
-const GENERAL: &str = "compare the base string by `countersign explain`, and both secrets with those that were issued";
+/// A longer beginning of the base string is not shown as a hint.
+const MAX_BEGINNING_BYTES: usize = 400;
 
 /// The advice if the secret is right and the consumer is restricted to its RSA key.
 pub const RSA_ONLY: &str =
     "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
 
+/// What is known of the mistake behind a wrong signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Mistake(Mistake),
+    Unknown,
+    TooLarge,
+    NotNow,
+}
+
 /// Finds the mistake behind a wrong signature.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Adviser {
-    /// The second that is counted in the lower half, how many were diagnosed in it in the upper half.
-    counted: AtomicU64,
+    started: Instant,
+    queue: Semaphore,
+    /// Locked for as long as a diagnosis runs, so that there is one at a time.
+    budget: Arc<Mutex<Budget>>,
+}
+
+/// The computing time that is left for diagnoses: [`BUDGET`] at most, refilled by that much a second.
+#[derive(Debug)]
+struct Budget {
+    left: Duration,
+    /// When it was refilled last, counted from any moment.
+    refilled: Duration,
+}
+
+impl Budget {
+    /// What may be spent at `now`.
+    fn left(&mut self, now: Duration) -> Duration {
+        let since = now
+            .saturating_sub(self.refilled)
+            .min(Duration::from_secs(1));
+        self.refilled = now;
+        self.left = BUDGET.min(self.left + BUDGET.mul_f64(since.as_secs_f64()));
+        self.left
+    }
+
+    fn spend(&mut self, spent: Duration) {
+        self.left = self.left.saturating_sub(spent);
+    }
+}
+
+impl Default for Adviser {
+    fn default() -> Self {
+        let budget = Budget {
+            left: BUDGET,
+            refilled: Duration::ZERO,
+        };
+        Self {
+            started: Instant::now(),
+            queue: Semaphore::new(QUEUE),
+            budget: Arc::new(Mutex::new(budget)),
+        }
+    }
 }
 
 impl Adviser {
@@ -78,51 +139,102 @@ impl Adviser {
         if params.advice == Advice::Off {
             return (None, None);
         }
-        let bytes = bytes_if_small(request);
-        let small = bytes.is_some();
-        let mistake = match bytes.filter(|_| self.may_diagnose(now)) {
-            None => None,
-            Some(bytes) => match unread {
-                Some(unread) if request.body.is_none() => {
-                    let body = unread.read(MAX_BYTES.saturating_sub(bytes)).await;
-                    diagnosed(params, request, body.unwrap_or_default(), credential, now)
-                }
-                _ => diagnosed(
-                    params,
-                    request,
-                    request.body.unwrap_or_default(),
-                    credential,
-                    now,
-                ),
-            },
+        let finding = match bytes_if_small(request) {
+            None => Finding::TooLarge,
+            Some(bytes) => {
+                let mut parameters = request.parameters.iter();
+                let is_form = parameters.any(|parameter| parameter.place == Place::Body);
+                let body = match unread {
+                    Some(unread) if request.body.is_none() => {
+                        unread.read(MAX_BYTES.saturating_sub(bytes)).await
+                    }
+                    _ => request.body.filter(|_| !is_form),
+                };
+                let body = body.unwrap_or_default();
+                self.examine(|| attempt(params, request, body, credential, now))
+                    .await
+            }
         };
-        let advice = mistake.map_or(GENERAL, Mistake::advice);
-        if params.advice == Advice::Hint || !small {
-            return (Some(advice.to_owned()), mistake);
+        let advice = finding.advice(request);
+        let mistake = match finding {
+            Finding::Mistake(mistake) => Some(mistake),
+            _ => None,
+        };
+        if params.advice == Advice::Hint || finding == Finding::TooLarge {
+            return (Some(advice), mistake);
         }
         let base = base_string(request, Selection::Rfc5849).to_vec();
-        let advice = format!(
-            "{advice}; the base string here is {}",
-            String::from_utf8_lossy(&base)
-        );
-        (Some(advice), mistake)
+        let base = String::from_utf8_lossy(&base);
+        (
+            Some(format!("{advice}; the base string here is {base}")),
+            mistake,
+        )
     }
 
-    /// Counts one more in this second, if there is room for it.
-    fn may_diagnose(&self, now: UnixTime) -> bool {
-        let second = now.0 & u64::from(u32::MAX);
-        let counted = |state: u64| {
-            let used = if state & u64::from(u32::MAX) == second {
-                state >> 32
-            } else {
-                0
-            };
-            (used < MAX_IN_A_SECOND).then_some((used + 1) << 32 | second)
+    /// Diagnoses an attempt on a thread that serves no requests, if there is time left for it.
+    async fn examine(&self, attempt: impl FnOnce() -> Attempt) -> Finding {
+        let Ok(_place) = self.queue.try_acquire() else {
+            return Finding::NotNow;
         };
-        self.counted
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted)
-            .is_ok()
+        let mut budget = Arc::clone(&self.budget).lock_owned().await;
+        let left = budget.left(self.started.elapsed());
+        if left < SMALLEST_SHARE {
+            return Finding::NotNow;
+        }
+        let attempt = attempt();
+        // The thread holds the budget: a caller that goes away does not make room for another diagnosis.
+        let found = spawn_blocking(move || {
+            let begun = computing_time();
+            let spent = || computing_time().saturating_sub(begun);
+            let found = diagnose(&attempt, &|| spent() < left);
+            budget.spend(spent());
+            found
+        });
+        match found.await {
+            Ok(Ok(Some(found))) => found
+                .mistakes
+                .first()
+                .copied()
+                .map_or(Finding::Unknown, Finding::Mistake),
+            Ok(Ok(None)) => Finding::Unknown,
+            Ok(Err(Stopped)) | Err(_) => Finding::NotNow,
+        }
     }
+}
+
+impl Finding {
+    /// What the author of the consumer can do.
+    fn advice(self, request: &SignedRequest<'_>) -> String {
+        let reason = match self {
+            Self::Mistake(mistake) => return mistake.advice().to_owned(),
+            Self::Unknown => "no known mistake makes this signature",
+            Self::TooLarge => "a request of this size is not diagnosed: sign a smaller one first",
+            Self::NotNow => {
+                "not diagnosed, because too many signatures are wrong at present: send the request again in a few seconds"
+            }
+        };
+        let parameters = &Parameters::new();
+        let beginning = BaseString {
+            parameters,
+            ..base_string(request, Selection::Rfc5849)
+        };
+        let beginning = String::from_utf8_lossy(&beginning.to_vec()).into_owned();
+        let beginning = match beginning.len() {
+            0..=MAX_BEGINNING_BYTES => format!(" begin with {beginning} and"),
+            _ => String::new(),
+        };
+        format!(
+            "{reason}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
+             of a form body and of the Authorization header but realm and oauth_signature, sorted, as RFC 5849 section 3.4.1 says; \
+             and compare the consumer secret and the token secret byte by byte with those that were issued"
+        )
+    }
+}
+
+/// The computing time of this thread.
+fn computing_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.try_into().unwrap_or_default()
 }
 
 /// The bytes of the request, unless it is too large to be diagnosed.
@@ -141,36 +253,39 @@ fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
     (count <= MAX_PARAMETERS && bytes <= MAX_BYTES).then_some(bytes)
 }
 
-fn diagnosed(
+fn attempt(
     params: &Params,
     request: &SignedRequest<'_>,
     body: &[u8],
     credential: &Credential,
     now: UnixTime,
-) -> Option<Mistake> {
-    let token_secret = credential.token_secret().unwrap_or(Secret::from(""));
+) -> Attempt {
     let consumer = credential.consumer();
     let previous = consumer.previous_secret();
     let expired = previous.filter(|(_, until)| now >= *until);
-    let diagnosis = diagnose(&Attempt {
-        method: request.method,
-        scheme: request.url.origin.scheme,
-        authority: &request.url.origin.authority(),
-        path: request.path,
-        query: request.query,
-        parameters: request.parameters,
-        other_body: body,
-        prefix: &request.url.prefix,
-        other_urls: &params.other_urls,
-        callbacks: consumer.callbacks(),
-        previous_secret: expired.map(|(secret, _)| secret),
-        consumer_secret: &consumer.secret,
-        token_secret: &token_secret,
-        rsa: consumer.rsa(),
+    Attempt {
+        method: request.method.to_vec(),
+        url: CalledUrl {
+            scheme: request.url.origin.scheme,
+            authority: request.url.origin.authority(),
+            path: request.path.to_vec(),
+            query: request.query.to_vec(),
+            prefix: request.url.prefix.clone(),
+        },
+        parameters: diagnosis::pairs(request.parameters),
+        realm: request.parameters.realm().map(<[u8]>::to_vec),
+        other_body: body.to_vec(),
+        secrets: Secrets {
+            consumer: consumer.secret.clone(),
+            previous: expired.map(|(secret, _)| secret.clone()),
+            token: credential.token_secret().unwrap_or(Secret::from("")),
+            rsa: consumer.rsa().cloned(),
+        },
+        other_urls: params.other_urls.clone(),
+        callbacks: consumer.callbacks().to_vec(),
         signature_method: request.credentials.signature_method,
-        signature: request.credentials.signature,
-    })?;
-    diagnosis.mistakes.first().copied()
+        signature: request.credentials.signature.to_vec(),
+    }
 }
 
 #[cfg(test)]
@@ -178,13 +293,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diagnoses_so_many_in_a_second_and_no_more() {
+    fn spends_no_more_than_the_budget_in_a_second() {
         let adviser = Adviser::default();
-        for second in [1000, 1001] {
-            let allowed = (0..200)
-                .filter(|_| adviser.may_diagnose(UnixTime(second)))
-                .count();
-            assert_eq!(allowed as u64, MAX_IN_A_SECOND);
+        let mut budget = adviser.budget.try_lock().unwrap();
+        for second in 0..5 {
+            // A diagnosis is asked for every 10 ms. Each would take half of the budget.
+            let asked = (0..100).map(|at| Duration::from_millis(1_000 * second + 10 * at));
+            let spent = asked.map(|now| {
+                let left = budget.left(now);
+                let spent = if left < SMALLEST_SHARE {
+                    Duration::ZERO
+                } else {
+                    left.min(BUDGET / 2)
+                };
+                budget.spend(spent);
+                spent
+            });
+            let spent: Duration = spent.sum();
+            // In the first second, what was saved up is spent too.
+            let most = BUDGET * if second == 0 { 2 } else { 1 };
+            assert!((most / 2..=most).contains(&spent), "{second}: {spent:?}");
         }
+        // What is left over is not kept for later.
+        assert_eq!(budget.left(Duration::from_secs(1_000)), BUDGET);
+        // Time that goes back refills nothing.
+        budget.spend(BUDGET);
+        assert_eq!(budget.left(Duration::from_secs(1)), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn diagnoses_nothing_without_time_or_place() {
+        let adviser = Adviser::default();
+        let never = || -> Attempt { unreachable!("not diagnosed") };
+        let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
+        let places: Vec<_> = places.collect();
+        assert_eq!(adviser.examine(never).await, Finding::NotNow);
+        drop(places);
+        tokio::time::pause();
+        adviser.budget.lock().await.left = Duration::ZERO;
+        adviser.budget.lock().await.refilled = adviser.started.elapsed();
+        assert_eq!(adviser.examine(never).await, Finding::NotNow);
     }
 }

@@ -1,6 +1,6 @@
 //! The advice on a wrong signature: each mistake is made by the tests' own signer, and the response names it.
 
-use std::time::Duration;
+use std::{fs, thread, time::Duration};
 
 use crate::support::{
     Call, Proxy, Token, Upstream, fresh, now,
@@ -18,7 +18,8 @@ struct Service {
 }
 
 const ORIGIN: &str = "http://api.test";
-const GENERAL: &str = "compare the base string";
+const GENERAL: &str =
+    "no known mistake makes this signature; print the base string that your library signs";
 
 impl Service {
     fn start(enforcement: &str) -> Self {
@@ -74,7 +75,7 @@ impl Service {
             )
     }
 
-    /// The advice in the response. Only 20 requests in a second are diagnosed, so no test asks for more of one service.
+    /// The advice in the response.
     #[track_caller]
     fn advice(&self, call: Call) -> String {
         let answer = self.proxy.send(call);
@@ -116,15 +117,15 @@ fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
         ),
         (
             call().signs_target("/photos/a?x=1"),
-            "what stands in front of the API's own path",
+            "with what precedes the API's own path",
         ),
         (
             call().signs_target("/a?x=1"),
-            "what stands in front of the API's own path",
+            "with what precedes the API's own path",
         ),
         (
             call().signs_target("/v2/v2/photos/a?x=1"),
-            "a prefix was signed that the public URL has not",
+            "a prefix was signed that the public URL does not have",
         ),
         (call().signs_target("//v2/photos/a?x=1"), "as many slashes"),
         (
@@ -272,11 +273,15 @@ fn names_the_secrets_that_were_joined_wrong_and_no_others() {
     for (call, told) in [
         (
             get().key(&format!("{consumer}%0D%0A&{token}")),
-            "cut the line break or space",
+            "take white space, line breaks and quotation marks off",
         ),
         (
             get().key(&format!("{consumer}&{token}%20")),
-            "cut the line break or space",
+            "take white space, line breaks and quotation marks off",
+        ),
+        (
+            get().key(&format!(" {consumer}&{token}")),
+            "take white space, line breaks and quotation marks off",
         ),
         (get().key("stranger&token"), GENERAL),
         (get().key(&format!("stranger&{token}")), GENERAL),
@@ -314,4 +319,79 @@ fn names_the_previous_secret_once_its_grace_is_over() {
         advice.contains("the one before is no longer accepted"),
         "{advice}"
     );
+}
+
+/// What the authors of a consumer can do who do not run the proxy.
+#[test]
+fn tells_how_the_right_base_string_begins_where_no_known_mistake_was_made() {
+    let service = Service::start("enforce");
+    let advice = service.advice(service.get("/v2/x?a=1").key("stranger&token"));
+    let told =
+        "it has to begin with GET&http%3A%2F%2Fapi.test%2Fv2%2Fx& and contain every parameter";
+    assert!(advice.contains(told), "{advice}");
+    assert!(!advice.contains("countersign"), "{advice}");
+}
+
+/// Anyone who knows a consumer's key can send wrong signatures.
+#[test]
+fn a_flood_of_wrong_rsa_signatures_costs_the_workers_no_more_than_right_ones() {
+    const CALLS: usize = 240;
+
+    let service = Service::start("enforce");
+    let (private, public) = signer::rsa_key_pair(service.proxy.directory());
+    let public = public.to_str().unwrap();
+    let robot = service
+        .proxy
+        .consumer_with("Robot", &["--rsa-public-key", public]);
+    let token = service.proxy.token(&robot, &service.proxy.user("ada"));
+    let call = || {
+        let call = Call::get("/v2/x").by(&robot).with(&token).host("api.test");
+        call.for_origin(ORIGIN).rsa("RSA-SHA256", &private)
+    };
+
+    let before = worker_time(&service.proxy);
+    for _ in 0..CALLS {
+        let answer = service.proxy.send(service.get("/v2/x"));
+        answer.has_status(200);
+    }
+    let right = worker_time(&service.proxy) - before;
+
+    // Signed by the consumer's own key, so that every mistake has to be tried.
+    let wire = service.proxy.wire(&call().signs_target("/another/call"));
+    let undiagnosed: usize = thread::scope(|scope| {
+        let flood = (0..40).map(|_| {
+            scope.spawn(|| {
+                let answers = (0..CALLS / 40).map(|_| {
+                    let mut connection = service.proxy.connect();
+                    connection.send(&wire);
+                    let answer = connection.answer("GET");
+                    answer.is(401, "signature_invalid");
+                    let advice = answer.form("oauth_problem_advice").unwrap();
+                    usize::from(advice.starts_with("not diagnosed, because"))
+                });
+                answers.sum::<usize>()
+            })
+        });
+        let flood: Vec<_> = flood.collect();
+        flood.into_iter().map(|caller| caller.join().unwrap()).sum()
+    });
+    let wrong = worker_time(&service.proxy) - before - right;
+    assert!(undiagnosed > 0);
+    assert!(
+        wrong < 3 * right,
+        "{wrong:?} for wrong calls, {right:?} for right ones"
+    );
+    service.proxy.send(call()).has_status(200);
+}
+
+/// The time that the worker threads have spent on a core.
+fn worker_time(proxy: &Proxy) -> Duration {
+    let pid = proxy.pid().as_raw_nonzero();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let read = |path: std::path::PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let tasks = tasks.map(|task| task.unwrap().path());
+    let workers = tasks.filter(|task| read(task.join("comm")).starts_with("worker-"));
+    let spent = workers.map(|task| read(task.join("schedstat")));
+    let nanoseconds = spent.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap());
+    Duration::from_nanos(nanoseconds.sum())
 }

@@ -1,16 +1,19 @@
-//! How a consumer makes a signature, as a list of choices; the right one has RFC 5849's, a wrong one differs in some.
+//! A way to sign a request, as a list of choices. The right one makes those of RFC 5849; a mistake changes some of them.
 //!
-//! Nothing is shared with the base string of the check itself, which has no room for mistakes.
+//! This shares nothing with the base string of the check itself, which has no room for mistakes.
 
+use std::{cell::OnceCell, rc::Rc};
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD},
+};
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
-use super::{
-    Attempt,
-    coding::{Coding, Spelling, lower_escapes},
-};
+use super::Attempt;
 use crate::oauth::{
     method::SignatureMethod,
     origin::{Scheme, split_authority},
@@ -20,82 +23,114 @@ use crate::oauth::{
     signing_key::SigningKey,
 };
 
-/// All choices that are made on the way to a signature. Has a key in it, so it does not print.
+/// A parameter, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Where it stood.
+    pub place: Place,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// Makes other bytes of a text.
+pub(super) type Bytes = fn(&[u8]) -> Vec<u8>;
+/// Joins the consumer's secret and the token's.
+pub(super) type Join = fn(&[u8], &[u8]) -> Vec<u8>;
+/// Makes what a pair is sorted by, of the pair and its encoded form.
+pub(super) type Order = fn(&Pair, &[Vec<u8>; 2]) -> [Vec<u8>; 2];
+
+/// The choices on the way to a signature. It holds a key, so it is not printable.
 #[derive(Clone)]
 pub(super) struct Recipe {
-    pub(super) method: Vec<u8>,
-    pub(super) scheme: Scheme,
-    pub(super) host: String,
-    pub(super) port: Option<u16>,
-    pub(super) path: Vec<u8>,
-    /// How the base string URI begins.
-    pub(super) start: Start,
-    /// Left in the base string URI.
-    pub(super) uri_query: Vec<u8>,
-    /// The parameters, decoded, as they came, `oauth_signature` not among them.
-    pub(super) pairs: Vec<Pair>,
-    pub(super) order: Order,
-    /// How names and values are encoded.
-    pub(super) coding: Coding,
-    /// Whether the `=` of an empty value is written.
-    pub(super) bare_names: bool,
-    pub(super) outer: Outer,
-    pub(super) key: Zeroizing<Vec<u8>>,
+    pub(super) text: Text,
+    /// The base string, once it was needed: changes of the key share it.
+    base_string: OnceCell<Rc<[u8]>>,
+    /// The consumer's secret and the token's.
+    pub(super) secrets: [Zeroizing<Vec<u8>>; 2],
+    pub(super) join: Join,
     pub(super) hash: Hash,
     pub(super) spelling: Spelling,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pair {
-    pub(super) place: Place,
-    pub(super) name: Vec<u8>,
-    pub(super) value: Vec<u8>,
+/// The choices on the way to a base string.
+#[derive(Clone)]
+pub(super) struct Text {
+    pub(super) method: Vec<u8>,
+    /// `https://`
+    pub(super) scheme: &'static str,
+    pub(super) host: String,
+    pub(super) port: Option<u16>,
+    pub(super) path: Vec<u8>,
+    /// What follows the path in the base string URI.
+    pub(super) uri_query: Vec<u8>,
+    pub(super) pairs: Rc<Vec<Pair>>,
+    pub(super) order: Order,
+    /// How names and values are encoded.
+    pub(super) codings: [Coding; 2],
+    /// Whether the `=` of an empty value is written.
+    pub(super) bare_names: bool,
+    /// How the URI and the normalized parameters are encoded.
+    pub(super) outer: [Coding; 2],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// By encoded name, then encoded value.
-    Right,
-    /// Not sorted.
-    AsListed,
-    /// By decoded name, then decoded value.
-    Decoded,
-    /// By encoded name; equal names stay as they are.
-    NameOnly,
-    /// As the right one, without regard to case.
-    IgnoringCase,
-    /// By the text `name=value`.
-    Joined,
-    /// As the right one, but digits by the number that they make.
-    Numbers,
+/// How a text is percent-encoded.
+#[derive(Clone, Copy)]
+pub(super) struct Coding {
+    /// Changes the text before it is encoded.
+    pub(super) bytes: Bytes,
+    /// The reserved characters that are left as they are.
+    pub(super) left: &'static str,
+    /// The unreserved characters that are escaped.
+    pub(super) escaped: &'static str,
+    /// Whether a space is written as `+`.
+    pub(super) plus: bool,
+    /// Whether escapes have lower-case letters.
+    pub(super) lower: bool,
+    /// How often the text is encoded.
+    pub(super) times: u8,
 }
 
-/// What the base string URI begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
-    Scheme,
-    /// `//` and the host.
-    Slashes,
-    Host,
-    Path,
-}
+impl Coding {
+    /// RFC 5849 §3.6.
+    pub(super) const RIGHT: Self = Self {
+        bytes: <[u8]>::to_vec,
+        left: "",
+        escaped: "",
+        plus: false,
+        lower: false,
+        times: 1,
+    };
 
-/// How the three parts of the base string are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outer {
-    Right,
-    /// The normalized parameters as they are.
-    PlainParameters,
-    /// The URI as it is.
-    PlainUri,
-    /// Both as they are.
-    Plain,
-    /// Encoded with small letters in the escapes.
-    LowerCase,
+    /// Not encoded.
+    pub(super) const PLAIN: Self = Self {
+        times: 0,
+        ..Self::RIGHT
+    };
+
+    pub(super) fn encode(self, text: &[u8]) -> Vec<u8> {
+        (0..self.times).fold((self.bytes)(text), |text, _| self.encode_once(&text))
+    }
+
+    fn encode_once(self, text: &[u8]) -> Vec<u8> {
+        let [left, escaped] = [self.left, self.escaped].map(str::as_bytes);
+        let mut out = Vec::with_capacity(2 * text.len());
+        for &byte in text {
+            let is_plain = percent::is_unreserved(byte) && !escaped.contains(&byte);
+            match byte {
+                b' ' if self.plus => out.push(b'+'),
+                _ if is_plain || left.contains(&byte) => out.push(byte),
+                _ if self.lower => out.extend(format!("%{byte:02x}").bytes()),
+                _ => out.extend(format!("%{byte:02X}").bytes()),
+            }
+        }
+        out
+    }
 }
 
 /// What is made of key and base string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
     /// What the signature method says.
     Method(SignatureMethod),
@@ -105,169 +140,264 @@ pub(super) enum Hash {
     Keyless(SignatureMethod),
 }
 
+/// How the bytes of a signature are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// Padded base64.
+    Right,
+    /// Base64 without its `=`.
+    Unpadded,
+    /// Base64 with `-` and `_`, padded or not.
+    UrlSafe,
+    /// Hexadecimal digits, or base64 of them.
+    Hex,
+    /// Base64, percent-encoded once more than its place asks for.
+    EncodedTwice,
+    /// Base64, not percent-encoded for its place, so that each `+` arrived as a space.
+    NotEncoded,
+    /// Base64 with a line break at the end or within.
+    LineBreak,
+}
+
+impl Spelling {
+    const ALL: [Self; 7] = [
+        Self::Right,
+        Self::Unpadded,
+        Self::UrlSafe,
+        Self::Hex,
+        Self::EncodedTwice,
+        Self::NotEncoded,
+        Self::LineBreak,
+    ];
+
+    /// The bytes that `sent` spells in this way, and no simpler one.
+    fn read(self, sent: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Right => STANDARD.decode(sent).ok(),
+            Self::Unpadded => STANDARD_NO_PAD.decode(sent).ok(),
+            Self::UrlSafe => URL_SAFE
+                .decode(sent)
+                .or_else(|_| URL_SAFE_NO_PAD.decode(sent))
+                .ok(),
+            Self::Hex => unhex(sent).or_else(|| unhex(&STANDARD.decode(sent).ok()?)),
+            Self::EncodedTwice => STANDARD.decode(percent::decode(sent).ok()?).ok(),
+            Self::NotEncoded => STANDARD.decode(replaced(sent, b" ", b"+")).ok(),
+            Self::LineBreak => {
+                let breaks = |byte: &u8| matches!(byte, b'\r' | b'\n');
+                let rest: Vec<u8> = sent.iter().copied().filter(|byte| !breaks(byte)).collect();
+                STANDARD.decode(rest).ok()
+            }
+        }
+    }
+
+    /// The secrets that `sent` spells under PLAINTEXT.
+    fn read_plain(self, sent: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Right => Some(sent.to_vec()),
+            Self::EncodedTwice => Some(percent::decode(sent).ok()?.into_owned()),
+            Self::LineBreak => Some(sent.trim_ascii_end().to_vec()),
+            _ => None,
+        }
+    }
+}
+
+/// What a way to sign has to lead to, for one reading of the signature that was sent.
+pub(super) struct Target {
+    spelling: Spelling,
+    bytes: Vec<u8>,
+    /// The bytes are what this method of RSA signed.
+    rsa: Option<SignatureMethod>,
+}
+
+impl Target {
+    /// The targets of all readings that a key of the consumer can have led to.
+    pub(super) fn all(attempt: &Attempt) -> Vec<Self> {
+        let sent = &attempt.signature;
+        let rsa = attempt.secrets.rsa.as_ref();
+        let mut targets: Vec<Self> = Vec::new();
+        // The secrets themselves, as under PLAINTEXT, have an '&' between them.
+        let plain = attempt.signature_method == SignatureMethod::Plaintext || sent.contains(&b'&');
+        for spelling in Spelling::ALL {
+            let read = spelling.read(sent);
+            let hash = read
+                .iter()
+                .filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));
+            let hash = hash.map(|bytes| (bytes.clone(), None));
+            let plain = plain.then(|| spelling.read_plain(sent)).flatten();
+            // A public key opens what its private key signed: one operation in place of one for each recipe.
+            let opened = rsa
+                .zip(read.as_ref())
+                .and_then(|(rsa, read)| rsa.open(read));
+            let opened = opened.map(|(method, digest)| (digest, Some(method)));
+            let all = hash.chain(plain.map(|bytes| (bytes, None))).chain(opened);
+            for (bytes, rsa) in all {
+                if targets.iter().all(|simpler| simpler.bytes != bytes) {
+                    targets.push(Self {
+                        spelling,
+                        bytes,
+                        rsa,
+                    });
+                }
+            }
+        }
+        targets
+    }
+}
+
 impl Recipe {
     /// The right way to sign the request.
-    pub(super) fn right(attempt: &Attempt<'_>) -> Self {
-        let (host, port) = split_authority(attempt.authority).unwrap_or((attempt.authority, None));
-        let pairs = attempt.parameters.iter().map(|parameter| Pair {
-            place: parameter.place,
-            name: parameter.name.into_owned(),
-            value: parameter.value.into_owned(),
-        });
+    pub(super) fn right(attempt: &Attempt) -> Self {
+        let url = &attempt.url;
+        let (host, port) = split_authority(&url.authority).unwrap_or((&url.authority, None));
         Self {
-            method: attempt.method.to_ascii_uppercase(),
-            scheme: attempt.scheme,
-            host: host.to_ascii_lowercase(),
-            port: port.filter(|&port| port != attempt.scheme.default_port()),
-            path: if attempt.path.is_empty() {
-                b"/".to_vec()
-            } else {
-                attempt.path.to_vec()
+            text: Text {
+                method: attempt.method.to_ascii_uppercase(),
+                scheme: prefix_of(url.scheme),
+                host: host.to_ascii_lowercase(),
+                port: port.filter(|&port| port != url.scheme.default_port()),
+                path: match &*url.path {
+                    b"" => b"/".to_vec(),
+                    path => path.to_vec(),
+                },
+                uri_query: Vec::new(),
+                pairs: Rc::new(attempt.parameters.clone()),
+                order: |_, encoded| encoded.clone(),
+                codings: [Coding::RIGHT; 2],
+                bare_names: false,
+                outer: [Coding::RIGHT; 2],
             },
-            start: Start::Scheme,
-            uri_query: Vec::new(),
-            pairs: pairs
-                .filter(|pair| pair.name != b"oauth_signature")
-                .collect(),
-            order: Order::Right,
-            coding: Coding::Right,
-            bare_names: false,
-            outer: Outer::Right,
-            key: joined(&[
-                percent::encode(attempt.consumer_secret.expose()).as_bytes(),
-                b"&",
-                percent::encode(attempt.token_secret.expose()).as_bytes(),
-            ]),
+            base_string: OnceCell::new(),
+            secrets: [&attempt.secrets.consumer, &attempt.secrets.token]
+                .map(|secret| Zeroizing::new(secret.expose().to_vec())),
+            join: |consumer, token| [&*encoded(consumer), b"&", &encoded(token)].concat(),
             hash: Hash::Method(attempt.signature_method),
             spelling: Spelling::Right,
         }
     }
 
-    /// Whether this way leads to the signature that was sent.
-    pub(super) fn makes(&self, attempt: &Attempt<'_>) -> bool {
-        if self.hash == Hash::Method(SignatureMethod::Plaintext) {
-            let sent = match self.spelling {
-                Spelling::EncodedTwice => percent::decode(attempt.signature).unwrap_or_default(),
-                Spelling::LineBreak => attempt.signature.trim_ascii_end().into(),
-                _ => attempt.signature.into(),
-            };
-            return signature::equal(&sent, &self.key);
-        }
-        let Some(sent) = self.spelling.read(attempt.signature) else {
+    /// The recipe with other choices for the base string.
+    pub(super) fn with_text(&self, change: impl FnOnce(&mut Text)) -> Self {
+        let mut changed = Self {
+            base_string: OnceCell::new(),
+            ..self.clone()
+        };
+        change(&mut changed.text);
+        changed
+    }
+
+    /// Whether this way leads to the signature that was sent, read in that way.
+    pub(super) fn leads_to(&self, target: &Target) -> bool {
+        if self.spelling != target.spelling {
             return false;
+        }
+        // A mistake that matches is the right signature of another request, so time must not tell how much of it was right.
+        let made = match (target.rsa, self.hash) {
+            (Some(method), Hash::Method(named)) => {
+                (method == named).then(|| digest(method, self.base_string()))
+            }
+            (Some(_), _) => None,
+            (None, _) => self.signature(),
         };
-        let message = self.base_string();
-        // What is a mistake here is the right signature of another request: how much of it was guessed shows nowhere.
-        let is =
-            |digest: Option<Vec<u8>>| digest.is_some_and(|digest| signature::equal(&digest, &sent));
+        made.is_some_and(|made| signature::equal(&made, &target.bytes))
+    }
+
+    /// The bytes of the signature; nothing for the RSA methods, whose private key is not here.
+    pub(super) fn signature(&self) -> Option<Vec<u8>> {
+        let [consumer, token] = &self.secrets;
+        let key = Zeroizing::new((self.join)(consumer, token));
         match self.hash {
-            Hash::Method(method) if method.is_rsa() => attempt
-                .rsa
-                .is_some_and(|rsa| rsa.verifies_bytes(method, &&*message, &sent)),
-            Hash::Method(method) => is(hmac(method, &self.key, &message)),
-            Hash::Swapped(method) => is(hmac(method, &message, &self.key)),
-            Hash::Keyless(method) => is(Some(keyless(method, &message))),
+            Hash::Method(SignatureMethod::Plaintext) => Some(key.to_vec()),
+            Hash::Method(method) => hmac(method, &key, self.base_string()),
+            Hash::Swapped(method) => hmac(method, self.base_string(), &key),
+            Hash::Keyless(method) => Some(digest(method, self.base_string())),
         }
     }
 
-    /// The base string that comes of it.
-    pub(super) fn base_string(&self) -> Vec<u8> {
-        let parameters = self.normalized();
-        let uri = self.uri();
-        let (uri, parameters) = match self.outer {
-            Outer::Right => (encoded(&uri), encoded(&parameters)),
-            Outer::PlainParameters => (encoded(&uri), parameters),
-            Outer::PlainUri => (uri, encoded(&parameters)),
-            Outer::Plain => (uri, parameters),
-            Outer::LowerCase => (
-                lower_escapes(&encoded(&uri)),
-                lower_escapes(&encoded(&parameters)),
-            ),
-        };
-        [&*self.method, &*uri, &*parameters].join(&b'&')
+    /// The base string that these choices lead to.
+    pub(super) fn base_string(&self) -> &[u8] {
+        self.base_string
+            .get_or_init(|| self.text.base_string().into())
     }
+}
 
-    fn uri(&self) -> Vec<u8> {
+impl Text {
+    fn base_string(&self) -> Vec<u8> {
         let port = self.port.map(|port| format!(":{port}"));
-        let authority = format!("{}{}", self.host, port.unwrap_or_default());
-        let mut uri = match self.start {
-            Start::Scheme => format!("{}://{authority}", self.scheme),
-            Start::Slashes => format!("//{authority}"),
-            Start::Host => authority,
-            Start::Path => String::new(),
-        }
-        .into_bytes();
-        uri.extend_from_slice(&self.path);
-        uri.extend_from_slice(&self.uri_query);
-        uri
+        let origin = [self.scheme, &self.host, port.as_deref().unwrap_or_default()].concat();
+        let uri = [origin.as_bytes(), &self.path, &self.uri_query].concat();
+        let [uri_coding, parameters_coding] = self.outer;
+        [
+            &*self.method,
+            &uri_coding.encode(&uri),
+            &parameters_coding.encode(&self.normalized()),
+        ]
+        .join(&b'&')
     }
 
     fn normalized(&self) -> Vec<u8> {
-        let mut pairs: Vec<&Pair> = self.pairs.iter().collect();
-        let coded = |pair: &&Pair| [&pair.name, &pair.value].map(|text| self.coding.encode(text));
-        match self.order {
-            Order::Right => pairs.sort_by_cached_key(coded),
-            Order::AsListed => {}
-            Order::Decoded => pairs.sort_by_key(|&pair| (&pair.name, &pair.value)),
-            Order::NameOnly => pairs.sort_by_cached_key(|pair| self.coding.encode(&pair.name)),
-            Order::IgnoringCase => {
-                pairs.sort_by_cached_key(|pair| coded(pair).map(|text| text.to_ascii_lowercase()))
+        let [names, values] = self.codings;
+        let encoded = self.pairs.iter().map(|pair| {
+            let encoded = [names.encode(&pair.name), values.encode(&pair.value)];
+            ((self.order)(pair, &encoded), encoded)
+        });
+        let mut encoded: Vec<_> = encoded.collect();
+        encoded.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let written = encoded.into_iter().map(|(_, [name, value])| {
+            if self.bare_names && value.is_empty() {
+                name
+            } else {
+                [name, value].join(&b'=')
             }
-            Order::Joined => pairs.sort_by_cached_key(|pair| coded(pair).join(&b'=')),
-            Order::Numbers => {
-                pairs.sort_by_cached_key(|pair| coded(pair).map(|text| padded(&text)))
-            }
-        }
-        let written = pairs.iter().map(|pair| match coded(pair) {
-            [name, value] if self.bare_names && value.is_empty() => name,
-            both => both.join(&b'='),
         });
         written.collect::<Vec<_>>().join(&b'&')
     }
 }
 
+pub(super) const fn prefix_of(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Http => "http://",
+        Scheme::Https => "https://",
+    }
+}
+
+/// The text, percent-encoded as it has to be.
 pub(super) fn encoded(text: &[u8]) -> Vec<u8> {
     percent::encode(text).into_bytes()
 }
 
-/// Text in which each number has as many digits, so that sorting by bytes sorts by numbers.
-fn padded(text: &[u8]) -> Vec<u8> {
-    const DIGITS: usize = 10;
-
-    let runs = text.chunk_by(|left, right| left.is_ascii_digit() == right.is_ascii_digit());
-    runs.flat_map(|run| {
-        let is_number = run.first().is_some_and(u8::is_ascii_digit);
-        let zeros = if is_number {
-            DIGITS.saturating_sub(run.len())
-        } else {
-            0
-        };
-        [&b"0000000000"[..zeros], run].concat()
-    })
-    .collect()
+/// The text with each `from` written as `to`.
+pub(super) fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut start = 0;
+    for at in memchr::memmem::find_iter(text, from) {
+        out.extend_from_slice(&text[start..at]);
+        out.extend_from_slice(to);
+        start = at + from.len();
+    }
+    out.extend_from_slice(&text[start..]);
+    out
 }
 
-/// Joins parts of a key in memory that is wiped.
-pub(super) fn joined(parts: &[&[u8]]) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new(parts.concat())
+/// The bytes of hexadecimal digits.
+pub(super) fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_chunks();
+    let bytes = pairs.iter().map(|&digits| percent::escaped(digits).ok());
+    bytes.collect::<Option<_>>().filter(|_| rest.is_empty())
 }
 
 fn hmac(method: SignatureMethod, key: &[u8], message: &[u8]) -> Option<Vec<u8>> {
     let signature = signature::sign_text(method, &SigningKey::from_text(key), message)?;
-    Spelling::Right.read(signature.as_bytes())
+    STANDARD.decode(signature).ok()
 }
 
-fn keyless(method: SignatureMethod, message: &[u8]) -> Vec<u8> {
+fn digest(method: SignatureMethod, message: &[u8]) -> Vec<u8> {
+    use SignatureMethod::{
+        HmacMd5, HmacSha1, HmacSha256, HmacSha512, Plaintext, RsaSha1, RsaSha256, RsaSha512,
+    };
     match method {
-        SignatureMethod::HmacMd5 => Md5::digest(message).to_vec(),
-        SignatureMethod::HmacSha256 | SignatureMethod::RsaSha256 => {
-            Sha256::digest(message).to_vec()
-        }
-        SignatureMethod::HmacSha512 | SignatureMethod::RsaSha512 => {
-            Sha512::digest(message).to_vec()
-        }
-        SignatureMethod::HmacSha1 | SignatureMethod::RsaSha1 | SignatureMethod::Plaintext => {
-            Sha1::digest(message).to_vec()
-        }
+        HmacMd5 => Md5::digest(message).to_vec(),
+        HmacSha1 | RsaSha1 | Plaintext => Sha1::digest(message).to_vec(),
+        HmacSha256 | RsaSha256 => Sha256::digest(message).to_vec(),
+        HmacSha512 | RsaSha512 => Sha512::digest(message).to_vec(),
     }
 }

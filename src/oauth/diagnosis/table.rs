@@ -1,17 +1,20 @@
 //! The known mistakes: for each a fixed word, a sentence that names the fix, and how it is made.
 //!
-//! The ones without a source have been seen in many libraries. A source is the report of a library or provider, as
+//! Those without a source were seen in many libraries. A source is the report of a library or provider, as
 //! `owner/repository#number` on GitHub.
 
-use std::fmt;
+use std::rc::Rc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha1::{Digest, Sha1};
+use zeroize::Zeroizing;
 
 use super::{
     Attempt, MAX_CALLBACKS, MAX_URLS,
-    coding::{Coding, Spelling},
-    recipe::{Hash, Order, Outer, Pair, Recipe, Start, encoded, joined},
+    recipe::{
+        Bytes, Coding, Hash, Join, Order, Pair, Recipe, Spelling, Text, encoded, prefix_of,
+        replaced, unhex,
+    },
 };
 use crate::oauth::{
     method::SignatureMethod,
@@ -21,277 +24,265 @@ use crate::oauth::{
     shape::Place,
 };
 
-/// Defines [`Mistake`] from one row a mistake, in the order in which they are tried. Where the outcome of two can be the same, the
-/// one that assumes less comes first: one that breaks a rule before one that breaks it for some parameters only, and both before one
-/// that needs a value guessed.
-macro_rules! mistakes {
-    ($( $name:ident $word:literal $advice:literal $make:expr; )*) => {
-        /// A mistake that consumers are known to make when they sign.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Mistake {
-            $( #[doc = concat!("`", $word, "`: ", $advice)] $name, )*
-        }
+/// A known mistake.
+pub(super) struct Row {
+    /// The fixed word for it, a label of metrics and logs.
+    pub(super) word: &'static str,
+    /// What the consumer's author has to do, in one sentence.
+    pub(super) advice: &'static str,
+    /// Makes the mistake: the ways to sign that it may lead to.
+    pub(super) make: fn(&Recipe, &Attempt) -> Vec<Recipe>,
+}
 
-        impl Mistake {
-            /// All of them.
-            pub const ALL: &[Self] = &[$( Self::$name, )*];
-
-            /// The fixed word for it.
-            #[must_use]
-            pub const fn word(self) -> &'static str {
-                match self { $( Self::$name => $word, )* }
-            }
-
-            /// What the consumer's author has to do, in one sentence.
-            #[must_use]
-            pub const fn advice(self) -> &'static str {
-                match self { $( Self::$name => $advice, )* }
-            }
-
-            /// Makes it: the ways to sign that it may lead to.
-            pub(super) fn make(self, recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
-                let make: fn(&Recipe, &Attempt<'_>) -> Vec<Recipe> = match self { $( Self::$name => $make, )* };
-                make(recipe, attempt)
-            }
-        }
+/// Defines the table from one row a mistake.
+macro_rules! table {
+    ($($word:literal: $advice:literal => $make:expr;)*) => {
+        /// All mistakes, in the order in which they are tried. Where two lead to the same signature, the one that assumes less comes
+        /// first: one that breaks a rule before one that breaks it for some parameters only, and both before one that needs a guessed
+        /// value.
+        pub(super) static TABLE: &[Row] = &[$(Row { word: $word, advice: $advice, make: $make }),*];
     };
 }
 
-mistakes! {
+table! {
     // The key.
-    TokenSecretMissing "token_secret_missing"
-        "put the token secret behind the '&' of the key"
-        |recipe, attempt| with_key(recipe, &[&encoded(attempt.consumer_secret.expose()), b"&"]);
-    AmpersandMissing "ampersand_missing"
-        "join the two secrets with '&', also when the token secret is empty"
-        |recipe, attempt| {
-            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
-            let alone = with_key(recipe, &[consumer]);
-            [with_key(recipe, &[&encoded(consumer), &encoded(token)]), with_key(recipe, &[consumer, token]), alone].concat()
+    "token_secret_missing": "put the token secret after the '&' of the key"
+        => |recipe, _| keys(recipe, [()], |key, ()| key.secrets[1].clear());
+    "ampersand_missing": "join the two secrets with '&', even if the token secret is empty"
+        => |recipe, _| {
+            joins(
+                recipe,
+                &[
+                    |consumer, token| [encoded(consumer), encoded(token)].concat(),
+                    |consumer, token| [consumer, token].concat(),
+                    |consumer, _| consumer.to_vec(),
+                ],
+            )
         };
-    SecretsNotEncoded "secrets_not_encoded"
-        "percent-encode the consumer secret and the token secret before joining them"
-        |recipe, attempt| with_key(recipe, &[attempt.consumer_secret.expose(), b"&", attempt.token_secret.expose()]);
-    ConsumerSecretMissing "consumer_secret_missing"
-        "put the consumer secret in front of the '&' of the key"
-        |recipe, attempt| with_key(recipe, &[b"&", &encoded(attempt.token_secret.expose())]);
-    SecretsSwapped "secrets_swapped"
-        "put the consumer secret before the '&' and the token secret behind it"
-        |recipe, attempt| {
-            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
-            with_key(recipe, &[&encoded(token), b"&", &encoded(consumer)])
+    "secrets_not_encoded": "percent-encode the consumer secret and the token secret before joining them"
+        => |recipe, _| joins(recipe, &[|consumer, token| [consumer, b"&", token].concat()]);
+    "consumer_secret_missing": "put the consumer secret before the '&' of the key"
+        => |recipe, _| keys(recipe, [()], |key, ()| key.secrets[0].clear());
+    "secrets_swapped": "put the consumer secret before the '&' and the token secret after it"
+        => |recipe, _| keys(recipe, [()], |key, ()| key.secrets.reverse());
+    "key_encoded_whole": "percent-encode the two secrets separately and leave the '&' between them as it is"
+        => |recipe, _| {
+            joins(
+                recipe,
+                &[
+                    |consumer, token| encoded(&[consumer, b"&", token].concat()),
+                    |consumer, token| encoded(&[&*encoded(consumer), b"&", &encoded(token)].concat()),
+                ],
+            )
         };
-    KeyEncodedWhole "key_encoded_whole"
-        "encode the two secrets one by one and leave the '&' between them as it is"
-        |recipe, attempt| {
-            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
-            let whole = joined(&[consumer, b"&", token]);
-            [with_key(recipe, &[&encoded(&whole)]), with_key(recipe, &[&encoded(&recipe.key)])].concat()
+    "secrets_encoded_twice": "percent-encode the secrets once, not twice"
+        => |recipe, _| each_secret(recipe, |secret| vec![encoded(secret)]);
+    "secrets_decoded": "use the secrets as they were issued: they were percent-decoded, or decoded from base64 or hexadecimal digits"
+        => |recipe, _| {
+            each_secret(recipe, |secret| {
+                let decoded = [percent::decode(secret), percent::decode_form(secret)].into_iter().flatten();
+                let bytes = [STANDARD.decode(secret).ok(), unhex(secret)].into_iter().flatten();
+                decoded.map(|text| text.into_owned()).chain(bytes).collect()
+            })
         };
-    SecretsEncodedTwice "secrets_encoded_twice"
-        "percent-encode the secrets once, not twice"
-        |recipe, attempt| {
-            let twice = |secret: &[u8]| Coding::Twice.encode(secret);
-            with_key(recipe, &[&twice(attempt.consumer_secret.expose()), b"&", &twice(attempt.token_secret.expose())])
-        };
-    KeyInsteadOfSecret "key_instead_of_secret"
-        "make the key of the consumer secret and the token secret, not of the consumer key or the token that are sent"
-        |recipe, attempt| {
-            let value = |name: &[u8]| {
-                let found = recipe.pairs.iter().find(|pair| pair.name == name);
-                found.map_or_else(Vec::new, |pair| encoded(&pair.value))
-            };
+    "key_instead_of_secret": "make the key of the consumer secret and the token secret, not of the consumer key or the token that are sent"
+        => |recipe, _| {
+            let value =
+                |name: &[u8]| recipe.text.pairs.iter().find(|pair| pair.name == name).map(|pair| pair.value.clone());
             let (key, token) = (value(b"oauth_consumer_key"), value(b"oauth_token"));
-            let consumer_secret = encoded(attempt.consumer_secret.expose());
-            [
-                with_key(recipe, &[&consumer_secret, b"&", &token]),
-                with_key(recipe, &[&key, b"&", &encoded(attempt.token_secret.expose())]),
-                with_key(recipe, &[&key, b"&", &token]),
-            ]
-            .concat()
+            keys(recipe, [(None, token.clone()), (key.clone(), None), (key, token)], |wrong, sent| {
+                for (secret, sent) in wrong.secrets.iter_mut().zip([sent.0, sent.1]) {
+                    if let Some(sent) = sent {
+                        *secret = Zeroizing::new(sent);
+                    }
+                }
+            })
         };
-    SecretWithLineBreak "secret_with_line_break"
-        "cut the line break or space off the end of the secret"
-        |recipe, attempt| {
-            let (consumer, token) = (attempt.consumer_secret.expose(), attempt.token_secret.expose());
-            let ends: [&[u8]; 3] = [b"\n", b"\r\n", b" "];
-            let keys = ends.iter().flat_map(|end| [[*end, b""], [b"", *end], [*end, *end]]).collect::<Vec<_>>();
-            keys.iter()
-                .flat_map(|[after_consumer, after_token]| {
-                    let (consumer, token) = (joined(&[consumer, after_consumer]), joined(&[token, after_token]));
-                    [
-                        with_key(recipe, &[&encoded(&consumer), b"&", &encoded(&token)]),
-                        with_key(recipe, &[&consumer, b"&", &token]),
-                    ]
-                    .concat()
-                })
-                .collect()
+    // gitterHQ/gitter-demo-app#5, strimzi/strimzi-kafka-oauth#70: `set NAME=value &&`, and a file that ends with a line break.
+    "white_space_around_secret": "take white space, line breaks and quotation marks off both ends of the secrets, unless they were issued with them"
+        => |recipe, _| {
+            let around = |secret: &[u8]| {
+                const WHITE: [&str; 8] = ["", " ", "\n", "\r\n", "\t", "\r", "\u{a0}", "\u{feff}"];
+                let pairs = WHITE.iter().flat_map(|before| WHITE.iter().map(move |after| (*before, *after))).skip(1);
+                let pairs = pairs.chain([("\"", "\""), ("'", "'")]);
+                let mut around: Vec<Vec<u8>> =
+                    pairs.map(|(before, after)| [before.as_bytes(), secret, after.as_bytes()].concat()).collect();
+                around.push(secret.trim_ascii().to_vec());
+                around.push(String::from_utf8_lossy(secret).trim().as_bytes().to_vec());
+                around.retain(|changed| changed != secret);
+                around
+            };
+            let plain = joins(recipe, &[|consumer, token| [consumer, b"&", token].concat()]);
+            plain.iter().chain([recipe]).flat_map(|recipe| each_secret(recipe, around)).collect()
         };
     // lorenbrichter/OAuthCore#4
-    SecretIsNull "secret_is_null"
-        "leave the token secret empty where there is none; the text null, None or undefined was put in its place"
-        |recipe, attempt| {
-            if !attempt.token_secret.expose().is_empty() {
-                return Vec::new();
-            }
-            let consumer = encoded(attempt.consumer_secret.expose());
-            let texts: [&[u8]; 6] = [b"null", b"undefined", b"None", b"nil", b"(null)", b"%28null%29"];
-            texts.iter().flat_map(|text| with_key(recipe, &[&consumer, b"&", text])).collect()
+    "secret_is_null": "leave the token secret empty where there is none; the text null, None or undefined was put in its place"
+        => |recipe, attempt| match attempt.secrets.token.is_empty() {
+            false => Vec::new(),
+            true => keys(recipe, ["null", "undefined", "None", "nil", "(null)", "NULL", "false"], |key, text| {
+                key.secrets[1] = Zeroizing::new(text.as_bytes().to_vec());
+            }),
         };
-    PreviousSecret "previous_secret"
-        "sign with the consumer secret that was issued last: the one before is no longer accepted"
-        |recipe, attempt| match attempt.previous_secret {
-            Some(previous) => with_key(recipe, &[&encoded(previous.expose()), b"&", &encoded(attempt.token_secret.expose())]),
-            None => Vec::new(),
+    "previous_secret": "sign with the consumer secret that was issued last: the one before is no longer accepted"
+        => |recipe, attempt| {
+            keys(recipe, &attempt.secrets.previous, |key, previous| {
+                key.secrets[0] = Zeroizing::new(previous.expose().to_vec());
+            })
         };
-
     // Which parameters are signed.
-    QueryUnsigned "query_unsigned"
-        "sign the parameters of the query together with the oauth_ parameters"
-        |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Query);
-    BodyUnsigned "body_unsigned"
-        "sign the parameters of a form-encoded body together with the oauth_ parameters"
-        |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Body);
-    OnlyOauthSigned "only_oauth_signed"
-        "sign the parameters of query and form-encoded body together with the oauth_ parameters"
-        |recipe, _| keep(recipe, is_oauth);
-    OauthUnsigned "oauth_unsigned"
-        "sign the oauth_ parameters too, all but oauth_signature"
-        |recipe, _| keep(recipe, |pair| !is_oauth(pair));
-    OauthParameterUnsigned "oauth_parameter_unsigned"
-        "sign every oauth_ parameter that is sent, all but oauth_signature"
-        |recipe, _| {
-            let oauth = recipe.pairs.iter().filter(|pair| is_oauth(pair));
+    "query_unsigned": "sign the parameters of the query together with the oauth_ parameters"
+        => |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Query);
+    "body_unsigned": "sign the parameters of a form-encoded body together with the oauth_ parameters"
+        => |recipe, _| keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Body);
+    "only_oauth_signed": "sign the parameters of query and form-encoded body together with the oauth_ parameters"
+        => |recipe, _| keep(recipe, is_oauth);
+    "oauth_unsigned": "sign the oauth_ parameters too, all but oauth_signature"
+        => |recipe, _| keep(recipe, |pair| !is_oauth(pair));
+    "oauth_parameter_unsigned": "sign every oauth_ parameter that is sent, all but oauth_signature"
+        => |recipe, _| {
+            let oauth = recipe.text.pairs.iter().filter(|pair| is_oauth(pair));
             oauth.flat_map(|left_out| keep(recipe, |pair| pair != left_out)).collect()
         };
-    UnsentParameterSigned "unsent_parameter_signed"
-        "send every oauth_ parameter that is signed, and sign none that is not sent"
-        |recipe, attempt| {
-            let body_hash = STANDARD.encode(Sha1::digest(attempt.other_body));
-            let unsent: [(&[u8], &[u8]); 8] = [
-                (b"oauth_version", b"1.0"),
-                (b"oauth_token", b""),
-                (b"oauth_callback", b"oob"),
-                (b"oauth_callback", b""),
-                (b"oauth_verifier", b""),
-                (b"oauth_version", b"1.0a"),
-                (b"scope", b""),
-                (b"oauth_body_hash", body_hash.as_bytes()),
+    "unsent_parameter_signed": "send every oauth_ parameter that is signed, and sign none that is not sent"
+        => |recipe, attempt| {
+            let body_hash = STANDARD.encode(Sha1::digest(&attempt.other_body));
+            let unsent = [
+                ("oauth_version", "1.0"),
+                ("oauth_token", ""),
+                ("oauth_callback", "oob"),
+                ("oauth_callback", ""),
+                ("oauth_verifier", ""),
+                ("oauth_version", "1.0a"),
+                ("scope", ""),
+                ("oauth_body_hash", &body_hash),
+                // jupyterhub/ltiauthenticator#139
+                ("oauth_callback", "about:blank"),
             ];
-            let callbacks = attempt.callbacks.iter().take(MAX_CALLBACKS);
-            let callbacks = callbacks.map(|callback| (&b"oauth_callback"[..], callback.as_bytes()));
-            unsent
-                .into_iter()
-                .chain(callbacks)
-                .filter(|(name, _)| recipe.pairs.iter().all(|pair| pair.name != *name))
-                .flat_map(|(name, value)| add(recipe, &[(name.to_vec(), value.to_vec())]))
-                .collect()
+            let callbacks =
+                attempt.callbacks.iter().take(MAX_CALLBACKS).map(|callback| ("oauth_callback", &**callback));
+            let is_unsent = |name: &str| recipe.text.pairs.iter().all(|pair| pair.name != name.as_bytes());
+            let unsent = unsent.into_iter().chain(callbacks).filter(|(name, _)| is_unsent(name));
+            unsent.flat_map(|(name, value)| add(recipe, [(name.into(), value.into())])).collect()
         };
-    SignatureSigned "signature_signed"
-        "leave oauth_signature out of what is signed, also while it is empty"
-        |recipe, _| add(recipe, &[(b"oauth_signature".to_vec(), Vec::new())]);
-    OauthPrefixMissing "oauth_prefix_missing"
-        "sign the oauth_ parameters under their whole names"
-        |recipe, _| change_pairs(recipe, |pair| {
-            if let Some(rest) = pair.name.strip_prefix(OAUTH_PREFIX) {
-                pair.name = rest.to_vec();
-            }
-        });
-    RealmSigned "realm_signed"
-        "leave realm out of what is signed"
-        |recipe, attempt| match attempt.parameters.realm() {
-            Some(realm) => add(recipe, &[(b"realm".to_vec(), realm.to_vec())]),
-            None => Vec::new(),
-        };
-    BodySigned "body_signed"
-        "leave a body out of what is signed unless its Content-Type is application/x-www-form-urlencoded"
-        |recipe, attempt| {
-            let body = attempt.other_body;
-            if body.is_empty() {
-                return Vec::new();
-            }
-            [
-                add(recipe, &pairs_of_form(body)),
-                add(recipe, &members_of_json(body)),
-                add(recipe, &[(body.to_vec(), Vec::new())]),
-                add(recipe, &[(b"body".to_vec(), body.to_vec())]),
-            ]
-            .concat()
-        };
-    EmptyValuesUnsigned "empty_values_unsigned"
-        "sign parameters with an empty value too"
-        |recipe, _| keep(recipe, |pair| !pair.value.is_empty());
-    EqualsMissing "equals_missing"
-        "write the '=' of a parameter with an empty value too"
-        |recipe, _| change(recipe, |wrong| wrong.bare_names = true);
-    RepeatedNamesUnsigned "repeated_names_unsigned"
-        "sign a parameter that is sent several times as often as it is sent"
-        |recipe, _| {
-            let kept = |mut pairs: Vec<Pair>| {
-                let mut seen = Vec::new();
-                pairs.retain(|pair| {
-                    let first = !seen.contains(&pair.name);
-                    seen.push(pair.name.clone());
-                    first
-                });
-                pairs
-            };
-            let reversed = recipe.pairs.iter().rev().cloned().collect();
-            // postmanlabs/postman-app-support#404
-            let joined = |mut pairs: Vec<Pair>| {
-                let mut at = 0;
-                while at < pairs.len() {
-                    let name = pairs[at].name.clone();
-                    let same = pairs.extract_if(at + 1.., |pair| pair.name == name).collect::<Vec<_>>();
-                    let values = same.into_iter().map(|pair| pair.value);
-                    let values = std::iter::once(std::mem::take(&mut pairs[at].value)).chain(values);
-                    pairs[at].value = values.collect::<Vec<_>>().join(&b',');
-                    at += 1;
+    "signature_signed": "leave oauth_signature out of what is signed, even while it is empty"
+        => |recipe, _| add(recipe, [(b"oauth_signature".to_vec(), Vec::new())]);
+    "oauth_prefix_missing": "sign the oauth_ parameters under their whole names"
+        => |recipe, _| {
+            values(recipe, |pair| {
+                if let Some(rest) = pair.name.strip_prefix(OAUTH_PREFIX) {
+                    pair.name = rest.to_vec();
                 }
-                pairs
-            };
-            let first_or_last = [recipe.pairs.clone(), reversed].into_iter().map(kept);
-            let all = first_or_last.chain([joined(recipe.pairs.clone())]);
-            with_pairs(recipe, all.filter(|pairs| pairs.len() < recipe.pairs.len()))
+            })
         };
-    // scribejava/scribejava#85: a parameter is added when the signature is made already.
-    ParameterUnsigned "parameter_unsigned"
-        "sign each parameter of query and form-encoded body; one that is sent was left out"
-        |recipe, _| {
-            let others = recipe.pairs.iter().enumerate().filter(|(_, pair)| !is_oauth(pair));
-            each(recipe, others, |wrong, (at, _)| drop(wrong.pairs.remove(at)))
+    "realm_signed": "leave realm out of what is signed"
+        => |recipe, attempt| {
+            attempt.realm.iter().flat_map(|realm| add(recipe, [(b"realm".to_vec(), realm.clone())])).collect()
+        };
+    "body_signed": "leave a body out of what is signed unless its Content-Type is application/x-www-form-urlencoded"
+        => |recipe, attempt| match &*attempt.other_body {
+            b"" => Vec::new(),
+            body => [
+                add(recipe, pairs_of_form(body)),
+                add(recipe, members_of_json(body)),
+                add(recipe, [(body.to_vec(), Vec::new())]),
+                add(recipe, [(b"body".to_vec(), body.to_vec())]),
+            ]
+            .concat(),
+        };
+    "empty_values_unsigned": "sign parameters with an empty value too"
+        => |recipe, _| keep(recipe, |pair| !pair.value.is_empty());
+    "equals_missing": "write the '=' of a parameter with an empty value too"
+        => |recipe, _| texts(recipe, [()], |text, ()| text.bare_names = true);
+    "repeated_names_unsigned": "sign a parameter that is sent several times as often as it is sent"
+        => |recipe, _| {
+            let (all, mut first, mut last) = (&recipe.text.pairs, Vec::new(), Vec::new());
+            let known = |pairs: &[Pair], pair: &Pair| pairs.iter().any(|other| other.name == pair.name);
+            for (pair, from_end) in all.iter().zip(all.iter().rev()) {
+                first.extend((!known(&first, pair)).then(|| pair.clone()));
+                last.extend((!known(&last, from_end)).then(|| from_end.clone()));
+            }
+            // postmanlabs/postman-app-support#404
+            let mut joined = first.clone();
+            for pair in &mut joined {
+                let same = all.iter().filter(|other| other.name == pair.name);
+                pair.value = same.map(|other| &*other.value).collect::<Vec<_>>().join(&b',');
+            }
+            with_pairs(recipe, [first, last, joined].into_iter().filter(|pairs| pairs.len() < all.len()))
+        };
+    // woocommerce/wc-api-node#39: once from the URL and once from the parameters of the call.
+    "signed_twice": "sign each parameter as often as it is sent; those of query or body, or the oauth_ ones, were signed twice"
+        => |recipe, _| {
+            let kinds: [fn(&Pair) -> bool; 3] = [|pair| !is_oauth(pair), is_oauth, |_| true];
+            texts(recipe, kinds, |text, kind| {
+                let again: Vec<Pair> = text.pairs.iter().filter(|pair| kind(pair)).cloned().collect();
+                Rc::make_mut(&mut text.pairs).extend(again);
+            })
+        };
+    // tradegecko/woocommerce_api#55
+    "indexes_changed": "sign the names of repeated parameters as they are sent: a[] and a[0] are different names"
+        => |recipe, _| {
+            let numbered: fn(&mut Vec<Pair>) = |pairs| {
+                for at in (0..pairs.len()).rev() {
+                    let before = pairs[..at].iter().filter(|pair| pair.name == pairs[at].name).count();
+                    if let Some(name) = pairs[at].name.strip_suffix(b"[]") {
+                        pairs[at].name = [name, format!("[{before}]").as_bytes()].concat();
+                    }
+                }
+            };
+            let bare: fn(&mut Vec<Pair>) = |pairs| each_indexed(pairs, b"");
+            let unnumbered: fn(&mut Vec<Pair>) = |pairs| each_indexed(pairs, b"[]");
+            texts(recipe, [numbered, unnumbered, bare], |text, change| change(Rc::make_mut(&mut text.pairs)))
+        };
+    // scribejava/scribejava#85: a parameter is added after the signature was made.
+    "parameter_unsigned": "sign each parameter of query and form-encoded body; one that is sent was left out"
+        => |recipe, _| {
+            let others = recipe.text.pairs.iter().enumerate().filter(|(_, pair)| !is_oauth(pair));
+            texts(recipe, others, |text, (at, _)| drop(Rc::make_mut(&mut text.pairs).remove(at)))
         };
     // scribejava/scribejava#497: the clock is read for the signature and again for the header.
-    OtherTimestamp "other_timestamp"
-        "take the time once: the oauth_timestamp that is signed is another than the one that is sent"
-        |recipe, _| {
-            let seconds = |pair: &Pair| std::str::from_utf8(&pair.value).ok()?.parse::<u64>().ok();
-            let at = recipe.pairs.iter().position(|pair| pair.name == b"oauth_timestamp");
-            let sent = at.and_then(|at| seconds(&recipe.pairs[at]));
-            let (Some(at), Some(sent)) = (at, sent) else {
+    "other_timestamp": "take the time once: the oauth_timestamp that is signed is not the one that is sent"
+        => |recipe, _| {
+            let at = recipe.text.pairs.iter().position(|pair| pair.name == b"oauth_timestamp");
+            let sent = at.and_then(|at| std::str::from_utf8(&recipe.text.pairs[at].value).ok()?.parse().ok());
+            let Some((at, sent)) = at.zip(sent) else {
                 return Vec::new();
             };
-            let near = [sent.checked_sub(1), sent.checked_add(1), sent.checked_sub(2), sent.checked_add(2)];
-            each(recipe, near.into_iter().flatten(), |wrong, signed| wrong.pairs[at].value = signed.to_string().into_bytes())
+            let near = [-1, 1, -2, 2].into_iter().filter_map(|off| u64::checked_add_signed(sent, off));
+            texts(recipe, near, |text, signed| {
+                Rc::make_mut(&mut text.pairs)[at].value = signed.to_string().into_bytes()
+            })
         };
-
+    // A browser sends each line break of a form as CR LF, whatever was signed (LTI launches).
+    "line_breaks_changed": "sign line breaks as they are sent: forms send CR LF"
+        => |recipe, _| {
+            let ways: [Bytes; 2] = [
+                |value| replaced(value, b"\r\n", b"\n"),
+                |value| replaced(&replaced(value, b"\r\n", b"\n"), b"\n", b"\r\n"),
+            ];
+            ways.iter().flat_map(|way| values(recipe, |pair| pair.value = way(&pair.value))).collect()
+        };
     // The order of the parameters.
-    Unsorted "unsorted"
-        "sort the parameters by name, then by value, after encoding them"
-        |recipe, _| {
+    "unsorted": "sort the parameters by name, then by value, after encoding them"
+        => |recipe, _| {
             use Place::{Body, Header, Query};
-            let places =
-                [[Header, Query, Body], [Header, Body, Query], [Query, Header, Body], [Query, Body, Header], [Body, Header, Query], [Body, Query, Header]];
+            let places = [
+                [Header, Query, Body],
+                [Header, Body, Query],
+                [Query, Header, Body],
+                [Query, Body, Header],
+                [Body, Header, Query],
+                [Body, Query, Header],
+            ];
             let mut orders: Vec<Vec<Pair>> = Vec::new();
             for places in places {
                 // Mastercard/oauth1-signer-nodejs#3: the parts are sorted, and not the whole. [oauth_, others]
                 for sorted in [[false, false], [true, true], [true, false], [false, true]] {
                     let mut pairs = Vec::new();
                     for place in places {
-                        let mut part: Vec<Pair> = recipe.pairs.iter().filter(|pair| pair.place == place).cloned().collect();
-                        let is_protocol = part.first().is_some_and(is_oauth);
-                        if sorted[usize::from(!is_protocol)] {
-                            part.sort_by_cached_key(|pair| (encoded(&pair.name), encoded(&pair.value)));
+                        let mut part: Vec<Pair> =
+                            recipe.text.pairs.iter().filter(|pair| pair.place == place).cloned().collect();
+                        if sorted[usize::from(!part.first().is_some_and(is_oauth))] {
+                            part.sort_by_cached_key(|pair| [&pair.name, &pair.value].map(|text| encoded(text)));
                         }
                         pairs.extend(part);
                     }
@@ -300,335 +291,489 @@ mistakes! {
                     }
                 }
             }
-            each(recipe, orders, |wrong, pairs| (wrong.pairs, wrong.order) = (pairs, Order::AsListed))
+            texts(recipe, orders, |text, pairs| {
+                text.pairs = Rc::new(pairs);
+                text.order = |_, _| Default::default();
+            })
         };
-    SortedBeforeEncoding "sorted_before_encoding"
-        "percent-encode names and values first and sort them then"
-        |recipe, _| change(recipe, |wrong| wrong.order = Order::Decoded);
-    SortedByNameOnly "sorted_by_name_only"
-        "sort parameters of equal name by their encoded value"
-        |recipe, _| change(recipe, |wrong| wrong.order = Order::NameOnly);
-    SortedIgnoringCase "sorted_ignoring_case"
-        "sort by bytes: capital letters come before small ones"
-        |recipe, _| change(recipe, |wrong| wrong.order = Order::IgnoringCase);
+    "sorted_before_encoding": "percent-encode names and values first and then sort them"
+        => |recipe, _| sorted(recipe, |pair, _| [pair.name.clone(), pair.value.clone()]);
+    "sorted_by_name_only": "sort parameters of equal name by their encoded value"
+        => |recipe, _| sorted(recipe, |_, [name, _]| [name.clone(), Vec::new()]);
+    "sorted_ignoring_case": "sort by bytes: upper-case letters come before lower-case ones"
+        => |recipe, _| sorted(recipe, |_, both| both.clone().map(|text| text.to_ascii_lowercase()));
     // jdg/oauthconsumer#8, javaee/jersey#1105
-    SortedAfterJoining "sorted_after_joining"
-        "sort parameters by name and equal names by value, not by the joined text name=value"
-        |recipe, _| change(recipe, |wrong| wrong.order = Order::Joined);
+    "sorted_after_joining": "sort parameters by name and equal names by value, not by the joined text name=value"
+        => |recipe, _| sorted(recipe, |_, both| [both.join(&b'='), Vec::new()]);
     // OpenMage/magento-lts#721, OAuthSwift/OAuthSwift#283
-    SortedByNumber "sorted_by_number"
-        "sort by bytes: the name id_10 comes before id_2"
-        |recipe, _| change(recipe, |wrong| wrong.order = Order::Numbers);
-
+    "sorted_by_number": "sort by bytes: the name id_10 comes before id_2"
+        => |recipe, _| sorted(recipe, |_, both| both.clone().map(|text| zero_padded(&text)));
     // The encoding of the parameters.
-    EncodedTwice "encoded_twice"
-        "decode what the query or body has before encoding it for the base string, and encode it once"
-        |recipe, attempt| [
-            change(recipe, |wrong| wrong.coding = Coding::Twice),
-            change_pairs(recipe, |pair| {
-                if !is_oauth(pair) {
-                    (pair.name, pair.value) = (encoded(&pair.name), encoded(&pair.value));
-                }
-            }),
-            with_raw_query(recipe, attempt),
-        ]
-        .concat();
-    NotEncoded "not_encoded"
-        "percent-encode each name and value before joining them, beside encoding the joined text"
-        |recipe, _| change(recipe, |wrong| wrong.coding = Coding::Plain);
-    PlusForSpace "plus_for_space"
-        "encode a space as %20, not as '+'"
-        |recipe, _| with_codings(recipe, [Coding::Form, Coding::JavaForm]);
-    LowerCaseEscapes "lower_case_escapes"
-        "write the letters of escapes in upper case, %2F rather than %2f"
-        |recipe, _| {
-            let (inner, outer) = (Coding::LowerCase, Outer::LowerCase);
-            let ways = [(inner, recipe.outer), (recipe.coding, outer), (inner, outer)];
-            each(recipe, ways, |wrong, way| (wrong.coding, wrong.outer) = way)
+    "lower_case_escapes": "write the letters of escapes in upper case, %2F rather than %2f"
+        => |recipe, _| {
+            const LOWER: Coding = Coding { lower: true, ..Coding::RIGHT };
+            let ways = [([LOWER; 2], recipe.text.outer), (recipe.text.codings, [LOWER; 2]), ([LOWER; 2], [LOWER; 2])];
+            let mut all = texts(recipe, ways, |text, way| (text.codings, text.outer) = way);
+            // .NET's HttpUtility.
+            all.extend(coded(recipe, LOWER, [("!*()", ""), ("!*()", "~")]));
+            all
         };
-    MarksNotEncoded "marks_not_encoded"
-        "percent-encode ! * ' ( ) as well"
-        |recipe, _| with_codings(recipe, [Coding::LeavesMarks]);
-    TildeEncoded "tilde_encoded"
-        "leave '~' as it is"
-        |recipe, _| with_codings(recipe, [Coding::EncodesTilde]);
-    // CORDEA/oauth#4, chrhansen/simple-oauth1#8
-    ReservedNotEncoded "reserved_not_encoded"
-        "percent-encode '/', ':', ',' and every other reserved character in names and values too"
-        |recipe, _| with_codings(recipe, [Coding::LeavesSlash, Coding::LeavesReserved]);
+    "plus_for_space": "encode a space as %20, not as '+'"
+        => |recipe, _| {
+            let has_space = recipe.text.pairs.iter().any(|pair| [&pair.name, &pair.value].iter().any(|text| text.contains(&b' ')));
+            let plus = Coding { plus: true, ..Coding::RIGHT };
+            // Java's URLEncoder, PHP's and Python 2's urlencode, .NET's HttpUtility.
+            let mut all = coded(recipe, plus, [("", ""), ("*", "~"), ("", "~"), ("!*'()", "")]);
+            all.extend(coded(recipe, Coding { lower: true, ..plus }, [("", ""), ("!*()", ""), ("!*()", "~")]));
+            all.retain(|_| has_space);
+            all
+        };
+    "plus_sent_bare": "send '+' as %2B in a query or form: a bare '+' is a space there"
+        => |recipe, _| {
+            values(recipe, |pair| {
+                if pair.place != Place::Header {
+                    pair.name = replaced(&pair.name, b" ", b"+");
+                    pair.value = replaced(&pair.value, b" ", b"+");
+                }
+            })
+        };
+    "encoded_twice": "decode what the query or body has before encoding it for the base string, and encode it once"
+        => |recipe, attempt| {
+            [
+                coded(recipe, Coding { times: 2, ..Coding::RIGHT }, [("", "")]),
+                values(recipe, |pair| {
+                    if !is_oauth(pair) {
+                        (pair.name, pair.value) = (encoded(&pair.name), encoded(&pair.value));
+                    }
+                }),
+                values(recipe, |pair| {
+                    if is_oauth(pair) {
+                        pair.value = encoded(&pair.value)
+                    }
+                }),
+                with_raw_query(recipe, attempt),
+                // WP-API/OAuth1#92: a callback that has a query of its own.
+                texts(recipe, 0..recipe.text.pairs.len(), |text, at| {
+                    let pair = &mut Rc::make_mut(&mut text.pairs)[at];
+                    pair.value = encoded(&pair.value);
+                }),
+            ]
+            .concat()
+        };
+    "decoded_twice": "decode each parameter once before encoding it for the base string: what it says after that is its value"
+        => |recipe, _| {
+            let decoded =
+                |text: &[u8]| percent::decode(text).map_or_else(|_| text.to_vec(), |text| text.into_owned());
+            values(recipe, |pair| (pair.name, pair.value) = (decoded(&pair.name), decoded(&pair.value)))
+        };
+    "not_encoded": "percent-encode each name and value before joining them, and then the joined text once more"
+        => |recipe, _| {
+            texts(
+                recipe,
+                [[Coding::PLAIN; 2], [Coding::PLAIN, Coding::RIGHT], [Coding::RIGHT, Coding::PLAIN]],
+                |text, coding| {
+                    text.codings = coding;
+                },
+            )
+        };
+    // AsyncHttpClient/async-http-client#1216 leaves '*' alone. JavaScript's encodeURIComponent leaves them all.
+    "marks_not_encoded": "percent-encode ! * ' ( ) as well"
+        => |recipe, _| leaving(recipe, "!*'() * ! ' () !*() !'() !*'");
+    // CORDEA/oauth#4, chrhansen/simple-oauth1#8, WP-API/OAuth1#127. encodeURI leaves most of them, Python's quote the slash.
+    "reserved_not_encoded": "percent-encode '/', ':', ',', '[', ']' and every other reserved character in names and values too"
+        => |recipe, _| leaving(recipe, "/ : , @ [] ; $ + = & ? | :/ :, @: !*'();/?:@&=+$,# ;/?:@&=+$,# !*'();/?:@&=+$,#[] !$&'()*+,;=:@/? $!*'(),");
+    // joestump/python-oauth2#15, request/oauth-sign#4
+    "unreserved_encoded": "leave letters, digits, '-', '.', '_' and '~' as they are"
+        => |recipe, _| coded(
+            recipe,
+            Coding::RIGHT,
+            [("", "~"), ("*", "~"), ("/", "~"), ("@*+/", "~"), ("", "."), ("", "_"), ("", "-"), ("", "._-"), ("", "._-~")],
+        );
     // restsharp/RestSharp#1945, carlos-emr/carlos#3007
-    Utf8Twice "utf_8_twice"
-        "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
-        |recipe, _| with_codings(recipe, [Coding::Utf8Twice]);
-    NotUtf8 "not_utf_8"
-        "encode text as UTF-8 before percent-encoding it"
-        |recipe, _| with_codings(recipe, [Coding::Latin1]);
-
+    "utf_8_twice": "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
+        => |recipe, _| {
+            let again = |text: &[u8]| text.iter().copied().map(char::from).collect::<String>().into_bytes();
+            coded(recipe, Coding { bytes: again, ..Coding::RIGHT }, [("", "")])
+        };
+    "not_utf_8": "encode text as UTF-8 before percent-encoding it"
+        => |recipe, _| {
+            let ways = [latin1, questioned].into_iter();
+            ways.flat_map(|bytes| coded(recipe, Coding { bytes, ..Coding::RIGHT }, [("", "")])).collect()
+        };
     // The base string.
-    ParametersNotEncoded "parameters_not_encoded"
-        "percent-encode the joined parameters once more when they go into the base string"
-        |recipe, _| change(recipe, |wrong| wrong.outer = Outer::PlainParameters);
-    UriNotEncoded "uri_not_encoded"
-        "percent-encode the URI when it goes into the base string"
-        |recipe, _| each(recipe, [Outer::PlainUri, Outer::Plain], |wrong, outer| wrong.outer = outer);
-    OtherMethod "other_method"
-        "sign the method that is sent, in upper case"
-        |recipe, _| {
-            let methods = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
-            let mut signed: Vec<Vec<u8>> = methods.iter().map(|method| method.as_bytes().to_vec()).collect();
-            let lower = recipe.method.to_ascii_lowercase();
+    "parameters_not_encoded": "percent-encode the joined parameters once more when they go into the base string"
+        => |recipe, _| texts(recipe, [()], |text, ()| text.outer[1] = Coding::PLAIN);
+    "uri_not_encoded": "percent-encode the URI when it goes into the base string"
+        => |recipe, _| {
+            texts(recipe, [recipe.text.outer[1], Coding::PLAIN], |text, parameters| {
+                text.outer = [Coding::PLAIN, parameters];
+            })
+        };
+    "other_method": "sign the method that is sent, in upper case"
+        => |recipe, attempt| {
+            let lower = recipe.text.method.to_ascii_lowercase();
             let mut capital = lower.clone();
             capital[..1.min(lower.len())].make_ascii_uppercase();
-            signed.extend([lower, capital, Vec::new()]);
-            each(recipe, signed, |wrong, method| wrong.method = method)
+            let others = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", ""]
+                .map(|other| other.as_bytes().to_vec());
+            let methods = others.into_iter().chain([lower, capital, attempt.method.clone()]);
+            texts(recipe, methods, |text, method| text.method = method)
         };
-    OtherScheme "other_scheme"
-        "sign the scheme of the public URL: https where it is called by https"
-        |recipe, _| {
-            let other = if recipe.scheme == Scheme::Http { Scheme::Https } else { Scheme::Http };
-            let shown = recipe.port.or(Some(recipe.scheme.default_port()));
-            let ports = [recipe.port, None, shown, Some(other.default_port())];
-            each(recipe, ports, |wrong, port| (wrong.scheme, wrong.port) = (other, port))
+    // WP-API/OAuth1#60, ucfopen/UDOIT#167
+    "other_scheme": "sign the scheme of the public URL: https where it is called by https"
+        => |recipe, _| {
+            let (ours, other) = match recipe.text.scheme {
+                "http://" => (Scheme::Http, Scheme::Https),
+                _ => (Scheme::Https, Scheme::Http),
+            };
+            let shown = recipe.text.port.or(Some(ours.default_port()));
+            let ports = [recipe.text.port, None, shown, Some(other.default_port())];
+            texts(recipe, ports, |text, port| (text.scheme, text.port) = (prefix_of(other), port))
         };
     // postmanlabs/postman-app-support#123
-    UriNotAbsolute "uri_not_absolute"
-        "sign the absolute URI, scheme and host included"
-        |recipe, _| each(recipe, [Start::Host, Start::Slashes, Start::Path], |wrong, start| wrong.start = start);
-    DefaultPortSigned "default_port_signed"
-        "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
-        |recipe, _| match recipe.port {
-            None => change(recipe, |wrong| wrong.port = Some(wrong.scheme.default_port())),
+    "uri_not_absolute": "sign the absolute URI, scheme and host included"
+        => |recipe, _| {
+            texts(recipe, [("", false), ("//", false), ("", true)], |text, (scheme, path_only)| {
+                text.scheme = scheme;
+                if path_only {
+                    (text.host, text.port) = (String::new(), None);
+                }
+            })
+        };
+    // ciaranj/connect-auth#28
+    "default_port_signed": "leave the port out of the URI if it is the default one, 80 for http and 443 for https"
+        => |recipe, attempt| match recipe.text.port {
+            None => texts(recipe, [attempt.url.scheme.default_port()], |text, port| text.port = Some(port)),
             Some(_) => Vec::new(),
         };
-    PortMissing "port_missing"
-        "keep the port in the URI if it is not the default one"
-        |recipe, _| change(recipe, |wrong| wrong.port = None);
-    HostNotLowered "host_not_lowered"
-        "write the host in small letters"
-        |recipe, attempt| {
-            let host = split_authority(attempt.authority).map_or("", |(host, _)| host);
-            change(recipe, |wrong| wrong.host = host.to_owned())
+    // instructure/ims-lti#67
+    "port_missing": "keep the port in the URI if it is not the default one"
+        => |recipe, _| texts(recipe, [()], |text, ()| text.port = None);
+    // pelle/oauth#1, bitnami/bitnami-docker-moodle#171: the port on which a container or a gateway listens.
+    "other_port": "sign the port that is called, not the one on which a container or a gateway listens"
+        => |recipe, _| {
+            let schemes = ["http://", "https://"].into_iter();
+            let ports = schemes.flat_map(|scheme| PORTS.map(|port| (scheme, port)));
+            texts(recipe, ports, |text, (scheme, port)| (text.scheme, text.port) = (scheme, port))
         };
-    TrailingSlash "trailing_slash"
-        "sign the path as it is sent, with its slash at the end if there is one, else without"
-        |recipe, _| {
-            let path = &recipe.path;
-            let other = match path.strip_suffix(b"/") {
-                Some(bare) => bare.to_vec(),
-                None => [path, &b"/"[..]].concat(),
-            };
-            with_paths(recipe, [other])
+    "host_not_lowered": "write the host in lower case"
+        => |recipe, attempt| {
+            let host = split_authority(&attempt.url.authority).map_or("", |(host, _)| host);
+            texts(recipe, [host], |text, host| text.host = host.to_owned())
         };
-    QueryInUri "query_in_uri"
-        "leave the query out of the URI; its parameters go to the other parameters"
-        |recipe, attempt| {
-            let query = [b"?", attempt.query].concat();
-            let both = change(recipe, |wrong| wrong.uri_query = query.clone());
+    // mitodl/pylti#52
+    "trailing_slash": "sign the path as it is sent, with its slash at the end if there is one, else without"
+        => |recipe, _| {
+            let path = &recipe.text.path;
+            paths(recipe, [path.strip_suffix(b"/").map_or_else(|| [path, &b"/"[..]].concat(), <[u8]>::to_vec)])
+        };
+    // litl/rauth#1, Kong/insomnia#4238
+    "query_in_uri": "leave the query out of the URI; its parameters go to the other parameters"
+        => |recipe, attempt| {
+            let query = [b"?", &*attempt.url.query].concat();
             let unsigned = keep(recipe, |pair| is_oauth(pair) || pair.place != Place::Query);
-            let moved = unsigned.iter().flat_map(|unsigned| change(unsigned, |wrong| wrong.uri_query = query.clone()));
-            both.into_iter().chain(moved).collect()
+            let bases = [recipe].into_iter().chain(&unsigned);
+            bases.flat_map(|base| texts(base, [()], |text, ()| text.uri_query.clone_from(&query))).collect()
         };
-    PathDecoded "path_decoded"
-        "sign the path with the escapes that it is sent with"
-        |recipe, _| with_paths(recipe, percent::decode(&recipe.path));
-    PathMissing "path_missing"
-        "sign the whole URL, path included"
-        |recipe, _| with_paths(recipe, [&b"/"[..], b""]);
-    // bytespider/jsOAuth#22, owncloud/ocis#10237
-    PathEncodedAgain "path_encoded_again"
-        "sign the path as it is sent; its characters were percent-encoded for the signature alone"
-        |recipe, _| {
-            let again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
-            let once = percent::decode(&recipe.path).into_iter().map(|plain| again(&plain));
-            with_paths(recipe, once.chain([again(&recipe.path)]).filter(|path| *path != recipe.path))
-        };
-    SlashesMerged "slashes_merged"
-        "sign the path with as many slashes as it is sent with"
-        |recipe, _| {
-            let mut merged = recipe.path.clone();
-            merged.dedup_by(|next, last| *next == b'/' && *last == b'/');
-            let more = [&b"/"[..], &recipe.path].concat();
-            with_paths(recipe, [merged, more])
-        };
-    // WP-API/OAuth1#58
-    OtherHost "other_host"
-        "sign the host that is called: www. in front and localhost for 127.0.0.1 make it another"
-        |recipe, _| {
-            let other = match recipe.host.strip_prefix("www.") {
-                _ if recipe.host == "localhost" => "127.0.0.1".to_owned(),
-                _ if recipe.host == "127.0.0.1" => "localhost".to_owned(),
-                Some(bare) => bare.to_owned(),
-                None => format!("www.{}", recipe.host),
+    "path_missing": "sign the whole URL, path included"
+        => |recipe, _| paths(recipe, [&b"/"[..], b""]);
+    "path_decoded": "sign the path with the escapes that it is sent with"
+        => |recipe, _| paths(recipe, percent::decode(&recipe.text.path));
+    "path_escapes_changed": "sign the escapes in the path as they are sent: %2f and %2F, or %7E and ~, are different here"
+        => |recipe, _| {
+            let path = &recipe.text.path;
+            let with = |write: fn(u8, &[u8]) -> Vec<u8>| {
+                let mut parts = path.split(|&byte| byte == b'%');
+                let mut out = parts.next().unwrap_or_default().to_vec();
+                for part in parts {
+                    let byte = part.first_chunk().and_then(|digits| percent::escaped(*digits).ok());
+                    out.extend(byte.map_or_else(
+                        || [b"%", part].concat(),
+                        |byte| [&*write(byte, &part[..2]), &part[2..]].concat(),
+                    ));
+                }
+                out
             };
-            change(recipe, |wrong| wrong.host = other)
+            paths(
+                recipe,
+                [
+                    with(|byte, _| format!("%{byte:02X}").into_bytes()),
+                    with(|byte, _| format!("%{byte:02x}").into_bytes()),
+                    with(
+                        |byte, digits| {
+                            if percent::is_unreserved(byte) { vec![byte] } else { [b"%", digits].concat() }
+                        },
+                    ),
+                    with(|byte, _| encoded(&[byte])),
+                ],
+            )
         };
-    // AFNetworking/AFOAuth1Client#91, jaredhanson/passport-http-oauth#17
-    PathPrefixMissing "path_prefix_missing"
-        "sign the whole path, with what stands in front of the API's own path"
-        |recipe, attempt| {
-            let own = below(&recipe.path, attempt.prefix).filter(|_| !attempt.prefix.is_empty());
-            let slashes = recipe.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
-            let ends = slashes.map(|(at, _)| &recipe.path[at..]).take(3);
-            with_paths(recipe, own.into_iter().chain(ends.filter(|end| end.len() > 1)))
+    // bytespider/jsOAuth#22, owncloud/ocis#10237
+    "path_encoded_again": "sign the path as it is sent; its characters were percent-encoded for the signature alone"
+        => |recipe, _| {
+            let again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
+            let once = percent::decode(&recipe.text.path).into_iter().map(|plain| again(&plain));
+            paths(recipe, once.chain([again(&recipe.text.path)]).filter(|path| *path != recipe.text.path))
+        };
+    "path_lowered": "sign the path in the case in which it is sent: only scheme and host are written in lower case"
+        => |recipe, _| paths(recipe, [recipe.text.path.to_ascii_lowercase()]);
+    "slashes_merged": "sign the path with as many slashes as it is sent with"
+        => |recipe, _| {
+            let mut merged = recipe.text.path.clone();
+            merged.dedup_by(|next, last| *next == b'/' && *last == b'/');
+            paths(recipe, [merged, [&b"/"[..], &recipe.text.path].concat()])
+        };
+    // AFNetworking/AFOAuth1Client#91, jaredhanson/passport-http-oauth#17: a gateway has removed the prefix.
+    "path_prefix_missing": "sign the whole path, with what precedes the API's own path"
+        => |recipe, attempt| {
+            let path = &recipe.text.path;
+            let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+            let ends = slashes.map(|(at, _)| &path[at..]).take(3).filter(|end| end.len() > 1);
+            paths(recipe, below(path, &attempt.url.prefix).into_iter().chain(ends))
         };
     // WP-API/OAuth1#68: a subfolder is put in front twice.
-    PathPrefixAdded "path_prefix_added"
-        "sign the path that is called; a prefix was signed that the public URL has not"
-        |recipe, attempt| {
-            let first = recipe.path.iter().skip(1).position(|byte| *byte == b'/').map(|end| &recipe.path[..=end]);
+    "path_prefix_added": "sign the path that is called; a prefix was signed that the public URL does not have"
+        => |recipe, attempt| {
+            let path = &recipe.text.path;
+            let first = path.iter().skip(1).position(|byte| *byte == b'/').map(|end| &path[..=end]);
             let others = attempt.other_urls.iter().take(MAX_URLS).map(|url| url.prefix.as_bytes());
-            let prefixes = others.chain([attempt.prefix.as_bytes()]).chain(first).filter(|prefix| !prefix.is_empty());
-            with_paths(recipe, prefixes.map(|prefix| [prefix, &recipe.path].concat()))
+            let usual = ["/index.php", "/api", "/rest", "/v1"].map(str::as_bytes);
+            let prefixes = others
+                .chain([attempt.url.prefix.as_bytes()])
+                .chain(first)
+                .chain(usual)
+                .filter(|prefix| !prefix.is_empty());
+            paths(recipe, prefixes.map(|prefix| [prefix, path].concat()))
         };
     // WP-API/OAuth1#246
-    OtherPublicUrl "other_public_url"
-        "sign the URL that is called; another URL of this service was signed"
-        |recipe, attempt| with_urls(recipe, attempt, false);
-    // pelle/oauth#1, Apereo-Learning-Analytics-Initiative/OpenLRS#21
-    InternalUrl "internal_url"
-        "sign the public URL that is called, not the address of the API behind it"
-        |recipe, attempt| with_urls(recipe, attempt, true);
-
-    // What is made of it.
-    Hex "hex"
-        "send base64 of the digest's bytes, not hexadecimal digits"
-        |recipe, _| with_spellings(recipe, [Spelling::Hex, Spelling::HexBase64]);
-    Unpadded "unpadded"
-        "keep the '=' at the end of the base64 text"
-        |recipe, _| with_spellings(recipe, [Spelling::Unpadded]);
-    UrlSafe "url_safe"
-        "use the base64 alphabet with '+' and '/', not the URL-safe one"
-        |recipe, _| with_spellings(recipe, [Spelling::UrlSafe, Spelling::UrlSafeUnpadded]);
-    SignatureEncodedTwice "signature_encoded_twice"
-        "percent-encode the signature once when it is put into the request"
-        |recipe, _| with_spellings(recipe, [Spelling::EncodedTwice]);
-    SignatureNotEncoded "signature_not_encoded"
-        "percent-encode the signature when it is put into the request, '+' as %2B"
-        |recipe, _| with_spellings(recipe, [Spelling::NotEncoded]);
-    SignatureWithLineBreak "signature_with_line_break"
-        "cut the line break off that the base64 encoder puts behind the signature"
-        |recipe, _| with_spellings(recipe, [Spelling::LineBreak]);
-    OtherHash "other_hash"
-        "sign with the method that oauth_signature_method names"
-        |recipe, _| {
-            let hmacs = SignatureMethod::ALL.into_iter().filter(|method| !method.is_rsa());
-            with_hashes(recipe, hmacs.map(Hash::Method))
+    "other_public_url": "sign the URL that is called; another URL of this service was signed"
+        => |recipe, attempt| with_urls(recipe, attempt, false);
+    // Apereo-Learning-Analytics-Initiative/OpenLRS#21
+    "internal_url": "sign the public URL that is called, not the address of the API behind it"
+        => |recipe, attempt| with_urls(recipe, attempt, true);
+    // WP-API/OAuth1#58
+    "other_host": "sign the host that is called: with or without www. in front or a dot at the end it is another one"
+        => |recipe, _| {
+            let host = &recipe.text.host;
+            let other = host.strip_prefix("www.").map_or_else(|| format!("www.{host}"), str::to_owned);
+            let dotted = host.strip_suffix('.').map_or_else(|| format!("{host}."), str::to_owned);
+            texts(recipe, [other, dotted], |text, host| text.host = host)
         };
-    KeyAndTextSwapped "key_and_text_swapped"
-        "give HMAC the joined secrets as its key and the base string as its text"
-        |recipe, attempt| with_hashes(recipe, [Hash::Swapped(attempt.signature_method)]);
-    HashWithoutKey "hash_without_key"
-        "use HMAC with the joined secrets as its key, not the plain hash"
-        |recipe, attempt| with_hashes(recipe, [Hash::Keyless(attempt.signature_method)]);
+    "local_address": "sign the URL that is called, not a local address such as localhost, 127.0.0.1 or that of a container"
+        => |recipe, _| {
+            let hosts = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "host.docker.internal"];
+            let ports = [recipe.text.port].into_iter().chain(PORTS);
+            let all = ports.flat_map(|port| ["http://", "https://"].map(|scheme| (scheme, port)));
+            let all = all.flat_map(|(scheme, port)| hosts.map(|host| (scheme, host, port)));
+            texts(recipe, all, |text, (scheme, host, port)| {
+                (text.scheme, text.host, text.port) = (scheme, host.to_owned(), port)
+            })
+        };
+    // What is made of it.
+    "hex": "send base64 of the digest's bytes, not hexadecimal digits"
+        => |recipe, _| spelt(recipe, Spelling::Hex);
+    "unpadded": "keep the '=' at the end of the base64 text"
+        => |recipe, _| spelt(recipe, Spelling::Unpadded);
+    "url_safe": "use the base64 alphabet with '+' and '/', not the URL-safe one"
+        => |recipe, _| spelt(recipe, Spelling::UrlSafe);
+    "signature_encoded_twice": "percent-encode the signature once when it is put into the request"
+        => |recipe, _| spelt(recipe, Spelling::EncodedTwice);
+    "signature_not_encoded": "percent-encode the signature when it is put into the request, '+' as %2B"
+        => |recipe, _| spelt(recipe, Spelling::NotEncoded);
+    "signature_with_line_break": "take out the line breaks that the base64 encoder puts into the signature or after it"
+        => |recipe, _| spelt(recipe, Spelling::LineBreak);
+    "other_hash": "sign with the method that oauth_signature_method names"
+        => |recipe, _| keys(recipe, SignatureMethod::ALL, |wrong, method| wrong.hash = Hash::Method(method));
+    "key_and_text_swapped": "give HMAC the joined secrets as its key and the base string as its text"
+        => |recipe, attempt| {
+            keys(recipe, [attempt.signature_method], |wrong, method| wrong.hash = Hash::Swapped(method))
+        };
+    "hash_without_key": "use HMAC with the joined secrets as its key, not the plain hash"
+        => |recipe, attempt| {
+            keys(recipe, [attempt.signature_method], |wrong, method| wrong.hash = Hash::Keyless(method))
+        };
 }
 
-impl fmt::Display for Mistake {
-    /// `word: advice`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.word(), self.advice())
-    }
-}
+/// The ports on which containers and gateways usually listen, and none.
+const PORTS: [Option<u16>; 10] = [
+    None,
+    Some(80),
+    Some(443),
+    Some(8080),
+    Some(8443),
+    Some(3000),
+    Some(5000),
+    Some(8000),
+    Some(8888),
+    Some(9000),
+];
 
 fn is_oauth(pair: &Pair) -> bool {
     pair.name.starts_with(OAUTH_PREFIX)
 }
 
-fn change(recipe: &Recipe, make: impl FnOnce(&mut Recipe)) -> Vec<Recipe> {
-    let mut wrong = recipe.clone();
-    make(&mut wrong);
-    vec![wrong]
-}
-
-/// One change for each value.
-fn each<V>(
+/// One recipe with another base string for each value.
+fn texts<V>(
     recipe: &Recipe,
     values: impl IntoIterator<Item = V>,
-    make: impl Fn(&mut Recipe, V),
+    change: impl Fn(&mut Text, V),
 ) -> Vec<Recipe> {
     let values = values.into_iter();
     values
-        .flat_map(|value| change(recipe, |wrong| make(wrong, value)))
+        .map(|value| recipe.with_text(|text| change(text, value)))
         .collect()
 }
 
-fn with_key(recipe: &Recipe, parts: &[&[u8]]) -> Vec<Recipe> {
-    change(recipe, |wrong| wrong.key = joined(parts))
+/// One recipe with the same base string for each value.
+fn keys<V>(
+    recipe: &Recipe,
+    values: impl IntoIterator<Item = V>,
+    change: impl Fn(&mut Recipe, V),
+) -> Vec<Recipe> {
+    let _ = recipe.base_string();
+    let changed = values.into_iter().map(|value| {
+        let mut changed = recipe.clone();
+        change(&mut changed, value);
+        changed
+    });
+    changed.collect()
 }
 
-fn with_codings<const N: usize>(recipe: &Recipe, codings: [Coding; N]) -> Vec<Recipe> {
-    each(recipe, codings, |wrong, coding| wrong.coding = coding)
+fn joins(recipe: &Recipe, joins: &[Join]) -> Vec<Recipe> {
+    keys(recipe, joins, |key, join| key.join = *join)
 }
 
-fn with_spellings<const N: usize>(recipe: &Recipe, spellings: [Spelling; N]) -> Vec<Recipe> {
-    each(recipe, spellings, |wrong, spelling| {
-        wrong.spelling = spelling
+/// Changes one secret or both, to each of the texts that `change` makes of it.
+fn each_secret(recipe: &Recipe, change: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> Vec<Recipe> {
+    let [consumer, token] = [0, 1].map(|at| change(&recipe.secrets[at]));
+    let both = consumer.iter().zip(&token);
+    let all = both.map(|(consumer, token)| [Some(consumer), Some(token)]);
+    let all = all.chain(consumer.iter().map(|changed| [Some(changed), None]));
+    let all = all.chain(token.iter().map(|changed| [None, Some(changed)]));
+    keys(recipe, all, |key, changed| {
+        for (secret, changed) in key.secrets.iter_mut().zip(changed) {
+            if let Some(changed) = changed {
+                *secret = Zeroizing::new(changed.clone());
+            }
+        }
     })
 }
 
-fn with_hashes(recipe: &Recipe, hashes: impl IntoIterator<Item = Hash>) -> Vec<Recipe> {
-    each(recipe, hashes, |wrong, hash| wrong.hash = hash)
+fn spelt(recipe: &Recipe, spelling: Spelling) -> Vec<Recipe> {
+    keys(recipe, [spelling], |wrong, spelling| {
+        wrong.spelling = spelling;
+    })
+}
+
+/// Names and values encoded in that way, but for characters that are left as they are and unreserved ones that are not.
+fn coded(
+    recipe: &Recipe,
+    coding: Coding,
+    characters: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> Vec<Recipe> {
+    texts(recipe, characters, |text, (left, escaped)| {
+        let coding = Coding {
+            left,
+            escaped,
+            ..coding
+        };
+        text.codings = [coding; 2];
+    })
+}
+
+/// Names and values with characters left as they are: one of the words after the other.
+fn leaving(recipe: &Recipe, words: &'static str) -> Vec<Recipe> {
+    coded(
+        recipe,
+        Coding::RIGHT,
+        words.split(' ').map(|left| (left, "")),
+    )
+}
+
+fn sorted(recipe: &Recipe, order: Order) -> Vec<Recipe> {
+    texts(recipe, [order], |text, order| text.order = order)
 }
 
 fn with_pairs(recipe: &Recipe, lists: impl IntoIterator<Item = Vec<Pair>>) -> Vec<Recipe> {
-    each(recipe, lists, |wrong, pairs| wrong.pairs = pairs)
+    texts(recipe, lists, |text, pairs| text.pairs = Rc::new(pairs))
 }
 
-fn with_paths<P: AsRef<[u8]>>(recipe: &Recipe, paths: impl IntoIterator<Item = P>) -> Vec<Recipe> {
-    each(recipe, paths, |wrong, path| {
-        wrong.path = path.as_ref().to_vec()
+fn paths<P: AsRef<[u8]>>(recipe: &Recipe, paths: impl IntoIterator<Item = P>) -> Vec<Recipe> {
+    texts(recipe, paths, |text, path| {
+        text.path = path.as_ref().to_vec();
     })
 }
 
 fn keep(recipe: &Recipe, kept: impl Fn(&Pair) -> bool) -> Vec<Recipe> {
-    change(recipe, |wrong| wrong.pairs.retain(kept))
-}
-
-fn change_pairs(recipe: &Recipe, make: impl Fn(&mut Pair)) -> Vec<Recipe> {
-    change(recipe, |wrong| wrong.pairs.iter_mut().for_each(make))
-}
-
-fn add(recipe: &Recipe, added: &[(Vec<u8>, Vec<u8>)]) -> Vec<Recipe> {
-    change(recipe, |wrong| {
-        wrong.pairs.extend(added.iter().map(|(name, value)| Pair {
-            place: Place::Body,
-            name: name.clone(),
-            value: value.clone(),
-        }));
+    texts(recipe, [()], |text, ()| {
+        Rc::make_mut(&mut text.pairs).retain(&kept);
     })
 }
 
-/// The path below `prefix`.
+fn values(recipe: &Recipe, change: impl Fn(&mut Pair)) -> Vec<Recipe> {
+    texts(recipe, [()], |text, ()| {
+        Rc::make_mut(&mut text.pairs).iter_mut().for_each(&change);
+    })
+}
+
+fn add(recipe: &Recipe, added: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Vec<Recipe> {
+    let mut pairs = recipe.text.pairs.to_vec();
+    pairs.extend(added.into_iter().map(|(name, value)| Pair {
+        place: Place::Body,
+        name,
+        value,
+    }));
+    with_pairs(recipe, [pairs])
+}
+
+/// Writes `index` in place of each `[0]` at the end of a name.
+fn each_indexed(pairs: &mut [Pair], index: &[u8]) {
+    for pair in pairs {
+        let Some(rest) = pair.name.strip_suffix(b"]") else {
+            continue;
+        };
+        let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit());
+        let rest = &rest[..rest.len() - digits.count()];
+        if let Some(name) = rest.strip_suffix(b"[") {
+            pair.name = [name, index].concat();
+        }
+    }
+}
+
+/// The path below `prefix`; nothing if there is no prefix.
 fn below<'p>(path: &'p [u8], prefix: &str) -> Option<&'p [u8]> {
-    path.strip_prefix(prefix.as_bytes())
-        .filter(|rest| rest.first() == Some(&b'/'))
+    let rest = path.strip_prefix(prefix.as_bytes())?;
+    (rest.first() == Some(&b'/') && !prefix.is_empty()).then_some(rest)
 }
 
 /// The request at another origin: with the path as it is, and with the prefix of that URL in place of ours.
-fn with_urls(recipe: &Recipe, attempt: &Attempt<'_>, internal: bool) -> Vec<Recipe> {
-    let own = below(&recipe.path, attempt.prefix).unwrap_or(&recipe.path);
-    let urls = attempt
-        .other_urls
-        .iter()
-        .filter(|url| url.internal == internal);
-    let at_each = urls.take(MAX_URLS).flat_map(|url| {
-        let prefixed = [url.prefix.as_bytes(), own].concat();
-        let mut paths = vec![recipe.path.clone(), own.to_vec(), prefixed];
+fn with_urls(recipe: &Recipe, attempt: &Attempt, internal: bool) -> Vec<Recipe> {
+    let path = &recipe.text.path;
+    let own = below(path, &attempt.url.prefix).unwrap_or(path);
+    let urls = attempt.other_urls.iter();
+    let urls = urls.filter(|url| url.internal == internal).take(MAX_URLS);
+    let all = urls.flat_map(|url| {
+        let mut paths = vec![
+            path.clone(),
+            own.to_vec(),
+            [url.prefix.as_bytes(), own].concat(),
+        ];
         paths.dedup();
-        each(recipe, paths, |wrong, path| {
-            wrong.scheme = url.scheme;
-            wrong.host.clone_from(&url.host);
-            wrong.port = Some(url.port).filter(|port| *port != url.scheme.default_port());
-            wrong.path = path;
-        })
+        paths.into_iter().map(move |path| (url, path))
     });
-    at_each.collect()
+    texts(recipe, all, |text, (url, path)| {
+        text.scheme = prefix_of(url.scheme);
+        text.host.clone_from(&url.host);
+        text.port = Some(url.port).filter(|port| *port != url.scheme.default_port());
+        text.path = path;
+    })
 }
 
 /// The query's parameters as they were sent, not decoded.
-fn with_raw_query(recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
-    let mut pairs = recipe.pairs.clone();
+fn with_raw_query(recipe: &Recipe, attempt: &Attempt) -> Vec<Recipe> {
+    let mut pairs = recipe.text.pairs.to_vec();
     pairs.retain(|pair| pair.place != Place::Query);
-    pairs.extend(split_form(attempt.query).map(|(name, value)| Pair {
+    pairs.extend(split_form(&attempt.url.query).map(|(name, value)| Pair {
         place: Place::Query,
         name: name.to_vec(),
         value: value.to_vec(),
@@ -638,19 +783,19 @@ fn with_raw_query(recipe: &Recipe, attempt: &Attempt<'_>) -> Vec<Recipe> {
 }
 
 fn split_form(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    raw.split(|&byte| byte == b'&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let at = pair.iter().position(|&byte| byte == b'=');
-            at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]))
-        })
+    let pairs = raw.split(|&byte| byte == b'&');
+    pairs.filter(|pair| !pair.is_empty()).map(|pair| {
+        let at = pair.iter().position(|&byte| byte == b'=');
+        at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]))
+    })
 }
 
 fn pairs_of_form(body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let plain = |text: &[u8]| {
         percent::decode_form(text).map_or_else(|_| text.to_vec(), |text| text.into_owned())
     };
-    split_form(body)
+    let pairs = split_form(body);
+    pairs
         .map(|(name, value)| (plain(name), plain(value)))
         .collect()
 }
@@ -664,8 +809,49 @@ fn members_of_json(body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         serde_json::Value::String(text) => text,
         other => other.to_string(),
     };
+    let members = members.into_iter();
     members
-        .into_iter()
         .map(|(name, value)| (name.into_bytes(), text(value).into_bytes()))
+        .collect()
+}
+
+/// Text in which each number has as many digits, so that sorting by bytes sorts by numbers.
+fn zero_padded(text: &[u8]) -> Vec<u8> {
+    const ZEROS: &[u8; 10] = b"0000000000";
+
+    let runs = text.chunk_by(|left, right| left.is_ascii_digit() == right.is_ascii_digit());
+    let padded = runs.flat_map(|run| {
+        let is_number = run.first().is_some_and(u8::is_ascii_digit);
+        let zeros = ZEROS.get(run.len()..).filter(|_| is_number);
+        [zeros.unwrap_or_default(), run].concat()
+    });
+    padded.collect()
+}
+
+/// The text in ISO 8859-1; characters that it lacks keep their UTF-8.
+fn latin1(text: &[u8]) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return text.to_vec();
+    };
+    let mut out = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        match u8::try_from(u32::from(character)) {
+            Ok(byte) => out.push(byte),
+            Err(_) => out.extend(character.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+    out
+}
+
+/// The text in ASCII, a question mark for each other character.
+fn questioned(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    text.chars()
+        .map(|character| {
+            u8::try_from(character)
+                .ok()
+                .filter(u8::is_ascii)
+                .unwrap_or(b'?')
+        })
         .collect()
 }

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use aws_lc_rs::{
     encoding::AsDer,
@@ -8,15 +8,10 @@ use aws_lc_rs::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::*;
-use crate::oauth::{MethodSet, SigningKey, signature::sign_text};
+use super::{recipe::Recipe, *};
+use crate::oauth::{SigningKey, signature::sign_text};
 
-const CONSUMER_SECRET: &str = "c+s";
-const TOKEN_SECRET: &str = "t s";
-const PREVIOUS_SECRET: &str = "old";
-const CALLBACK: &str = "https://consumer.example/cb";
-
-/// What a consumer sends.
+/// What a consumer sends, and with which secrets it should have signed.
 #[derive(Clone)]
 struct Sent {
     authority: &'static str,
@@ -24,48 +19,26 @@ struct Sent {
     query: &'static str,
     form: &'static str,
     other_body: &'static str,
-    /// In front of the path, in the public URL.
     prefix: &'static str,
-    token_secret: &'static str,
-    signature_method: SignatureMethod,
+    /// Further parameters of the Authorization header field.
+    oauth: &'static str,
+    secrets: [&'static str; 2],
+    method: SignatureMethod,
 }
 
-/// An alias of the service, and the API behind it.
-fn other_urls() -> [OtherUrl; 2] {
-    [
-        OtherUrl {
-            scheme: Scheme::Https,
-            host: "alias.example.com".into(),
-            port: 443,
-            prefix: String::new(),
-            internal: false,
-        },
-        OtherUrl {
-            scheme: Scheme::Http,
-            host: "10.0.0.5".into(),
-            port: 9000,
-            prefix: "/v1".into(),
-            internal: true,
-        },
-    ]
-}
+const SENT: Sent = Sent {
+    authority: "Api.Example.com:8443",
+    path: "/photos/a%20b",
+    query: "size=big+one&b=2&B=1&tag=x&tag=w&empty=&m=it's&t=~&%C3%A9=1",
+    form: "c=x%26y",
+    other_body: "",
+    prefix: "",
+    oauth: "",
+    secrets: ["c+s", "t s"],
+    method: SignatureMethod::HmacSha1,
+};
 
-impl Default for Sent {
-    fn default() -> Self {
-        Self {
-            authority: "Api.Example.com:8443",
-            path: "/photos/a%20b",
-            query: "size=big+one&b=2&B=1&tag=x&tag=w&empty=&m=it's&t=~&%C3%A9=1",
-            form: "c=x%26y",
-            other_body: "",
-            prefix: "",
-            token_secret: TOKEN_SECRET,
-            signature_method: SignatureMethod::HmacSha1,
-        }
-    }
-}
-
-/// What a consumer signs, as text: the right base string of [`Sent::default`] until a test bends it.
+/// What a consumer signs: the right texts for [`SENT`] until a test changes them.
 #[derive(Clone)]
 struct Signed {
     method: String,
@@ -74,826 +47,808 @@ struct Signed {
     key: String,
 }
 
+const URI: &str = "https://api.example.com:8443/photos/a%20b";
+const OAUTH: &str = "oauth_consumer_key=ck&oauth_nonce=n&oauth_signature_method=HMAC-SHA1&oauth_timestamp=1&oauth_token=tk";
+
 impl Default for Signed {
     fn default() -> Self {
         Self {
             method: "POST".into(),
-            uri: "https://api.example.com:8443/photos/a%20b".into(),
-            normalized: "%C3%A9=1&B=1&b=2&c=x%26y&empty=&m=it%27s&oauth_consumer_key=ck&oauth_nonce=n&\
-                         oauth_signature_method=HMAC-SHA1&oauth_timestamp=1&oauth_token=tk&size=big%20one&t=~&tag=w&tag=x"
-                .into(),
+            uri: URI.into(),
+            normalized: format!(
+                "%C3%A9=1&B=1&b=2&c=x%26y&empty=&m=it%27s&{OAUTH}&size=big%20one&t=~&tag=w&tag=x"
+            ),
             key: "c%2Bs&t%20s".into(),
         }
     }
 }
 
-const OAUTH: &str = "oauth_consumer_key=ck&oauth_nonce=n&oauth_signature_method=HMAC-SHA1&oauth_timestamp=1&oauth_token=tk";
-
 impl Signed {
     fn base_string(&self) -> String {
-        format!(
-            "{}&{}&{}",
-            self.method,
-            encode(&self.uri),
-            encode(&self.normalized)
-        )
+        let (uri, normalized) = (encode(&self.uri), encode(&self.normalized));
+        format!("{}&{uri}&{normalized}", self.method)
     }
 
     fn sign(&self) -> String {
         hmac(SignatureMethod::HmacSha1, &self.key, &self.base_string())
     }
 
-    fn normalized(text: impl Into<String>) -> Self {
+    fn normalized(text: impl Into<String>) -> String {
+        let normalized = text.into();
         Self {
-            normalized: text.into(),
+            normalized,
             ..Self::default()
         }
+        .sign()
     }
 
-    fn replaced(from: &str, to: &str) -> Self {
+    /// With other parameters, sorted.
+    fn replaced(from: &str, to: &str) -> String {
         let right = Self::default().normalized;
         assert!(right.contains(from), "{from}");
-        Self::normalized(right.replace(from, to))
+        let wrong = right.replace(from, to);
+        let mut pairs: Vec<&str> = wrong.split('&').filter(|pair| !pair.is_empty()).collect();
+        pairs.sort_by_key(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        Self::normalized(pairs.join("&"))
     }
 
-    fn uri(text: &str) -> Self {
+    fn uri(text: &str) -> String {
         Self {
             uri: text.into(),
             ..Self::default()
         }
+        .sign()
     }
 
-    fn key(text: &str) -> Self {
+    fn key(text: &str) -> String {
         Self {
             key: text.into(),
             ..Self::default()
         }
+        .sign()
     }
 }
 
 fn encode(text: &str) -> String {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if unreserved(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    let bytes = text.bytes().map(|byte| match unreserved(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    bytes.collect()
 }
 
 fn hmac(method: SignatureMethod, key: &str, message: &str) -> String {
-    sign_text(
-        method,
-        &SigningKey::from_text(key.as_bytes()),
-        message.as_bytes(),
-    )
-    .unwrap()
+    let key = SigningKey::from_text(key.as_bytes());
+    sign_text(method, &key, message.as_bytes()).unwrap()
 }
 
-/// Looks for the mistake in a request with that signature.
-fn examine<T>(sent: &Sent, signature: &str, look: impl FnOnce(&Attempt<'_>) -> T) -> T {
-    examine_with(sent, signature, None, look)
-}
-
-fn examine_with<T>(
-    sent: &Sent,
-    signature: &str,
-    rsa: Option<&RsaPublicKey>,
-    look: impl FnOnce(&Attempt<'_>) -> T,
-) -> T {
-    let method = sent.signature_method;
-    let mut parameters = Parameters::new();
+fn attempt(sent: &Sent, signature: &str) -> Attempt {
     let header = format!(
-        "OAuth realm=\"R\", oauth_consumer_key=\"ck\", oauth_token=\"tk\", oauth_signature_method=\"{method}\", \
-         oauth_timestamp=\"1\", oauth_nonce=\"n\", oauth_signature=\"{}\"",
-        encode(signature)
+        "OAuth realm=\"R\", oauth_consumer_key=\"ck\", oauth_token=\"tk\", oauth_signature_method=\"{}\", \
+         oauth_timestamp=\"1\", oauth_nonce=\"n\", oauth_signature=\"x\"{}",
+        sent.method, sent.oauth
     );
+    let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes()).unwrap();
     parameters.read_query(sent.query.as_bytes()).unwrap();
     parameters.read_body(sent.form.as_bytes()).unwrap();
-    let protocol = parameters.protocol(MethodSet::ALL).unwrap();
-    look(&Attempt {
-        method: b"POST",
-        scheme: Scheme::Https,
-        authority: sent.authority,
-        path: sent.path.as_bytes(),
-        query: sent.query.as_bytes(),
-        parameters: &parameters,
-        other_body: sent.other_body.as_bytes(),
-        prefix: sent.prefix,
-        other_urls: &other_urls(),
-        callbacks: &[CALLBACK.to_owned()],
-        consumer_secret: &Secret::from(CONSUMER_SECRET),
-        previous_secret: Some(&Secret::from(PREVIOUS_SECRET)),
-        token_secret: &Secret::from(sent.token_secret),
-        rsa,
-        signature_method: method,
-        signature: protocol.signature.unwrap(),
-    })
+    let url = |scheme, host: &str, port, prefix: &str, internal| OtherUrl {
+        scheme,
+        host: host.into(),
+        port,
+        prefix: prefix.into(),
+        internal,
+    };
+    Attempt {
+        method: b"POST".to_vec(),
+        url: CalledUrl {
+            scheme: Scheme::Https,
+            authority: sent.authority.into(),
+            path: sent.path.into(),
+            query: sent.query.into(),
+            prefix: sent.prefix.into(),
+        },
+        parameters: pairs(&parameters),
+        realm: parameters.realm().map(<[u8]>::to_vec),
+        other_body: sent.other_body.into(),
+        secrets: Secrets {
+            consumer: sent.secrets[0].into(),
+            previous: Some("old".into()),
+            token: sent.secrets[1].into(),
+            rsa: None,
+        },
+        other_urls: vec![
+            url(Scheme::Https, "alias.example.com", 443, "", false),
+            url(Scheme::Http, "10.0.0.5", 9001, "/v1", true),
+        ],
+        callbacks: vec!["https://consumer.example/cb".into()],
+        signature_method: sent.method,
+        signature: signature.into(),
+    }
 }
 
-/// Each mistake as a consumer makes it: the signature, and what was sent with it if it is not the usual request.
-fn made() -> Vec<(Mistake, String, Sent)> {
-    use Mistake::*;
+/// The words of what is found, joined.
+fn found(attempt: &Attempt) -> String {
+    let found = diagnose(attempt, &|| true).unwrap();
+    let mistakes = found.map_or_else(Vec::new, |found| found.mistakes);
+    mistakes
+        .iter()
+        .map(|mistake| mistake.word())
+        .collect::<Vec<_>>()
+        .join("+")
+}
 
-    let usual = Sent::default();
+/// Each mistake as a consumer makes it, written down apart from the code that makes it: the word, the signature, and what was sent.
+fn made() -> Vec<(&'static str, String, Sent)> {
     let right = Signed::default();
-    let signed = |mistake, signed: Signed| (mistake, signed.sign(), Sent::default());
-    let text = |mistake, signature: String| (mistake, signature, Sent::default());
-    let without_token = |text: &str| {
-        let sent = Sent {
-            token_secret: "",
-            ..Sent::default()
-        };
-        (
-            SecretIsNull,
-            Signed::key(&format!("c%2Bs&{text}")).sign(),
-            sent,
-        )
-    };
     let base = right.base_string();
     let based = |base: String| hmac(SignatureMethod::HmacSha1, &right.key, &base);
     let digest = STANDARD.decode(right.sign()).unwrap();
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let lower = |text: &str| {
-        [
-            "%C3%A9",
-            "%2F",
-            "%3A",
-            "%3D",
-            "%26",
-            "%25C3%25A9",
-            "C3%25A9",
-        ]
-        .iter()
-        .fold(text.to_owned(), |text, escape| {
-            text.replace(escape, &escape.to_lowercase())
-        })
+    let lower = |text: &str| text.replace("%C3%A9", "%c3%a9");
+    let query = |query| Sent {
+        query,
+        form: "",
+        ..SENT
     };
-    // A signature with both letters that the URL-safe alphabet has not.
-    let (url_safe_path, url_safe) = (0..500)
-        .map(|at| {
-            let uri = format!("https://api.example.com:8443/{at}");
-            let path: &'static str = format!("/{at}").leak();
-            (path, Signed::uri(&uri).sign())
+    let path = |path| Sent { path, ..SENT };
+    let at = |path: &str| Signed::uri(&format!("https://api.example.com:8443{path}"));
+    // A signature with both characters that the URL-safe alphabet lacks.
+    let (url_safe, elsewhere) = (0..500)
+        .map(|number| {
+            let path: &'static str = format!("/{number}").leak();
+            (at(path), Sent { path, ..SENT })
         })
-        .find(|(_, signature)| signature.contains('+') && signature.contains('/'))
+        .find(|(signature, _)| signature.contains('+') && signature.contains('/'))
         .unwrap();
-    let elsewhere = Sent {
-        path: url_safe_path,
-        ..usual.clone()
-    };
-
-    vec![
-        signed(TokenSecretMissing, Signed::key("c%2Bs&")),
-        signed(AmpersandMissing, Signed::key("c%2Bst%20s")),
-        signed(AmpersandMissing, Signed::key("c+s")),
-        signed(SecretsNotEncoded, Signed::key("c+s&t s")),
-        signed(ConsumerSecretMissing, Signed::key("&t%20s")),
-        signed(SecretsSwapped, Signed::key("t%20s&c%2Bs")),
-        signed(KeyEncodedWhole, Signed::key("c%2Bs%26t%20s")),
-        signed(SecretsEncodedTwice, Signed::key("c%252Bs&t%2520s")),
-        signed(KeyInsteadOfSecret, Signed::key("ck&t%20s")),
-        signed(KeyInsteadOfSecret, Signed::key("c%2Bs&tk")),
-        signed(SecretWithLineBreak, Signed::key("c%2Bs%0A&t%20s")),
-        signed(SecretWithLineBreak, Signed::key("c+s&t s\n")),
-        signed(SecretWithLineBreak, Signed::key("c%2Bs%0D%0A&t%20s")),
-        signed(SecretWithLineBreak, Signed::key("c%2Bs&t%20s%20")),
-        without_token("null"),
-        without_token("undefined"),
-        without_token("(null)"),
-        signed(PreviousSecret, Signed::key("old&t%20s")),
-        signed(
-            QueryUnsigned,
-            Signed::normalized(format!("c=x%26y&{OAUTH}")),
-        ),
-        signed(BodyUnsigned, Signed::replaced("c=x%26y&", "")),
-        signed(OnlyOauthSigned, Signed::normalized(OAUTH)),
-        signed(OauthUnsigned, Signed::replaced(&format!("&{OAUTH}"), "")),
-        signed(
-            OauthParameterUnsigned,
-            Signed::replaced("&oauth_token=tk", ""),
-        ),
-        signed(
-            UnsentParameterSigned,
-            Signed::replaced("oauth_token=tk", "oauth_token=tk&oauth_version=1.0"),
-        ),
-        signed(
-            UnsentParameterSigned,
-            Signed::replaced(
-                "oauth_consumer_key=ck",
-                "oauth_callback=https%3A%2F%2Fconsumer.example%2Fcb&oauth_consumer_key=ck",
-            ),
-        ),
-        signed(
-            UnsentParameterSigned,
-            Signed::replaced(
-                "oauth_consumer_key=ck",
-                "oauth_body_hash=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D&oauth_consumer_key=ck",
-            ),
-        ),
-        signed(
-            SignatureSigned,
-            Signed::replaced(
-                "&oauth_signature_method",
-                "&oauth_signature=&oauth_signature_method",
-            ),
-        ),
-        signed(
-            OauthPrefixMissing,
-            Signed::normalized(
-                "%C3%A9=1&B=1&b=2&c=x%26y&consumer_key=ck&empty=&m=it%27s&nonce=n&signature_method=HMAC-SHA1&size=big%20one&\
-                 t=~&tag=w&tag=x&timestamp=1&token=tk",
-            ),
-        ),
-        signed(RealmSigned, Signed::replaced("&size=", "&realm=R&size=")),
+    let dashed = url_safe.replace('+', "-").replace('/', "_");
+    let mut made: Vec<(&'static str, String, Sent)> = vec![
         (
-            BodySigned,
-            Signed::replaced("c=x%26y", "%7B%22a%22%3A1%7D=").sign_sorted(),
+            "white_space_around_secret",
+            Signed::key("cs&ts"),
+            Sent {
+                secrets: [" cs\n", "ts "],
+                ..SENT
+            },
+        ),
+        (
+            "secrets_decoded",
+            Signed::key("consumer&t"),
+            Sent {
+                secrets: ["Y29uc3VtZXI=", "t"],
+                ..SENT
+            },
+        ),
+        (
+            "secret_is_null",
+            Signed::key("c%2Bs&null"),
+            Sent {
+                secrets: ["c+s", ""],
+                ..SENT
+            },
+        ),
+        (
+            "secret_is_null",
+            Signed::key("c%2Bs&%28null%29"),
+            Sent {
+                secrets: ["c+s", ""],
+                ..SENT
+            },
+        ),
+        (
+            "body_signed",
+            Signed::replaced("c=x%26y", "%7B%22a%22%3A1%7D="),
             Sent {
                 form: "",
                 other_body: "{\"a\":1}",
-                ..usual.clone()
+                ..SENT
             },
         ),
         (
-            BodySigned,
-            Signed::replaced("c=x%26y", "member=some%20text&n=1").sign_sorted(),
+            "body_signed",
+            Signed::replaced("c=x%26y", "a=1&c=d%20e"),
             Sent {
                 form: "",
-                other_body: "{\"member\": \"some text\", \"n\":1}",
-                ..usual.clone()
+                other_body: "{\"c\": \"d e\", \"a\":1}",
+                ..SENT
             },
         ),
         (
-            BodySigned,
-            Signed::replaced("c=x%26y", "c=x%26y").sign(),
+            "body_signed",
+            right.sign(),
             Sent {
                 form: "",
                 other_body: "c=x%26y",
-                ..usual.clone()
+                ..SENT
             },
         ),
-        signed(EmptyValuesUnsigned, Signed::replaced("empty=&", "")),
-        signed(EqualsMissing, Signed::replaced("empty=", "empty")),
-        signed(RepeatedNamesUnsigned, Signed::replaced("&tag=w", "")),
-        signed(RepeatedNamesUnsigned, Signed::replaced("&tag=x", "")),
-        signed(
-            RepeatedNamesUnsigned,
-            Signed::replaced("tag=w&tag=x", "tag=x%2Cw"),
+        (
+            "indexes_changed",
+            Signed::normalized(format!("a%5B0%5D=x&a%5B1%5D=y&{OAUTH}")),
+            query("a[]=x&a[]=y"),
         ),
-        signed(ParameterUnsigned, Signed::replaced("b=2&", "")),
-        signed(ParameterUnsigned, Signed::replaced("&size=big%20one", "")),
-        signed(
-            OtherTimestamp,
-            Signed::replaced("oauth_timestamp=1", "oauth_timestamp=2"),
+        (
+            "indexes_changed",
+            Signed::normalized(format!("a%5B%5D=x&a%5B%5D=y&{OAUTH}")),
+            query("a[0]=x&a[1]=y"),
         ),
-        // The query sorted, then the oauth_ parameters, then the body.
-        signed(
-            Unsorted,
-            Signed::normalized(
-                right
-                    .normalized
-                    .replace("c=x%26y&", "")
-                    .replace(&format!("{OAUTH}&"), "")
-                    + "&"
-                    + OAUTH
-                    + "&c=x%26y",
+        (
+            "line_breaks_changed",
+            Signed::normalized(format!("a=x%0Ay&{OAUTH}")),
+            query("a=x%0D%0Ay"),
+        ),
+        (
+            "line_breaks_changed",
+            Signed::normalized(format!("a=x%0D%0Ay&{OAUTH}")),
+            query("a=x%0Ay"),
+        ),
+        (
+            "sorted_ignoring_case",
+            Signed::normalized(format!("a=1&B=2&{OAUTH}")),
+            query("B=2&a=1"),
+        ),
+        (
+            "sorted_after_joining",
+            Signed::normalized(format!("a1=2&a=1&{OAUTH}")),
+            query("a=1&a1=2"),
+        ),
+        (
+            "sorted_by_number",
+            Signed::normalized(format!("id_1=z&id_2=x&id_10=y&{OAUTH}")),
+            query("id_10=y&id_2=x&id_1=z"),
+        ),
+        (
+            "sorted_before_encoding",
+            Signed::normalized(format!("a=1&b=1&{OAUTH}&%C3%A9=1")),
+            query("a=1&b=1&%C3%A9=1"),
+        ),
+        (
+            "reserved_not_encoded",
+            Signed::normalized(format!("next=/a%3Ab%2Cc&{OAUTH}")),
+            query("next=/a:b,c"),
+        ),
+        (
+            "reserved_not_encoded",
+            Signed::normalized(format!("next=/a:b,c&{OAUTH}&s=a%20b")),
+            query("next=/a:b,c&s=a+b"),
+        ),
+        (
+            "marks_not_encoded",
+            Signed::normalized(format!("a=*&b=%21&{OAUTH}")),
+            query("a=*&b=!"),
+        ),
+        (
+            "plus_sent_bare",
+            Signed::normalized(format!("{OAUTH}&tel=%2B49%2F1")),
+            query("tel=+49/1"),
+        ),
+        (
+            "encoded_twice",
+            Signed::normalized(format!("a=%252C&b=%3D&{OAUTH}")),
+            query("a=%2C&b=%3D"),
+        ),
+        (
+            "decoded_twice",
+            Signed::normalized(format!("a=b%26c&{OAUTH}")),
+            query("a=b%2526c"),
+        ),
+        (
+            "unreserved_encoded",
+            Signed::normalized(format!(
+                "a=b%2Dc&{}",
+                OAUTH.replace("HMAC-SHA1", "HMAC%2DSHA1")
+            )),
+            query("a=b-c"),
+        ),
+        ("path_encoded_again", at("/xcal%3Ball"), path("/xcal;all")),
+        ("path_encoded_again", at("/photos/a%2520b"), SENT),
+        ("path_escapes_changed", at("/a%2Fb"), path("/a%2fb")),
+        ("path_escapes_changed", at("/~a%20b"), path("/%7Ea%20b")),
+        ("path_lowered", at("/members/a"), path("/Members/a")),
+        ("slashes_merged", at("//photos/a%20b"), SENT),
+        ("slashes_merged", at("/photos/a"), path("/photos//a")),
+        ("trailing_slash", at("/photos/a%20b/"), SENT),
+        ("trailing_slash", at("/photos"), path("/photos/")),
+        (
+            "path_prefix_missing",
+            at("/x"),
+            Sent {
+                path: "/v2/x",
+                prefix: "/v2",
+                ..SENT
+            },
+        ),
+        ("path_prefix_missing", at("/c"), path("/a/b/c")),
+        (
+            "other_host",
+            Signed::uri("https://example.com/photos/a%20b"),
+            Sent {
+                authority: "www.example.com",
+                ..SENT
+            },
+        ),
+        (
+            "local_address",
+            Signed::uri("https://localhost:8443/photos/a%20b"),
+            Sent {
+                authority: "127.0.0.1:8443",
+                ..SENT
+            },
+        ),
+        (
+            "default_port_signed",
+            Signed::uri("https://api.example.com:443/photos/a%20b"),
+            Sent {
+                authority: "api.example.com",
+                ..SENT
+            },
+        ),
+        (
+            "default_port_signed",
+            Signed::uri("https://api.example.com:443/photos/a%20b"),
+            Sent {
+                authority: "api.example.com:443",
+                ..SENT
+            },
+        ),
+        ("url_safe", dashed.clone(), elsewhere.clone()),
+        ("url_safe", dashed.replace('=', ""), elsewhere.clone()),
+        (
+            "signature_not_encoded",
+            url_safe.replace('+', " "),
+            elsewhere,
+        ),
+    ];
+    let usual = [
+        ("token_secret_missing", Signed::key("c%2Bs&")),
+        ("ampersand_missing", Signed::key("c%2Bst%20s")),
+        ("ampersand_missing", Signed::key("c+s")),
+        ("secrets_not_encoded", Signed::key("c+s&t s")),
+        ("consumer_secret_missing", Signed::key("&t%20s")),
+        ("secrets_swapped", Signed::key("t%20s&c%2Bs")),
+        ("key_encoded_whole", Signed::key("c%2Bs%26t%20s")),
+        ("secrets_encoded_twice", Signed::key("c%252Bs&t%2520s")),
+        ("secrets_encoded_twice", Signed::key("c%2Bs&t%2520s")),
+        ("key_instead_of_secret", Signed::key("ck&t%20s")),
+        ("key_instead_of_secret", Signed::key("c%2Bs&tk")),
+        ("white_space_around_secret", Signed::key("c%2Bs%0A&t%20s")),
+        ("white_space_around_secret", Signed::key("c+s&t s\n")),
+        (
+            "white_space_around_secret",
+            Signed::key("%20c%2Bs%20&t%20s"),
+        ),
+        (
+            "white_space_around_secret",
+            Signed::key("c%2Bs%0D%0A&t%20s%0D%0A"),
+        ),
+        (
+            "white_space_around_secret",
+            Signed::key("c%2Bs&%22t%20s%22"),
+        ),
+        (
+            "white_space_around_secret",
+            Signed::key("c%2Bs%C2%A0&t%20s"),
+        ),
+        ("previous_secret", Signed::key("old&t%20s")),
+        (
+            "query_unsigned",
+            Signed::normalized(format!("c=x%26y&{OAUTH}")),
+        ),
+        ("body_unsigned", Signed::replaced("c=x%26y", "")),
+        ("only_oauth_signed", Signed::normalized(OAUTH)),
+        ("oauth_unsigned", Signed::replaced(OAUTH, "")),
+        (
+            "oauth_parameter_unsigned",
+            Signed::replaced("oauth_token=tk", ""),
+        ),
+        (
+            "unsent_parameter_signed",
+            Signed::replaced("oauth_token=tk", "oauth_token=tk&oauth_version=1.0"),
+        ),
+        (
+            "unsent_parameter_signed",
+            Signed::replaced(
+                OAUTH,
+                &format!("{OAUTH}&oauth_callback=https%3A%2F%2Fconsumer.example%2Fcb"),
             ),
         ),
-        // The oauth_ parameters sorted, the query as it is sent.
-        signed(
-            Unsorted,
+        (
+            "unsent_parameter_signed",
+            Signed::replaced(
+                OAUTH,
+                &format!("{OAUTH}&oauth_body_hash=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D"),
+            ),
+        ),
+        (
+            "signature_signed",
+            Signed::replaced(OAUTH, &format!("{OAUTH}&oauth_signature=")),
+        ),
+        (
+            "oauth_prefix_missing",
+            Signed::replaced(OAUTH, &OAUTH.replace("oauth_", "")),
+        ),
+        ("realm_signed", Signed::replaced("&size=", "&realm=R&size=")),
+        ("empty_values_unsigned", Signed::replaced("empty=", "")),
+        ("equals_missing", Signed::replaced("empty=", "empty")),
+        ("repeated_names_unsigned", Signed::replaced("&tag=w", "")),
+        ("repeated_names_unsigned", Signed::replaced("&tag=x", "")),
+        (
+            "repeated_names_unsigned",
+            Signed::replaced("tag=w&tag=x", "tag=x%2Cw"),
+        ),
+        (
+            "signed_twice",
+            Signed::replaced(OAUTH, &format!("{OAUTH}&{OAUTH}")),
+        ),
+        ("parameter_unsigned", Signed::replaced("b=2", "")),
+        (
+            "other_timestamp",
+            Signed::replaced("oauth_timestamp=1", "oauth_timestamp=2"),
+        ),
+        // The query sorted, then the oauth_ parameters, then the body; and the query as it is sent.
+        (
+            "unsorted",
+            Signed::normalized(format!(
+                "%C3%A9=1&B=1&b=2&empty=&m=it%27s&size=big%20one&t=~&tag=w&tag=x&{OAUTH}&c=x%26y"
+            )),
+        ),
+        (
+            "unsorted",
             Signed::normalized(format!(
                 "size=big%20one&b=2&B=1&tag=x&tag=w&empty=&m=it%27s&t=~&%C3%A9=1&{OAUTH}&c=x%26y"
             )),
         ),
         (
-            SortedAfterJoining,
-            Signed::normalized(format!("a1=2&a=1&c=x%26y&{OAUTH}")).sign(),
-            Sent {
-                query: "a=1&a1=2",
-                ..usual.clone()
-            },
+            "sorted_by_name_only",
+            Signed::normalized(right.normalized.replace("tag=w&tag=x", "tag=x&tag=w")),
+        ),
+        ("plus_for_space", Signed::replaced("big%20one", "big+one")),
+        (
+            "plus_for_space",
+            Signed::replaced("big%20one&t=~", "big+one&t=%7E"),
         ),
         (
-            SortedByNumber,
-            Signed::normalized(format!("c=x%26y&id_1=z&id_2=x&id_10=y&{OAUTH}")).sign(),
-            Sent {
-                query: "id_10=y&id_2=x&id_1=z",
-                ..usual.clone()
-            },
-        ),
-        (
-            ReservedNotEncoded,
-            Signed::normalized(format!("c=x%26y&next=/a%3Ab%2Cc&{OAUTH}")).sign(),
-            Sent {
-                query: "next=/a:b,c",
-                ..usual.clone()
-            },
-        ),
-        (
-            ReservedNotEncoded,
-            Signed::normalized(format!("c=x&next=/a:b,c&{OAUTH}&s=a%20b")).sign(),
-            Sent {
-                query: "next=/a:b,c&s=a+b",
-                form: "c=x",
-                ..usual.clone()
-            },
-        ),
-        signed(Utf8Twice, Signed::replaced("%C3%A9", "%C3%83%C2%A9")),
-        signed(
-            UriNotAbsolute,
-            Signed::uri("api.example.com:8443/photos/a%20b"),
-        ),
-        signed(
-            UriNotAbsolute,
-            Signed::uri("//api.example.com:8443/photos/a%20b"),
-        ),
-        signed(UriNotAbsolute, Signed::uri("/photos/a%20b")),
-        (
-            PathEncodedAgain,
-            Signed::uri("https://api.example.com:8443/xcal%3Ball").sign(),
-            Sent {
-                path: "/xcal;all",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            PathEncodedAgain,
-            Signed::uri("https://api.example.com:8443/photos/a%2520b"),
-        ),
-        signed(
-            SlashesMerged,
-            Signed::uri("https://api.example.com:8443//photos/a%20b"),
-        ),
-        (
-            SlashesMerged,
-            Signed::uri("https://api.example.com:8443/photos/a").sign(),
-            Sent {
-                path: "/photos//a",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            OtherHost,
-            Signed::uri("https://www.api.example.com:8443/photos/a%20b"),
-        ),
-        (
-            OtherHost,
-            Signed::uri("https://example.com/photos/a%20b").sign(),
-            Sent {
-                authority: "www.example.com",
-                ..usual.clone()
-            },
-        ),
-        (
-            OtherHost,
-            Signed::uri("https://localhost:8443/photos/a%20b").sign(),
-            Sent {
-                authority: "127.0.0.1:8443",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            PathPrefixMissing,
-            Signed::uri("https://api.example.com:8443/a%20b"),
-        ),
-        (
-            PathPrefixMissing,
-            Signed::uri("https://api.example.com:8443/x").sign(),
-            Sent {
-                path: "/a/b/c/d/e/x",
-                prefix: "/a/b/c/d/e",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            PathPrefixAdded,
-            Signed::uri("https://api.example.com:8443/v1/photos/a%20b"),
-        ),
-        signed(
-            PathPrefixAdded,
-            Signed::uri("https://api.example.com:8443/photos/photos/a%20b"),
-        ),
-        signed(
-            OtherPublicUrl,
-            Signed::uri("https://alias.example.com/photos/a%20b"),
-        ),
-        (
-            OtherPublicUrl,
-            Signed::uri("https://alias.example.com/x").sign(),
-            Sent {
-                path: "/api/x",
-                prefix: "/api",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            InternalUrl,
-            Signed::uri("http://10.0.0.5:9000/photos/a%20b"),
-        ),
-        signed(
-            InternalUrl,
-            Signed::uri("http://10.0.0.5:9000/v1/photos/a%20b"),
-        ),
-        signed(
-            Unsorted,
-            Signed::normalized(
-                "oauth_consumer_key=ck&oauth_token=tk&oauth_signature_method=HMAC-SHA1&oauth_timestamp=1&oauth_nonce=n&\
-                 size=big%20one&b=2&B=1&tag=x&tag=w&empty=&m=it%27s&t=~&%C3%A9=1&c=x%26y",
-            ),
-        ),
-        signed(
-            SortedBeforeEncoding,
-            Signed::normalized(right.normalized.replace("%C3%A9=1&", "") + "&%C3%A9=1"),
-        ),
-        signed(
-            SortedByNameOnly,
-            Signed::replaced("tag=w&tag=x", "tag=x&tag=w"),
-        ),
-        (
-            SortedIgnoringCase,
-            Signed::replaced("B=1&b=2", "b=1&B=2").sign(),
-            Sent {
-                query: "size=big+one&b=1&B=2&tag=x&tag=w&empty=&m=it's&t=~&%C3%A9=1",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            EncodedTwice,
-            Signed::normalized(right.normalized.replace('%', "%25")),
-        ),
-        signed(
-            EncodedTwice,
+            "not_encoded",
             Signed::normalized(
                 right
                     .normalized
-                    .replace("%C3%A9=1", "%25C3%25A9=1")
-                    .replace("big%20one", "big%2Bone"),
-            ),
-        ),
-        signed(
-            NotEncoded,
-            Signed::normalized(
-                right
-                    .normalized
+                    .replace("%20", " ")
+                    .replace("%27", "'")
+                    .replace("%26", "&")
                     .replace("%C3%A9=1&", "")
-                    .replace("x%26y", "x&y")
-                    .replace("it%27s", "it's")
-                    .replace("big%20one", "big one")
-                    + "&é=1",
+                    .replace("tag=x", "tag=x&é=1"),
             ),
         ),
-        signed(PlusForSpace, Signed::replaced("big%20one", "big+one")),
-        signed(LowerCaseEscapes, Signed::replaced("%C3%A9", "%c3%a9")),
-        text(LowerCaseEscapes, based(lower(&base))),
-        signed(MarksNotEncoded, Signed::replaced("it%27s", "it's")),
-        signed(TildeEncoded, Signed::replaced("t=~", "t=%7E")),
-        signed(NotUtf8, Signed::replaced("%C3%A9", "%E9")),
-        text(
-            ParametersNotEncoded,
-            based(format!("POST&{}&{}", encode(&right.uri), right.normalized)),
+        (
+            "lower_case_escapes",
+            Signed::normalized(lower(&right.normalized)),
         ),
-        text(
-            UriNotEncoded,
-            based(format!("POST&{}&{}", right.uri, encode(&right.normalized))),
+        (
+            "lower_case_escapes",
+            based(
+                base.replace("%3A", "%3a")
+                    .replace("%2F", "%2f")
+                    .replace("%3D", "%3d"),
+            ),
         ),
-        text(
-            UriNotEncoded,
-            based(format!("POST&{}&{}", right.uri, right.normalized)),
+        ("marks_not_encoded", Signed::replaced("it%27s", "it's")),
+        ("unreserved_encoded", Signed::replaced("t=~", "t=%7E")),
+        ("utf_8_twice", Signed::replaced("%C3%A9", "%C3%83%C2%A9")),
+        ("not_utf_8", Signed::replaced("%C3%A9", "%E9")),
+        (
+            "parameters_not_encoded",
+            based(format!("POST&{}&{}", encode(URI), right.normalized)),
         ),
-        signed(
-            OtherMethod,
-            Signed {
-                method: "GET".into(),
-                ..right.clone()
-            },
+        (
+            "uri_not_encoded",
+            based(format!("POST&{URI}&{}", encode(&right.normalized))),
         ),
-        signed(
-            OtherMethod,
-            Signed {
-                method: "post".into(),
-                ..right.clone()
-            },
+        (
+            "uri_not_encoded",
+            based(format!("POST&{URI}&{}", right.normalized)),
         ),
-        signed(
-            OtherScheme,
+        ("other_method", based(base.replace("POST&", "GET&"))),
+        ("other_method", based(base.replace("POST&", "post&"))),
+        (
+            "other_scheme",
             Signed::uri("http://api.example.com:8443/photos/a%20b"),
         ),
-        signed(
-            OtherScheme,
+        (
+            "other_scheme",
             Signed::uri("http://api.example.com/photos/a%20b"),
         ),
         (
-            DefaultPortSigned,
-            Signed::uri("https://api.example.com:443/photos/a%20b").sign(),
-            Sent {
-                authority: "api.example.com",
-                ..usual.clone()
-            },
+            "uri_not_absolute",
+            Signed::uri("api.example.com:8443/photos/a%20b"),
         ),
         (
-            DefaultPortSigned,
-            Signed::uri("https://api.example.com:443/photos/a%20b").sign(),
-            Sent {
-                authority: "api.example.com:443",
-                ..usual.clone()
-            },
+            "uri_not_absolute",
+            Signed::uri("//api.example.com:8443/photos/a%20b"),
         ),
-        signed(
-            PortMissing,
+        ("uri_not_absolute", Signed::uri("/photos/a%20b")),
+        (
+            "port_missing",
             Signed::uri("https://api.example.com/photos/a%20b"),
         ),
-        signed(
-            HostNotLowered,
+        (
+            "other_port",
+            Signed::uri("http://api.example.com:8080/photos/a%20b"),
+        ),
+        (
+            "other_port",
+            Signed::uri("https://api.example.com:3000/photos/a%20b"),
+        ),
+        (
+            "host_not_lowered",
             Signed::uri("https://Api.Example.com:8443/photos/a%20b"),
         ),
-        signed(
-            TrailingSlash,
-            Signed::uri("https://api.example.com:8443/photos/a%20b/"),
+        (
+            "query_in_uri",
+            Signed::uri(&format!("{URI}?{}", SENT.query)),
         ),
         (
-            TrailingSlash,
-            Signed::uri("https://api.example.com:8443/photos").sign(),
-            Sent {
-                path: "/photos/",
-                ..usual.clone()
-            },
-        ),
-        signed(
-            QueryInUri,
-            Signed::uri(&format!(
-                "https://api.example.com:8443/photos/a%20b?{}",
-                usual.query
-            )),
-        ),
-        signed(
-            QueryInUri,
+            "query_in_uri",
             Signed {
-                uri: format!("{}?{}", right.uri, usual.query),
+                uri: format!("{URI}?{}", SENT.query),
                 normalized: format!("c=x%26y&{OAUTH}"),
                 ..right.clone()
-            },
+            }
+            .sign(),
         ),
-        signed(
-            PathDecoded,
-            Signed::uri("https://api.example.com:8443/photos/a b"),
-        ),
-        signed(PathMissing, Signed::uri("https://api.example.com:8443/")),
-        signed(PathMissing, Signed::uri("https://api.example.com:8443")),
-        text(Hex, hex.clone()),
-        text(Hex, STANDARD.encode(hex)),
-        text(Unpadded, right.sign().trim_end_matches('=').to_owned()),
+        ("path_missing", at("/")),
+        ("path_missing", at("")),
+        ("path_decoded", at("/photos/a b")),
+        ("path_prefix_added", at("/v1/photos/a%20b")),
         (
-            UrlSafe,
-            url_safe.replace('+', "-").replace('/', "_"),
-            elsewhere.clone(),
+            "other_host",
+            Signed::uri("https://www.api.example.com:8443/photos/a%20b"),
         ),
         (
-            UrlSafe,
-            url_safe
-                .replace('+', "-")
-                .replace('/', "_")
-                .replace('=', ""),
-            elsewhere.clone(),
+            "local_address",
+            Signed::uri("http://localhost:8080/photos/a%20b"),
         ),
-        text(SignatureEncodedTwice, encode(&right.sign())),
-        (SignatureNotEncoded, url_safe.replace('+', " "), elsewhere),
-        text(SignatureWithLineBreak, right.sign() + "\n"),
-        text(
-            OtherHash,
+        (
+            "other_public_url",
+            Signed::uri("https://alias.example.com/photos/a%20b"),
+        ),
+        (
+            "internal_url",
+            Signed::uri("http://10.0.0.5:9001/v1/photos/a%20b"),
+        ),
+        ("hex", hex.clone()),
+        ("hex", STANDARD.encode(hex)),
+        ("unpadded", right.sign().trim_end_matches('=').to_owned()),
+        ("signature_encoded_twice", encode(&right.sign())),
+        ("signature_with_line_break", right.sign() + "\r\n"),
+        (
+            "other_hash",
             hmac(SignatureMethod::HmacSha256, &right.key, &base),
         ),
-        text(OtherHash, right.key.clone()),
-        text(
-            KeyAndTextSwapped,
+        ("other_hash", right.key.clone()),
+        (
+            "key_and_text_swapped",
             hmac(SignatureMethod::HmacSha1, &base, &right.key),
         ),
-        text(HashWithoutKey, {
+        ("hash_without_key", {
             use sha1::{Digest, Sha1};
             STANDARD.encode(Sha1::digest(&base))
         }),
-    ]
+    ];
+    made.extend(usual.map(|(word, signature)| (word, signature, SENT)));
+    made
 }
 
-impl Signed {
-    /// Signs what an edit has put out of order.
-    fn sign_sorted(mut self) -> String {
-        let mut pairs: Vec<&str> = self.normalized.split('&').collect();
-        pairs.sort_unstable();
-        self.normalized = pairs.join("&");
-        self.sign()
+#[test]
+fn finds_each_mistake() {
+    let made = made();
+    let named = made
+        .iter()
+        .map(|(word, signature, sent)| [*word, found(&attempt(sent, signature)).leak()]);
+    let wrong: Vec<[&str; 2]> = named.filter(|[made, found]| made != found).collect();
+    assert!(wrong.is_empty(), "[made, found]: {wrong:?}");
+    let made: HashSet<&str> = made.iter().map(|(word, ..)| *word).collect();
+    for mistake in Mistake::all() {
+        assert!(made.contains(mistake.word()), "{mistake}");
     }
 }
 
 #[test]
 fn the_right_signature_needs_no_diagnosis() {
-    let sent = Sent::default();
-    examine(&sent, &Signed::default().sign(), |attempt| {
-        assert!(Recipe::right(attempt).makes(attempt));
-        assert_eq!(
-            Recipe::right(attempt).base_string(),
-            Signed::default().base_string().as_bytes()
-        );
-    });
+    let right = Recipe::right(&attempt(&SENT, ""));
+    let signed = Signed::default();
+    assert_eq!(right.base_string(), signed.base_string().as_bytes());
+    assert_eq!(STANDARD.encode(right.signature().unwrap()), signed.sign());
 }
 
-#[test]
-fn finds_each_mistake() {
-    for (mistake, signature, sent) in made() {
-        let found = examine(&sent, &signature, diagnose);
-        assert_eq!(
-            found.map(|found| found.mistakes),
-            Some(vec![mistake]),
-            "{mistake}: {signature}"
-        );
-    }
-}
-
-/// Every mistake of the table that makes this signature, in the order of the table.
-fn explanations(attempt: &Attempt<'_>) -> Vec<Mistake> {
-    let right = Recipe::right(attempt);
-    let explains = |mistake: &&Mistake| {
-        let wrong = mistake.make(&right, attempt);
-        wrong.iter().any(|wrong| wrong.makes(attempt))
-    };
-    Mistake::ALL.iter().filter(explains).copied().collect()
-}
-
-/// The only ones that share an outcome: the second one breaks the same rule for fewer parameters.
-#[test]
-fn keeps_each_mistake_apart_from_all_others() {
-    use Mistake::*;
-
-    let same = [
-        [EmptyValuesUnsigned, ParameterUnsigned],
-        [RepeatedNamesUnsigned, ParameterUnsigned],
-        [BodyUnsigned, ParameterUnsigned],
-    ];
-    for (mistake, signature, sent) in made() {
-        let found = examine(&sent, &signature, explanations);
-        let alone = found == [mistake];
-        let listed = same.iter().any(|pair| pair[0] == mistake && found == *pair);
-        assert!(alone || listed, "{mistake}: {found:?}");
-    }
-}
-
-#[test]
-fn names_the_mistake_that_assumes_less() {
-    use Mistake::*;
-
-    let one = |query| Sent {
-        query,
+/// Requests of different kinds, for which different mistakes have the same outcome.
+fn requests() -> Vec<Sent> {
+    let plain = Sent {
+        authority: "api.example.com",
+        path: "/v2/Photos//a%2fb%7E",
+        query: "",
         form: "",
-        ..Sent::default()
+        secrets: ["consumersecret", "tokensecret"],
+        ..SENT
     };
-    for (signed, sent, named, other) in [
-        // All of the query, rather than one of its parameters or the empty ones.
-        (
-            Signed::normalized(OAUTH),
-            one("x=1"),
-            QueryUnsigned,
-            ParameterUnsigned,
-        ),
-        (
-            Signed::normalized(OAUTH),
-            one("x="),
-            QueryUnsigned,
-            EmptyValuesUnsigned,
-        ),
-        // A name that is sent twice, rather than one parameter.
-        (
-            Signed::normalized(format!("{OAUTH}&x=1")),
-            one("x=1&x=2"),
-            RepeatedNamesUnsigned,
-            ParameterUnsigned,
-        ),
-        // The parts of the request in their order, rather than numbers in names.
-        (
-            Signed::normalized(format!("id_2=x&id_10=y&{OAUTH}")),
-            one("id_2=x&id_10=y"),
-            Unsorted,
-            SortedByNumber,
-        ),
-    ] {
-        let found = examine(&sent, &signed.sign(), explanations);
-        assert_eq!(found.first(), Some(&named), "{found:?}");
-        assert!(found[1..].contains(&other), "{found:?}");
-    }
+    let all = "a%20b=c+d&list[]=1&list[]=2&id_10=1&id_2=~*!'()&A=1&B=/:@,;|&b=&text=1%0A2&%C3%A9=%E2%82%AC&n[0]=1&n[1]=2&x=%2541&z=1&z=0&z1=2";
+    vec![
+        SENT,
+        plain.clone(),
+        Sent {
+            query: all,
+            path: "/a/B;c/",
+            authority: "www.Example.com:8080",
+            ..plain.clone()
+        },
+        Sent {
+            form: all,
+            prefix: "/v2",
+            secrets: [" a%2Fb+c== ", "MTIzNDU2"],
+            ..plain.clone()
+        },
+        Sent {
+            other_body: "{\"a\": [1]}",
+            oauth: ", oauth_callback=\"https%3A%2F%2Fh%2F%3Fa%3Db\", oauth_version=\"1.0\"",
+            ..plain.clone()
+        },
+        Sent {
+            query: "size=original&file=vacation.jpg",
+            secrets: ["consumer", ""],
+            ..plain
+        },
+    ]
 }
 
+/// Every way to make each mistake is named as that mistake, or as an earlier one of the table that is listed here: it leads to the
+/// very same base string and key for that request, and says no less.
 #[test]
-fn every_mistake_is_made_in_the_tests() {
-    let made: HashSet<Mistake> = made().into_iter().map(|(mistake, ..)| mistake).collect();
-    for mistake in Mistake::ALL {
-        assert!(made.contains(mistake), "{mistake}");
+fn tells_every_mistake_from_all_others() {
+    const SAME: &[[&str; 2]] = &[
+        // The place of the parameters is known: the request has no others.
+        ["only_oauth_signed", "body_unsigned"],
+        ["only_oauth_signed", "query_unsigned"],
+        // The kind of the parameter is known.
+        ["parameter_unsigned", "body_unsigned"],
+        ["parameter_unsigned", "empty_values_unsigned"],
+        ["parameter_unsigned", "repeated_names_unsigned"],
+        // The port is the default one, or is missing.
+        ["other_port", "default_port_signed"],
+        ["other_port", "other_scheme"],
+        ["other_port", "port_missing"],
+        // The path has nothing that would have to be encoded again.
+        ["path_encoded_again", "path_decoded"],
+        // The characters that are not encoded are known: the request has no others.
+        ["reserved_not_encoded", "marks_not_encoded"],
+        ["reserved_not_encoded", "not_encoded"],
+        ["unreserved_encoded", "reserved_not_encoded"],
+    ];
+    let mut confused: Vec<[&str; 2]> = Vec::new();
+    for sent in requests() {
+        let attempt = attempt(&sent, "");
+        let right = Recipe::right(&attempt);
+        let mut known = HashMap::from([(right.signature(), "right")]);
+        for mistake in Mistake::all() {
+            for wrong in mistake.make(&right, &attempt) {
+                if wrong.spelling == right.spelling {
+                    let first = *known.entry(wrong.signature()).or_insert(mistake.word());
+                    confused.push([mistake.word(), first]);
+                }
+            }
+        }
     }
-}
-
-#[test]
-fn words_are_words_and_advice_is_one_sentence() {
-    let mut words = HashSet::new();
-    for mistake in Mistake::ALL {
-        assert!(
-            mistake
-                .word()
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        );
-        assert!(words.insert(mistake.word()), "{mistake}");
-        assert!(!mistake.advice().ends_with('.'), "{mistake}");
-    }
-}
-
-#[test]
-fn shows_the_base_string_that_was_signed() {
-    let wrong = Signed::uri("http://api.example.com/photos/a%20b");
-    let found = examine(&Sent::default(), &wrong.sign(), diagnose).unwrap();
-    assert_eq!(found.base_string, wrong.base_string().as_bytes());
+    confused.retain(|[made, first]| made != first && *first != "right");
+    confused.sort_unstable();
+    confused.dedup();
+    let mut same = SAME.to_vec();
+    same.sort_unstable();
+    assert_eq!(confused, same);
 }
 
 #[test]
 fn finds_two_mistakes_made_together() {
     let wrong = Signed {
         uri: "https://api.example.com/photos/a%20b".into(),
-        ..Signed::key("c+s&t s")
+        key: "c+s&t s".into(),
+        ..Signed::default()
     };
-    examine(&Sent::default(), &wrong.sign(), |attempt| {
-        assert_eq!(diagnose(attempt), None);
-        let found = diagnose_thoroughly(attempt).unwrap();
-        assert_eq!(
-            found.mistakes,
-            [Mistake::SecretsNotEncoded, Mistake::PortMissing]
-        );
-        assert_eq!(found.base_string, wrong.base_string().as_bytes());
-    });
+    let attempt = attempt(&SENT, &wrong.sign());
+    assert_eq!(found(&attempt), "");
+    let found = diagnose_thoroughly(&attempt).unwrap();
+    let words: Vec<&str> = found
+        .mistakes
+        .iter()
+        .map(|mistake| mistake.word())
+        .collect();
+    assert_eq!(words, ["secrets_not_encoded", "port_missing"]);
+    assert_eq!(found.base_string, wrong.base_string().as_bytes());
 }
 
 #[test]
-fn admits_that_it_does_not_know() {
-    for signature in ["AAAAAAAAAAAAAAAAAAAAAAAAAAA=", "%", "not base64", "\u{fe}"] {
-        assert_eq!(
-            examine(&Sent::default(), signature, diagnose_thoroughly),
-            None,
-            "{signature}"
-        );
-    }
-}
-
-#[test]
-fn examines_plaintext_keys_and_rsa_base_strings() {
-    let sent = Sent {
-        signature_method: SignatureMethod::Plaintext,
-        ..Sent::default()
-    };
-    for (signature, mistake) in [
-        ("c%2Bs&", Mistake::TokenSecretMissing),
-        ("c+s&t s", Mistake::SecretsNotEncoded),
+fn admits_that_it_does_not_know_and_stops_when_told() {
+    for signature in [
+        "AAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+        "%",
+        "not base64",
+        "\u{fe}",
+        "&",
     ] {
-        let found = examine(&sent, signature, diagnose).unwrap();
-        assert_eq!(found.mistakes, [mistake]);
+        let mut attempt = attempt(&SENT, signature);
+        assert_eq!(diagnose(&attempt, &|| true), Ok(None), "{signature}");
+        (attempt.url.authority, attempt.url.path) = (String::new(), Vec::new());
+        (attempt.url.query, attempt.other_body) = (b"&=&%00".to_vec(), b"\0[".to_vec());
+        assert_eq!(diagnose(&attempt, &|| true), Ok(None), "{signature}");
     }
+    let asked = Cell::new(0);
+    let a_few = || asked.replace(asked.get() + 1) < 5;
+    let attempt = attempt(&SENT, "AAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    assert_eq!(diagnose(&attempt, &a_few), Err(Stopped));
+    assert_eq!(asked.get(), 6);
+}
 
+#[test]
+fn examines_plaintext_keys() {
+    let sent = Sent {
+        method: SignatureMethod::Plaintext,
+        ..SENT
+    };
+    for (signature, word) in [
+        ("c%2Bs&", "token_secret_missing"),
+        ("c+s&t s", "secrets_not_encoded"),
+        ("c%2Bs&t%20s\n", "signature_with_line_break"),
+    ] {
+        assert_eq!(found(&attempt(&sent, signature)), word);
+    }
+}
+
+#[test]
+fn examines_rsa_signatures_that_the_consumer_s_key_made_and_no_others() {
     let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
     let spki: aws_lc_rs::encoding::PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
-    let pem = format!(
-        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
-        STANDARD.encode(spki.as_ref())
+    let spki = STANDARD.encode(spki.as_ref());
+    let pem = format!("-----BEGIN PUBLIC KEY-----\n{spki}\n-----END PUBLIC KEY-----\n");
+    let examine = |method, base: &str, damage: u8| {
+        let mut signature = vec![0; pair.public_modulus_len()];
+        let random = SystemRandom::new();
+        pair.sign(&RSA_PKCS1_SHA256, &random, base.as_bytes(), &mut signature)
+            .unwrap();
+        signature[9] ^= damage;
+        let mut attempt = attempt(&Sent { method, ..SENT }, &STANDARD.encode(signature));
+        attempt.secrets.rsa = Some(RsaPublicKey::from_pem(&pem).unwrap());
+        let asked = Cell::new(0);
+        let found = diagnose(&attempt, &|| asked.replace(asked.get() + 1) < u32::MAX).unwrap();
+        (found.map(|found| found.mistakes[0].word()), asked.get() > 0)
+    };
+    let base = |method: &str| {
+        let normalized = Signed::default().normalized.replace("HMAC-SHA1", method);
+        Signed {
+            normalized,
+            ..Signed::default()
+        }
+        .base_string()
+    };
+    let wrong = base("RSA-SHA256").replace("POST&", "GET&");
+    let other_method = (Some("other_method"), true);
+    assert_eq!(examine(SignatureMethod::RsaSha256, &wrong, 0), other_method);
+    let sha512 = base("RSA-SHA512");
+    assert_eq!(
+        examine(SignatureMethod::RsaSha512, &sha512, 0),
+        (Some("other_hash"), true)
     );
-    let rsa = RsaPublicKey::from_pem(&pem).unwrap();
-    let wrong = Signed {
-        method: "GET".into(),
-        ..Signed::replaced("HMAC-SHA1", "RSA-SHA256")
-    };
-    let mut signature = vec![0; pair.public_modulus_len()];
-    pair.sign(
-        &RSA_PKCS1_SHA256,
-        &SystemRandom::new(),
-        wrong.base_string().as_bytes(),
-        &mut signature,
-    )
-    .unwrap();
-    let sent = Sent {
-        signature_method: SignatureMethod::RsaSha256,
-        ..Sent::default()
-    };
-    let found = examine_with(&sent, &STANDARD.encode(signature), Some(&rsa), diagnose).unwrap();
-    assert_eq!(found.mistakes, [Mistake::OtherMethod]);
+    // Another key's signature: no base string explains it, so none is made.
+    assert_eq!(
+        examine(SignatureMethod::RsaSha256, &wrong, 1),
+        (None, false)
+    );
 }
 
 #[test]
-fn an_exotic_request_makes_nothing_panic() {
-    let sent = Sent {
-        authority: "",
-        path: "",
-        query: "&=&%00",
-        form: "",
-        other_body: "\u{0}[",
-        ..Sent::default()
-    };
-    assert_eq!(examine(&sent, "AAAA", diagnose_thoroughly), None);
+fn words_are_words_and_advice_is_one_sentence() {
+    let mut words = HashSet::new();
+    for mistake in Mistake::all() {
+        let is_word = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        assert!(mistake.word().bytes().all(is_word), "{mistake}");
+        assert!(words.insert(mistake.word()), "{mistake}");
+        assert!(!mistake.advice().ends_with('.'), "{mistake}");
+    }
 }

@@ -125,8 +125,8 @@ impl Metrics {
         let name = "countersign_signature_diagnoses_total";
         let help = "Wrong signatures by the known mistake that makes them.";
         text.family(name, "counter", help);
-        for (index, mistake) in Mistake::ALL.iter().enumerate() {
-            let total = total(&|worker| &worker.diagnoses[index]);
+        for mistake in Mistake::all() {
+            let total = total(&|worker| &worker.diagnoses[mistake.index()]);
             if total > 0 {
                 text.sample(name, &[("diagnosis", mistake.word())], total);
             }

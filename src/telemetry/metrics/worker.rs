@@ -40,7 +40,7 @@ impl HandshakeFailure {
 pub struct WorkerMetrics {
     pub(super) requests: [AtomicU64; Verdict::COUNT],
     pub(super) observed: [AtomicU64; Verdict::COUNT],
-    pub(super) diagnoses: [AtomicU64; Mistake::ALL.len()],
+    pub(super) diagnoses: [AtomicU64; Mistake::COUNT],
     pub(super) previous_secrets: AtomicU64,
     pub(super) verify: Histogram,
     pub(super) upstream: Histogram,
@@ -55,7 +55,7 @@ impl WorkerMetrics {
         Self {
             requests: [const { AtomicU64::new(0) }; Verdict::COUNT],
             observed: [const { AtomicU64::new(0) }; Verdict::COUNT],
-            diagnoses: [const { AtomicU64::new(0) }; Mistake::ALL.len()],
+            diagnoses: [const { AtomicU64::new(0) }; Mistake::COUNT],
             previous_secrets: AtomicU64::new(0),
             verify: Histogram::new(VERIFY_BOUNDS),
             upstream: Histogram::new(REQUEST_BOUNDS),
@@ -84,7 +84,7 @@ impl WorkerMetrics {
 
     /// Counts the mistake that makes a wrong signature.
     pub fn diagnosed(&self, mistake: Mistake) {
-        count(&self.diagnoses[mistake as usize]);
+        count(&self.diagnoses[mistake.index()]);
     }
 
     /// Counts a call that was signed with a replaced secret during its grace.
