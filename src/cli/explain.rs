@@ -16,10 +16,10 @@ use super::{
     secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
 use crate::oauth::{
-    BaseString, BodyHash, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
+    BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
     Selection, ShapeError, SignatureMethod, SigningKey,
     diagnosis::{self, Attempt, CalledUrl, Diagnosis, diagnose_thoroughly},
-    sign, verify,
+    is_body_hash, sign, verify,
 };
 use crate::{
     nonce::NonceUse,
@@ -61,7 +61,7 @@ struct Explanation {
     /// Why the request would be rejected before its signature is checked.
     problem: Option<ShapeError>,
     signature: Option<Examined>,
-    /// Why the server rejects it besides: code and reason.
+    /// Further reasons why the server rejects it: code and reason.
     rejections: Vec<String>,
     /// Whether the nonce was used, if the server was asked: `Some(None)` if it cannot be known here.
     nonce_used: Option<Option<bool>>,
@@ -189,11 +189,8 @@ fn rejected(
         }
     }
     if let Some(sent) = protocol.body_hash {
-        let hash = BodyHash::expecting(method, sent).and_then(|mut hash| {
-            hash.update(request.data.unwrap_or_default().as_bytes());
-            hash.finish()
-        });
-        if hash.is_err() {
+        let body = request.data.unwrap_or_default().as_bytes();
+        if !is_body_hash(method, sent, body) {
             rejections
                 .push("signature_invalid: oauth_body_hash is not the hash of the body".to_owned());
         }
@@ -323,7 +320,10 @@ impl Explanation {
         let (examined, mask) = (self.signature.as_ref(), &self.mask);
         // Every signed pair, decoded, as it came.
         let pairs: Vec<[String; 2]> = signed
-            .map(|parameter| [mask.text(&parameter.name), mask.text(&parameter.value)])
+            .map(|parameter| {
+                let value = mask.value(&parameter.name, &parameter.value);
+                [readable(&parameter.name), value]
+            })
             .collect();
         // None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,
         // and hidden without `--show-secrets`.
@@ -334,8 +334,8 @@ impl Explanation {
         let normalized = self.parameters.normalized(Selection::Rfc5849);
         Members::default()
             .with("parameters", pairs)
-            .with("normalized_parameters", mask.text(&normalized))
-            .with("base_string", mask.text(&self.base_string))
+            .with("normalized_parameters", mask.normalized(&normalized))
+            .with("base_string", mask.base_string(&self.base_string))
             .with("expected_signature", expected)
             .with("matches", examined.is_some_and(|examined| examined.matches))
             // None where nothing is wrong, or nothing is known.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{context::CommandError, request::RequestArgs};
+use crate::oauth::percent;
 
 /// The most bytes of a pasted request.
 const LONGEST: u64 = 1 << 20;
@@ -74,7 +75,7 @@ fn http(text: &str) -> Result<RequestArgs, String> {
         None => body.strip_suffix('\n').unwrap_or(body),
     };
     if named("Content-Type").is_none() {
-        // Other than with --data, nothing makes it a form.
+        // Without a Content-Type, the proxy does not read a body as a form.
         headers.push("Content-Type:".to_owned());
     }
     Ok(RequestArgs {
@@ -99,9 +100,13 @@ fn scheme_of(host: &str) -> &'static str {
 const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L --location -i --include -f --fail \
     -g --globoff --path-as-is --compressed --http1.1 --http2 -#";
 
+/// Options with a value that change nothing that is signed.
+const IGNORED_VALUES: &str = "-A --user-agent -b --cookie -c --cookie-jar -e --referer -m --max-time -o --output -w --write-out \
+    --cacert --cert --connect-timeout --key --resolve --retry";
+
 fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
     let (mut method, mut url, mut get) = (None, None, false);
-    let (mut headers, mut data) = (Vec::new(), Vec::new());
+    let (mut headers, mut data, mut multipart) = (Vec::new(), Vec::new(), false);
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         if IGNORED.split(' ').any(|ignored| ignored == word) {
@@ -125,20 +130,32 @@ fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
             "-X" | "--request" => method = Some(value()?),
             "-H" | "--header" => headers.push(value()?),
             "--url" => url = Some(value()?),
-            "-d" | "--data" | "--data-ascii" | "--data-binary" => {
+            "-d" | "--data" | "--data-ascii" | "--data-binary" | "--data-urlencode" => {
                 let value = value()?;
-                if value.starts_with('@') {
+                let encodes = option == "--data-urlencode";
+                let file = if encodes {
+                    value.find(['=', '@'])
+                } else {
+                    Some(0)
+                };
+                if file.is_some_and(|at| value[at..].starts_with('@')) {
                     return Err(format!("curl: {option} names a file; paste its content"));
                 }
-                data.push(value);
+                data.push(if encodes { urlencoded(&value) } else { value });
             }
             "--data-raw" => data.push(value()?),
+            "-F" | "--form" | "--form-string" => {
+                // No parameter of a multipart body is signed.
+                value()?;
+                multipart = true;
+            }
             "--json" => {
                 data.push(value()?);
                 headers.push("Content-Type: application/json".to_owned());
             }
             "-G" | "--get" => get = true,
             "-I" | "--head" => method = Some("HEAD".to_owned()),
+            _ if IGNORED_VALUES.split(' ').any(|ignored| ignored == option) => drop(value()?),
             _ if option.starts_with('-') => {
                 return Err(format!(
                     "curl: {option} is not understood here; leave it out"
@@ -157,7 +174,14 @@ fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
     if !url.contains("://") {
         url = format!("http://{url}");
     }
-    let usual = if data.is_some() { "POST" } else { "GET" };
+    let usual = if data.is_some() || multipart {
+        "POST"
+    } else {
+        "GET"
+    };
+    if multipart {
+        headers.push("Content-Type: multipart/form-data".to_owned());
+    }
     // `-H 'X-Empty;'` is how a field without a value is sent.
     for header in &mut headers {
         if !header.contains(':') && header.ends_with(';') {
@@ -171,6 +195,15 @@ fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
         data,
         headers,
     })
+}
+
+/// What `--data-urlencode` sends: `content`, `=content` or `name=content`, the content percent-encoded.
+fn urlencoded(value: &str) -> String {
+    match value.split_once('=') {
+        Some(("", content)) => percent::encode(content.as_bytes()),
+        Some((name, content)) => format!("{name}={}", percent::encode(content.as_bytes())),
+        None => percent::encode(value.as_bytes()),
+    }
 }
 
 /// Splits a command line as a POSIX shell does, with the `$'…'` that browsers copy; nothing is expanded.
@@ -197,7 +230,7 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads up to the end of a quotation; `$` stands for `$'…'`.
+/// Reads up to the end of a quotation; `quote` is `$` for `$'…'`.
 fn quoted(
     quote: char,
     rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
@@ -272,6 +305,13 @@ mod tests {
         );
         let (method, url, data, _) = parsed("curl -G --url https://h/x?z -d a=1");
         assert_eq!((&*method, &*url, data), ("GET", "https://h/x?z&a=1", None));
+        let (method, url, data, _) =
+            parsed("curl -G https://h/x -A me --data-urlencode 'q=a b&c' --data-urlencode '=d/e'");
+        assert_eq!((&*method, data), ("GET", None));
+        assert_eq!(url, "https://h/x?q=a%20b%26c&d%2Fe");
+        let (method, _, data, headers) = parsed("curl https://h/x -F 'file=@photo.jpg' --form a=b");
+        assert_eq!((&*method, data), ("POST", None));
+        assert_eq!(headers, ["Content-Type: multipart/form-data"]);
         assert_eq!(parsed("curl -I h").0, "HEAD");
         assert_eq!(
             parsed("curl h --json '{}'").3,
@@ -303,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_what_is_no_request() {
+    fn rejects_text_that_is_not_a_request() {
         for (text, problem) in [
             (
                 "",
@@ -328,6 +368,10 @@ mod tests {
             (
                 "curl h -d @file",
                 "curl: -d names a file; paste its content",
+            ),
+            (
+                "curl h --data-urlencode name@file",
+                "curl: --data-urlencode names a file; paste its content",
             ),
         ] {
             assert_eq!(parse(text).err().as_deref(), Some(problem), "{text}");

@@ -14,7 +14,7 @@ pub struct BaseString<'a> {
     pub method: &'a [u8],
     /// Scheme, host and port.
     pub origin: &'a EncodedOrigin,
-    /// The path as sent, without query; empty stands for `/`.
+    /// The path as sent, without query; empty means `/`.
     pub path: &'a [u8],
     /// The request parameters.
     pub parameters: &'a Parameters,

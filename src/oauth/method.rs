@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use md5::{Digest, Md5};
+use sha1::Sha1;
+use sha2::{Sha256, Sha512};
+
 /// How a request is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SignatureMethod {
@@ -23,9 +27,6 @@ pub enum SignatureMethod {
     Plaintext,
 }
 
-/// The longest folded name, `HMACSHA512`; `PLAINTEXT` and the others are shorter.
-const LONGEST_FOLDED: usize = 10;
-
 impl SignatureMethod {
     /// Every method there is.
     pub const ALL: [Self; 8] = [
@@ -46,23 +47,12 @@ impl SignatureMethod {
         if name == b"HMAC-SHA1" {
             return Some(Self::HmacSha1);
         }
-        let mut folded = [0; LONGEST_FOLDED];
-        let mut length = 0;
-        for byte in name.iter().filter(|&byte| !matches!(byte, b'-' | b'_')) {
-            *folded.get_mut(length)? = byte.to_ascii_uppercase();
-            length += 1;
+        fn folded(name: &[u8]) -> impl Iterator<Item = u8> {
+            let letters = name.iter().filter(|&byte| !matches!(byte, b'-' | b'_'));
+            letters.map(u8::to_ascii_uppercase)
         }
-        match &folded[..length] {
-            b"HMACSHA1" => Some(Self::HmacSha1),
-            b"HMACMD5" => Some(Self::HmacMd5),
-            b"HMACSHA256" => Some(Self::HmacSha256),
-            b"HMACSHA512" => Some(Self::HmacSha512),
-            b"RSASHA1" => Some(Self::RsaSha1),
-            b"RSASHA256" => Some(Self::RsaSha256),
-            b"RSASHA512" => Some(Self::RsaSha512),
-            b"PLAINTEXT" => Some(Self::Plaintext),
-            _ => None,
-        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|method| folded(method.as_str().as_bytes()).eq(folded(name)))
     }
 
     /// The registered spelling, such as `HMAC-SHA1`.
@@ -80,17 +70,19 @@ impl SignatureMethod {
         }
     }
 
-    /// Its place in a [`MethodSet`]. A ninth method has none: the set must become wider first.
+    /// Its place in a [`MethodSet`].
     const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The hash of the method over `message`; SHA-1 for PLAINTEXT, which has none.
+    #[must_use]
+    pub fn digest(self, message: &[u8]) -> Vec<u8> {
         match self {
-            Self::HmacSha1 => 1,
-            Self::HmacMd5 => 1 << 1,
-            Self::HmacSha256 => 1 << 2,
-            Self::HmacSha512 => 1 << 3,
-            Self::RsaSha1 => 1 << 4,
-            Self::RsaSha256 => 1 << 5,
-            Self::RsaSha512 => 1 << 6,
-            Self::Plaintext => 1 << 7,
+            Self::HmacMd5 => Md5::digest(message).to_vec(),
+            Self::HmacSha1 | Self::RsaSha1 | Self::Plaintext => Sha1::digest(message).to_vec(),
+            Self::HmacSha256 | Self::RsaSha256 => Sha256::digest(message).to_vec(),
+            Self::HmacSha512 | Self::RsaSha512 => Sha512::digest(message).to_vec(),
         }
     }
 
@@ -143,15 +135,8 @@ impl MethodSet {
     }
 }
 
-// No two methods share a place.
-const _: () = {
-    let (mut set, mut at) = (MethodSet::EMPTY, 0);
-    while at < SignatureMethod::ALL.len() {
-        assert!(!set.contains(SignatureMethod::ALL[at]));
-        set = set.with(SignatureMethod::ALL[at]);
-        at += 1;
-    }
-};
+// A ninth method needs a wider set.
+const _: () = assert!(SignatureMethod::ALL.len() <= u8::BITS as usize);
 
 impl FromIterator<SignatureMethod> for MethodSet {
     fn from_iter<I: IntoIterator<Item = SignatureMethod>>(methods: I) -> Self {

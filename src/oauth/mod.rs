@@ -30,7 +30,7 @@ pub mod sink;
 
 pub use self::{
     base_string::BaseString,
-    body_hash::{BodyHash, BodyHashHolds, BodyHashInvalid},
+    body_hash::is_body_hash,
     method::{MethodSet, SignatureMethod},
     name::{ParameterNames, ProtocolParameter},
     origin::{EncodedOrigin, Scheme},

@@ -1,4 +1,4 @@
-//! The names of protocol parameters, and lists of names as answers carry them.
+//! The names of protocol parameters, and lists of names as responses carry them.
 
 use std::{borrow::Cow, fmt};
 
@@ -33,7 +33,7 @@ pub enum ProtocolParameter {
 pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
 
 impl ProtocolParameter {
-    /// All of them, in the order in which answers list them.
+    /// All of them, in the order in which responses list them.
     pub const ALL: [Self; 10] = [
         Self::ConsumerKey,
         Self::Token,
@@ -67,22 +67,13 @@ impl ProtocolParameter {
     /// The parameter whose name this is, without its `oauth_`.
     #[inline]
     pub(super) fn from_suffix(suffix: &[u8]) -> Option<Self> {
-        match suffix {
-            b"consumer_key" => Some(Self::ConsumerKey),
-            b"token" => Some(Self::Token),
-            b"signature_method" => Some(Self::SignatureMethod),
-            b"signature" => Some(Self::Signature),
-            b"timestamp" => Some(Self::Timestamp),
-            b"nonce" => Some(Self::Nonce),
-            b"version" => Some(Self::Version),
-            b"callback" => Some(Self::Callback),
-            b"verifier" => Some(Self::Verifier),
-            b"body_hash" => Some(Self::BodyHash),
-            _ => None,
-        }
+        let name = |parameter: &Self| &parameter.as_str().as_bytes()[OAUTH_PREFIX.len()..];
+        Self::ALL
+            .into_iter()
+            .find(|parameter| name(parameter) == suffix)
     }
 
-    /// The name with the encoded `=` behind it, as it stands in the base string, and how many bytes of that count.
+    /// The name and the encoded `=` as the base string has them, and their length in bytes.
     #[inline]
     pub(super) fn opening(self) -> (&'static [u8; 32], usize) {
         let (block, length) = &OPENINGS[self as usize];
@@ -116,7 +107,7 @@ const MAX_NAMES: usize = 16;
 /// A longer name of the caller's own making is cut here.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Names of parameters, as an answer lists them: percent-encoded, at most 16 of at most 64 bytes each.
+/// Names of parameters, as a response lists them: percent-encoded, at most 16 of at most 64 bytes each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParameterNames(Vec<Cow<'static, str>>);
 

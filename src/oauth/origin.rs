@@ -109,11 +109,11 @@ impl fmt::Debug for EncodedOrigin {
     }
 }
 
-/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; an empty port is none (RFC 3986 §3.2.3).
+/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; an empty port counts as absent (RFC 3986 §3.2.3).
 ///
 /// # Errors
 ///
-/// [`InvalidAuthority`] if it is none of these.
+/// [`InvalidAuthority`] for any other text.
 pub fn split_authority(authority: &str) -> Result<(&str, Option<u16>), InvalidAuthority> {
     let host_end = match authority.find(']') {
         Some(bracket) if authority.starts_with('[') => bracket + 1,

@@ -29,7 +29,7 @@ pub fn encode(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Decodes strictly: each `%` needs two hexadecimal digits, of either case; every other byte stands for itself.
+/// Decodes strictly: each `%` needs two hexadecimal digits, of either case; every other byte is literal.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub fn escaped(digits: [u8; 2]) -> Result<u8, InvalidEscape> {
     Ok(high << 4 | low)
 }
 
-/// How many bytes at the start of `bytes` stand for themselves when encoded.
+/// How many bytes at the start of `bytes` do not change when encoded.
 #[inline]
 pub(super) fn unreserved_run(bytes: &[u8]) -> usize {
     let reserved = bytes.iter().position(|&byte| !is_unreserved(byte));

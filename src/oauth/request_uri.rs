@@ -16,7 +16,7 @@ pub struct RequestUri<'a> {
     pub authority: &'a str,
     /// The path as written; empty if there is none.
     pub path: &'a str,
-    /// What stands behind the first `?`, as written.
+    /// What follows the first `?`, as written.
     pub query: Option<&'a str>,
 }
 

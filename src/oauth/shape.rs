@@ -101,7 +101,7 @@ pub enum Fault {
 /// Why protocol parameters that are there cannot be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Reason {
-    /// A name stands twice (§3.1: "MUST NOT appear more than once per request").
+    /// A name occurs twice (§3.1: "MUST NOT appear more than once per request").
     #[error("given more than once")]
     Repeated,
     /// Names stand outside the one place where the others do (§3.5: "one and only one" location).

@@ -7,7 +7,7 @@ use crate::telemetry::metrics::Verdict;
 pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
     Some(match verdict {
         Verdict::ParameterAbsent => "send the missing oauth_ parameters together with the others",
-        Verdict::ParameterRejected => "correct the parameter and sign the request anew",
+        Verdict::ParameterRejected => "correct the parameter and sign the request again",
         Verdict::SignatureMethodRejected => {
             "choose another oauth_signature_method: PLAINTEXT is accepted over TLS at most"
         }
@@ -33,7 +33,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
              token is void"
         }
         Verdict::NonceUsed => {
-            "make a new oauth_nonce and sign anew for every request, also for one that is repeated"
+            "make a new oauth_nonce and sign again for every request, including retries"
         }
         Verdict::TimestampRefused => {
             "send the current time in seconds since 1970-01-01 00:00 UTC as oauth_timestamp"

@@ -8,7 +8,7 @@ const DAY: u64 = 24 * HOUR;
 /// A clock that is right but for its time zone is off by whole half hours, and by no more than the time the request took.
 const MAX_DELAY: u64 = 5;
 
-/// Units that clocks count in besides the second, in parts of one.
+/// Other units that clocks count in, as parts of a second.
 const UNITS: [(u64, &str); 3] = [
     (1_000, "milliseconds"),
     (1_000_000, "microseconds"),
@@ -19,7 +19,8 @@ const UNITS: [(u64, &str); 3] = [
 pub const OURS: &str = "the clocks of several consumers differ from the clock of this service in the same way: it is \
                         probably the service that is wrong, and its operator has been warned; try again later";
 
-/// How to correct the clock behind a timestamp, both in seconds since 1970. The window is `accepted` either way.
+/// Tells how to correct the clock that made the timestamp `sent`. Both times are seconds since 1970; `accepted` is the window,
+/// either way.
 #[must_use]
 pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {
     for (parts, unit) in UNITS {

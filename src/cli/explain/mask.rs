@@ -1,59 +1,105 @@
 //! Secrets stay out of an explanation: people paste it into tickets and chats.
+//!
+//! A secret is hidden where it is the whole value of a parameter, and nowhere else: a gap within a text would reveal it.
 
-use std::borrow::Cow;
-
-use memchr::memmem;
 use zeroize::Zeroizing;
 
 use super::{KnownSecrets, readable};
 use crate::oauth::{SignatureMethod, percent};
 
-/// A shorter secret is not searched for: it occurs by chance, and the gap would reveal it.
-const MIN_SEARCHED_BYTES: usize = 6;
+/// What is printed in place of a value that is hidden whatever it is.
+const HIDDEN: &str = "<hidden; --show-secrets shows it>";
+
+/// Parameters whose value is known to everyone: that it equals a short secret would reveal the secret.
+const PUBLIC: [&[u8]; 3] = [
+    b"oauth_version",
+    b"oauth_signature_method",
+    b"oauth_timestamp",
+];
 
 /// Hides secrets in what is printed; with `--show-secrets` it hides nothing.
 pub(super) struct Mask {
     show: bool,
-    /// Every spelling of a secret, longer ones first, and what is printed instead.
-    spellings: Vec<(Zeroizing<Vec<u8>>, &'static str)>,
+    /// The secrets that are known, and what is printed instead.
+    secrets: Vec<(Zeroizing<Vec<u8>>, &'static str)>,
 }
 
 impl Mask {
-    /// Hides `secrets`, if they are known, wherever they occur.
+    /// Hides `secrets`, if they are known.
     pub(super) fn new(show: bool, secrets: Option<&KnownSecrets>) -> Self {
-        let mut spellings = Vec::new();
-        let named = secrets.map(|known| {
-            [
-                (&known.consumer_secret, "<consumer secret>"),
-                (&known.token_secret, "<token secret>"),
-            ]
+        let named = secrets.into_iter().flat_map(|known| {
+            let token = (&known.token_secret, "<token secret>");
+            [(&known.consumer_secret, "<consumer secret>"), token]
         });
-        for (secret, name) in named.into_iter().flatten() {
-            let mut spelling = Zeroizing::new(secret.expose().to_vec());
-            // As it is, percent-encoded (normalized parameters), and encoded again (base string).
-            for _ in 0..3 {
-                let encoded = percent::encode(&spelling).as_bytes().to_vec();
-                spellings.push((spelling, name));
-                spelling = Zeroizing::new(encoded);
-            }
+        let named = named.filter(|(secret, _)| !secret.is_empty());
+        let copied = named.map(|(secret, name)| (Zeroizing::new(secret.expose().to_vec()), name));
+        Self {
+            show,
+            secrets: copied.collect(),
         }
-        spellings.retain(|(spelling, _)| !spelling.is_empty());
-        spellings.sort_by_key(|(spelling, _)| std::cmp::Reverse(spelling.len()));
-        Self { show, spellings }
     }
 
-    /// Text in which the secrets are replaced by their names.
-    pub(super) fn text(&self, bytes: &[u8]) -> String {
-        if self.show {
-            return readable(bytes);
+    /// The value of a parameter, decoded, unless it is a secret.
+    pub(super) fn value(&self, name: &[u8], value: &[u8]) -> String {
+        match self.hidden(name, value) {
+            Some(instead) => instead.to_owned(),
+            None => readable(value),
         }
-        let mut text = Cow::Borrowed(bytes);
-        for (spelling, name) in &self.spellings {
-            if spelling.len() >= MIN_SEARCHED_BYTES && memmem::find(&text, spelling).is_some() {
-                text = Cow::Owned(replace(&text, spelling, name.as_bytes()));
-            }
+    }
+
+    /// Normalized parameters without the values that are secrets.
+    pub(super) fn normalized(&self, text: &[u8]) -> String {
+        self.pairs(text, &["&"], "=")
+    }
+
+    /// A base string without the values that are secrets.
+    pub(super) fn base_string(&self, text: &[u8]) -> String {
+        let is_encoded = memchr::memmem::find(text, b"%3D").is_some();
+        if is_encoded {
+            self.pairs(text, &["&", "%26", "%3F"], "%3D")
+        } else {
+            self.pairs(text, &["&", "?"], "=")
         }
-        readable(&text)
+    }
+
+    fn pairs(&self, text: &[u8], separators: &[&str], equals: &str) -> String {
+        let text = readable(text);
+        let mut out = String::with_capacity(text.len());
+        let mut rest = &*text;
+        while !rest.is_empty() {
+            let ends = separators
+                .iter()
+                .filter_map(|end| Some((rest.find(end)?, end.len())));
+            let (end, separator) = ends.min().unwrap_or((rest.len(), 0));
+            let pair = &rest[..end];
+            let instead = pair.split_once(equals).and_then(|(name, value)| {
+                let instead = self.hidden(name.as_bytes(), value.as_bytes())?;
+                Some([name, equals, instead].concat())
+            });
+            out += instead.as_deref().unwrap_or(pair);
+            out += &rest[end..end + separator];
+            rest = &rest[end + separator..];
+        }
+        out
+    }
+
+    /// What is printed in place of the value, if it is a secret: as it is, or once or twice percent-encoded.
+    fn hidden(&self, name: &[u8], value: &[u8]) -> Option<&'static str> {
+        if self.show || PUBLIC.contains(&name) {
+            return None;
+        }
+        if [&b"secret"[..], b"password"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
+            return Some(HIDDEN);
+        }
+        let once = percent::decode(value).unwrap_or_default();
+        let twice = percent::decode(&once).unwrap_or_default();
+        let readings = [value, &once, &twice];
+        let known = self.secrets.iter();
+        let mut known = known.filter(|(secret, _)| readings.contains(&&***secret));
+        known.next().map(|(_, instead)| *instead)
     }
 
     /// The signature that was sent. With PLAINTEXT it is the secrets themselves, and a consumer that confuses the methods
@@ -61,15 +107,12 @@ impl Mask {
     pub(super) fn sent(&self, method: Option<SignatureMethod>, signature: &[u8]) -> String {
         let plain = matches!(method, None | Some(SignatureMethod::Plaintext))
             || signature.contains(&b'&')
-            || memmem::find(signature, b"%26").is_some()
-            || self
-                .spellings
-                .iter()
-                .any(|(spelling, _)| **spelling == *signature);
+            || memchr::memmem::find(signature, b"%26").is_some()
+            || self.hidden(b"", signature).is_some();
         if plain && !self.show {
-            return "<hidden; --show-secrets shows it>".to_owned();
+            return HIDDEN.to_owned();
         }
-        self.text(signature)
+        readable(signature)
     }
 
     /// The signature that is expected.
@@ -79,14 +122,4 @@ impl Mask {
         }
         signature.to_owned()
     }
-}
-
-fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
-    let (mut replaced, mut end) = (Vec::with_capacity(text.len()), 0);
-    for at in memmem::find_iter(text, part) {
-        replaced.extend([&text[end..at], by].concat());
-        end = at + part.len();
-    }
-    replaced.extend(&text[end..]);
-    replaced
 }

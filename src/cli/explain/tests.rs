@@ -505,7 +505,7 @@ fn plaintext_is_explained_without_the_secrets() {
 
 #[test]
 fn no_secret_is_printed_wherever_a_client_puts_it() {
-    let in_url = "http://example.com/request?client_secret=j49sk3j29djd&t=x-dh893hdasih9";
+    let in_url = "http://example.com/request?k=j49sk3j29djd&t=dh893hdasih9";
     for (at, by) in [
         // Under PLAINTEXT, in every spelling of its name, right and wrong.
         (3, signed("PLAINTEXT", "j49sk3j29djd%26dh893hdasih9")),
@@ -530,7 +530,7 @@ fn no_secret_is_printed_wherever_a_client_puts_it() {
         ),
         (
             3,
-            signed("HMAC-SHA1", "x").replace("oauth_nonce", "oauth_j49sk3j29djd"),
+            signed("HMAC-SHA1", "x").replace("7d8f3e4a", "j49sk3j29djd"),
         ),
     ] {
         let text = printed(&replaced(&RFC, at, &by));
@@ -564,4 +564,31 @@ fn secrets_with_escapes_are_hidden_in_every_encoding() {
     for spelling in ["a b/c", "a%20b%2Fc", "a%2520b%252Fc"] {
         assert!(shown.contains(spelling), "{spelling}: {shown}");
     }
+}
+
+#[test]
+fn a_short_secret_hides_nothing_but_the_value_that_it_is() {
+    let arguments = replaced(&RFC, 9, "a");
+    let told = json(&arguments);
+    let normalized = told["normalized_parameters"].as_str().unwrap();
+    assert_eq!(
+        normalized,
+        NORMALIZED.replace("a3=a&", "a3=<consumer secret>&")
+    );
+    let base_string = told["base_string"].as_str().unwrap();
+    let hidden = BASE_STRING.replace("a3%3Da%26", "a3%3D<consumer secret>%26");
+    assert_eq!(base_string, hidden);
+    // The value of oauth_version is known to everyone.
+    let version = RFC[3].replace("oauth_nonce", "oauth_version=\"1.0\", oauth_nonce");
+    let told = json(&replaced(&replaced(&RFC, 3, &version), 9, "1.0"));
+    let normalized = told["normalized_parameters"].as_str().unwrap();
+    assert!(normalized.ends_with("&oauth_version=1.0"), "{normalized}");
+}
+
+#[test]
+fn a_value_whose_name_says_secret_is_hidden_without_being_known() {
+    let url = "http://example.com/request?client_secret=foreign&x=y";
+    let text = printed(&replaced(&RFC, 1, url));
+    assert!(!text.contains("foreign"), "{text}");
+    assert!(text.contains("client_secret%3D<hidden"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! An explanation for people.
 
-use super::{Examined, Explanation, mask::Mask};
+use super::{Examined, Explanation, mask::Mask, readable};
 use crate::{
     cli::usage::escaped,
     oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake},
@@ -14,23 +14,27 @@ pub(super) fn written(explanation: &Explanation) -> String {
         let value = if *parameter.name == *ProtocolParameter::Signature.as_str().as_bytes() {
             mask.sent(examined.map(|examined| examined.method), &parameter.value)
         } else {
-            mask.text(&parameter.value)
+            mask.value(&parameter.name, &parameter.value)
         };
         let place = parameter.place.to_string();
         parameters.push(format!(
             "{place:<22}{} = {value}",
-            mask.text(&parameter.name)
+            readable(&parameter.name)
         ));
     }
     if let Some(realm) = explanation.parameters.realm() {
-        parameters.push(format!("{:<22}realm = {}", "not signed", mask.text(realm)));
+        parameters.push(format!(
+            "{:<22}realm = {}",
+            "not signed",
+            mask.value(b"realm", realm)
+        ));
     }
     let normalized = explanation.parameters.normalized(Selection::Rfc5849);
     let mut text = section("Parameters", parameters)
-        + &section("Normalized parameters", [mask.text(&normalized)])
+        + &section("Normalized parameters", [mask.normalized(&normalized)])
         + &section(
             "Signature base string",
-            [mask.text(&explanation.base_string)],
+            [mask.base_string(&explanation.base_string)],
         );
     if let Some(examined) = examined {
         text += &signature(examined, mask, &explanation.base_string);
@@ -84,7 +88,10 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
     let mistakes = diagnosis.mistakes.iter();
     text += &section("Diagnosis", mistakes.map(ToString::to_string));
     if diagnosis.base_string != base_string {
-        text += &section("The consumer signed", [mask.text(&diagnosis.base_string)]);
+        text += &section(
+            "The consumer signed",
+            [mask.base_string(&diagnosis.base_string)],
+        );
     }
     let described =
         |mistake: &Mistake| matches!(mistake.word(), "query_unsigned" | "ampersand_missing");

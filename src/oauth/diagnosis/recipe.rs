@@ -8,9 +8,6 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD},
 };
-use md5::{Digest, Md5};
-use sha1::Sha1;
-use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
 use super::Attempt;
@@ -293,7 +290,7 @@ impl Recipe {
         // A mistake that matches is the right signature of another request, so time must not tell how much of it was right.
         let made = match (target.rsa, self.hash) {
             (Some(method), Hash::Method(named)) => {
-                (method == named).then(|| digest(method, self.base_string()))
+                (method == named).then(|| method.digest(self.base_string()))
             }
             (Some(_), _) => None,
             (None, _) => self.signature(),
@@ -309,7 +306,7 @@ impl Recipe {
             Hash::Method(SignatureMethod::Plaintext) => Some(key.to_vec()),
             Hash::Method(method) => hmac(method, &key, self.base_string()),
             Hash::Swapped(method) => hmac(method, self.base_string(), &key),
-            Hash::Keyless(method) => Some(digest(method, self.base_string())),
+            Hash::Keyless(method) => Some(method.digest(self.base_string())),
         }
     }
 
@@ -388,16 +385,4 @@ pub(super) fn unhex(text: &[u8]) -> Option<Vec<u8>> {
 fn hmac(method: SignatureMethod, key: &[u8], message: &[u8]) -> Option<Vec<u8>> {
     let signature = signature::sign_text(method, &SigningKey::from_text(key), message)?;
     STANDARD.decode(signature).ok()
-}
-
-fn digest(method: SignatureMethod, message: &[u8]) -> Vec<u8> {
-    use SignatureMethod::{
-        HmacMd5, HmacSha1, HmacSha256, HmacSha512, Plaintext, RsaSha1, RsaSha256, RsaSha512,
-    };
-    match method {
-        HmacMd5 => Md5::digest(message).to_vec(),
-        HmacSha1 | RsaSha1 | Plaintext => Sha1::digest(message).to_vec(),
-        HmacSha256 | RsaSha256 => Sha256::digest(message).to_vec(),
-        HmacSha512 | RsaSha512 => Sha512::digest(message).to_vec(),
-    }
 }

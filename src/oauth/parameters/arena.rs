@@ -1,4 +1,4 @@
-//! Memory that is written front to back, forgotten, and written again.
+//! A buffer that is appended to and cleared, and that keeps its memory.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ const SLACK_BYTES: usize = 32;
 /// Bytes, as a `Vec<u8>` holds them, with a faster way to copy unreserved ones.
 ///
 /// Copying is done in blocks of fixed size, which is one instruction each, and what was too much is overwritten. That needs room
-/// behind the end, so the vector's own length is how much there is, and only grows.
+/// after the end, so the vector's own length is the room that there is, and only grows.
 #[derive(Default)]
 pub(super) struct Arena {
     room: Vec<u8>,
@@ -36,7 +36,7 @@ impl Arena {
         self.used = self.used.min(length);
     }
 
-    /// Makes sure of room for that many bytes and a block behind them.
+    /// Makes room for this many bytes and a block after them.
     #[inline]
     pub(super) fn reserve(&mut self, bytes: usize) {
         if self.room.len() - self.used < bytes + SLACK_BYTES {

@@ -7,7 +7,7 @@ use crate::oauth::{
 };
 
 impl Parameters {
-    /// Checks that everything was read, that no `oauth_` name stands twice, that all of them stand in one place, and that none
+    /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in one place, and that none
     /// but `oauth_token` is empty.
     pub(in crate::oauth) fn check_oauth_names(&self) -> Result<(), ShapeError> {
         if let Some(fault) = &self.fault {

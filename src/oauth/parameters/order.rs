@@ -15,7 +15,7 @@ pub(super) struct Prefix(u64);
 const PREFIX_BYTES: usize = size_of::<Prefix>();
 
 impl Prefix {
-    /// Of the name that the first `length` bytes of `text` are; there may be more behind it.
+    /// The rank of the name in the first `length` bytes of `text`; more bytes may follow.
     #[inline]
     pub(super) const fn new(text: &[u8], length: usize) -> Self {
         let bytes = if length < PREFIX_BYTES {
@@ -35,7 +35,7 @@ impl Prefix {
                 leading
             }
         };
-        // Shifted in two steps, since a shift by all 64 bits is none.
+        // Shifted in two steps, since a shift by all 64 bits would overflow.
         Self(leading & !(u64::MAX >> (4 * bytes) >> (4 * bytes)))
     }
 

@@ -62,7 +62,7 @@ pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
             .is_some()
 }
 
-/// What stands behind the scheme `OAuth`.
+/// What follows the scheme `OAuth`.
 fn split_scheme(field_value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = field_value.split_at_checked(SCHEME.len())?;
     let ends = matches!(rest.first(), None | Some(b' ' | b'\t'));
@@ -254,7 +254,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Looks at the name that stands in the arena from `start` on; as it was sent, it begins `sent`.
+    /// Classifies the name in the arena from `start` on; `sent` begins with the name as it was sent.
     #[inline]
     fn close_name(&mut self, start: usize, sent: &[u8], recoded: Recoded) -> Name {
         let length = self.arena.len() - start;
@@ -275,7 +275,7 @@ impl Parameters {
         name
     }
 
-    /// Takes note of the name that stands in the arena from `start` on, with the `=` behind it.
+    /// Records the name in the arena from `start` on, with the `=` after it.
     #[inline(always)]
     fn begin(&mut self, start: usize, name: Name, place: Place) -> OpenParameter {
         if name.oauth {
@@ -296,7 +296,7 @@ impl Parameters {
         }
     }
 
-    /// Takes note of the value that stands behind the name; without one the parameter is taken out again.
+    /// Stores the value; removes the parameter if there is none.
     #[inline(always)]
     fn end(&mut self, opened: OpenParameter, value: Result<Recoded, Fault>) -> Result<(), Fault> {
         let OpenParameter {
@@ -342,7 +342,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Puts aside the decoded value of what stands in the arena from `value_start` on.
+    /// Stores the decoded value of the bytes in the arena from `value_start` on.
     fn plain_value(&mut self, value_start: usize) -> Value {
         let start = self.plain.len();
         decode_twice_into(&mut self.plain, &self.arena[value_start..]);
@@ -350,7 +350,7 @@ impl Parameters {
     }
 }
 
-/// The protocol parameter whose name stands here without escapes, and what follows the opening quote of its value.
+/// The protocol parameter whose name is here without escapes, and what follows the opening quote of its value.
 ///
 /// What comes with nearly every request is found without looking at each byte of it; all else takes the long way.
 #[inline]
@@ -399,11 +399,11 @@ fn skip(bytes: &[u8], mut skipped: impl FnMut(u8) -> bool) -> &[u8] {
 /// What becomes of a byte that is neither unreserved nor the start of an escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Other {
-    /// It stands for itself, and `+` for a space.
+    /// It is literal, and `+` is a space.
     Form,
-    /// It stands for itself if a name may have it (a `tchar` of RFC 9110 §5.6.2).
+    /// It is literal if a name may have it (a `tchar` of RFC 9110 §5.6.2).
     HeaderName,
-    /// It stands for itself, but control characters and the backslash, of which nobody knows which reading was signed.
+    /// It is literal. Control characters and the backslash are errors: recipients read them differently.
     HeaderValue,
 }
 
@@ -413,7 +413,7 @@ struct Scan<'a, 'r> {
     rest: &'r [u8],
 }
 
-/// Whether anything was written that is not what was sent.
+/// Whether the bytes that were written differ from those that were sent.
 #[derive(Clone, Copy)]
 struct Recoded(bool);
 
