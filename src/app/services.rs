@@ -265,9 +265,9 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let cached = Cached::new(Arc::clone(&store), &cache, clock.clone());
     let credentials = Arc::new(cached);
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
-    let learn = move |report: &str| counts.learn(report, reads.now());
+    let apply = move |report: &str| counts.apply_report(report, reads.now());
     let cached = Arc::clone(&credentials);
-    let feed = Feed::new(Arc::clone(&store), clock.clone(), cached, learn);
+    let feed = Feed::new(Arc::clone(&store), clock.clone(), cached, apply);
     feed.follow().await?;
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));

@@ -11,7 +11,7 @@
 //! # Several processes
 //!
 //! Each process counts in its own table, and there counts the failures of the others too: a failure is written into the
-//! store's feed of changes as a [report](Attempt::report) and [read](Throttle::learn) by all. So an attacker gains only the
+//! store's feed of changes as a [report](Attempt::report) and [read](Throttle::apply_report) by all. So an attacker gains only the
 //! attempts that are under way, at other processes, before the report of a failure has arrived, and each of these lengthens
 //! the pause. A rejected attempt is not reported: a caller cannot write more reports than the limits admit attempts. A success is not
 //! reported either: the other processes go on counting the failures before it. While the store is away each process
@@ -138,7 +138,7 @@ impl Throttle {
     }
 
     /// Counts a failure that another process has reported; also in a pause, which it lengthens.
-    pub fn learn(&self, report: &str, now: UnixTime) {
+    pub fn apply_report(&self, report: &str, now: UnixTime) {
         let numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
         let numbers: Result<Vec<u128>, _> = numbers.collect();
         let Ok(&[process, by_account, by_address]) = numbers.as_deref() else {

@@ -15,7 +15,7 @@ const STORE_RETRY: Duration = Duration::from_secs(5);
 /// Why there is no page.
 #[derive(Debug)]
 pub(super) enum PageError {
-    /// The method is none of those named.
+    /// The method is not one of those named.
     Method(&'static str),
     /// Query or form cannot be read, or lack something; the message that says so.
     Malformed(&'static str),

@@ -280,7 +280,7 @@ impl Pages {
     ) -> Result<Attempted, PageError> {
         let mut account = None;
         // A second time if the user or the hash is another since it was read. The password may still be right: a login
-        // of the same user at the same time may have hashed it anew.
+        // of the same user at the same time may have replaced the hash.
         for _ in 0..2 {
             let login = self.services.login.login(username, password.clone());
             let Login { user, rehashed } = match login.await {

@@ -2,7 +2,7 @@
 //!
 //! The pages know nothing of HTTP engines: a [`PageRequest`] goes in, an [`OwnResponse`] comes out. They work without
 //! JavaScript, change nothing on GET, and keep no state of their own but the store's, so that a reload, a restart or
-//! another replica behind the same name goes on where this one stopped.
+//! another replica under the same name can continue.
 //!
 //! # How forged forms are rejected
 //!
@@ -75,7 +75,7 @@ pub struct Params {
     pub sessions_per_user: NonZeroU32,
     /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
     pub user_headers: Option<UserHeaders>,
-    /// `tokens.request_ttl`: the time to exchange, counted anew when the user agrees.
+    /// `tokens.request_ttl`: the time to exchange, counted again when the user agrees.
     pub request_ttl: Duration,
     /// `tokens.access_idle`: an access token unused for that long is not listed any more.
     pub access_idle: Option<Duration>,
@@ -103,7 +103,7 @@ pub struct Services {
     pub store: Arc<dyn Store>,
     /// The cache of credentials, which is told of what a page revokes.
     pub credentials: Arc<Cached>,
-    /// Who checks passwords.
+    /// Checks passwords.
     pub login: Arc<dyn LoginBackend>,
     /// Where new passwords are hashed; `None`: the store is not what has the passwords.
     pub passwords: Option<Arc<PasswordPool>>,
@@ -132,7 +132,7 @@ pub struct PageRequest<'a> {
     pub sec_fetch_site: Option<&'a [u8]>,
     /// The fields of the request, if a trusted proxy sent it.
     pub trusted_fields: Option<&'a HeaderMap>,
-    /// The address of the browser, behind trusted proxies.
+    /// The address of the browser, as trusted proxies tell it.
     pub peer: IpAddr,
     /// The time now.
     pub now: UnixTime,

@@ -27,7 +27,7 @@ pub(super) struct PasswordPage<'a> {
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
     pub(super) user: &'a str,
-    /// The name to log in with, for whoever keeps passwords by it.
+    /// The name to log in with, for programs that keep passwords by it.
     pub(super) username: &'a str,
     /// Each field: its name, the message that is its label, and what the browser fills in.
     pub(super) fields: [(&'static str, &'static str, &'static str); 3],

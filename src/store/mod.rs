@@ -1,4 +1,4 @@
-//! What is kept: consumers, users, tokens, sessions; the port every backend implements and the cache in front of it.
+//! Persistent records, the `Store` trait, its backends, and the cache in front of it.
 
 pub mod cached;
 pub mod feed;

@@ -73,7 +73,7 @@ impl OpenError {
     }
 }
 
-/// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for some seconds at worst; the
+/// Opens a store, creates it if it is not there, and migrates it. Blocks the thread for at most some seconds; the
 /// store that it returns serves callers on any runtime, and on none.
 ///
 /// # Errors

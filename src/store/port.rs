@@ -358,7 +358,7 @@ pub trait Store: Send + Sync + 'static {
         filter: &'a TokenFilter,
         now: UnixTime,
     ) -> StoreFuture<'a, u64>;
-    /// Lists access tokens in the order of their identifiers, from behind `after`, at most `limit`.
+    /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
     fn access_tokens<'a>(
         &'a self,
         filter: &'a TokenFilter,
@@ -387,7 +387,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> StoreFuture<'a, Option<Consumer>>;
     /// Removes a consumer with its request tokens and access tokens; `false` if there is none.
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool>;
-    /// Lists consumers in the order of their keys, from behind `after`, at most `limit`.
+    /// Lists consumers in the order of their keys, after `after`, at most `limit`.
     fn consumers<'a>(
         &'a self,
         after: Option<&'a ConsumerKey>,
@@ -427,14 +427,14 @@ pub trait Store: Send + Sync + 'static {
     ) -> StoreFuture<'a, bool>;
     /// Removes a user, as disabling does, and retires the id; `false` if there is no such user.
     fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool>;
-    /// Lists users in the order of their ids, from behind `after`, at most `limit`.
+    /// Lists users in the order of their ids, after `after`, at most `limit`.
     fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>>;
 
     // Browser sessions.
 
     /// Keeps a session, if its user is enabled and still has the password hash that was verified; else changes nothing
     /// and returns `false`. Together with it, the hash is replaced by [`VerifiedPassword::rehashed`]: sessions go on, and
-    /// [`Store::import`] takes the replaced hash for the same content until the password is set anew.
+    /// [`Store::import`] takes the replaced hash for the same content until another password is set.
     ///
     /// The user has at most `most` sessions afterwards: the oldest are ended.
     ///

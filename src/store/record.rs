@@ -99,9 +99,9 @@ pub struct ConsumerUpdate {
     pub description: Option<Option<String>>,
     /// The web page, or `Some(None)` to remove it.
     pub website: Option<Option<String>>,
-    /// All callbacks, anew.
+    /// The new list of callbacks.
     pub callbacks: Option<Vec<String>>,
-    /// All permissions, anew.
+    /// The new list of permissions.
     pub permissions: Option<Vec<Permission>>,
     /// The dialect, or `Some(None)` to follow the default.
     pub dialect: Option<Option<Dialect>>,
@@ -200,7 +200,7 @@ pub fn password_cost(hash: &Secret) -> String {
     }
 }
 
-/// Reads `29000`, or `i=29000` with or without `l=32` behind it.
+/// Reads `29000`, or `i=29000` with or without `l=32` after it.
 #[must_use]
 pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
     let digits = match text.strip_prefix("i=") {
@@ -226,7 +226,7 @@ pub enum RequestTokenState {
     Issued,
     /// The user agreed; waits for the exchange.
     Authorized {
-        /// Who agreed.
+        /// The user who agreed.
         user: UserId,
         /// What the consumer must show.
         verifier: Secret,
@@ -256,7 +256,7 @@ pub struct RequestToken {
     pub permissions: Vec<Permission>,
     /// When it was given out.
     pub issued_at: UnixTime,
-    /// From this time on it is expired; counted anew when the user agrees.
+    /// From this time on it is expired; counted again when the user agrees.
     pub expires_at: UnixTime,
     /// What has become of it.
     pub state: RequestTokenState,
@@ -292,7 +292,7 @@ pub struct AccessToken {
 pub struct Session {
     /// SHA-256 of the session id in the cookie, so that a read of the store opens no session.
     pub id_hash: [u8; 32],
-    /// Who is logged in.
+    /// The user who is logged in.
     pub user: UserId,
     /// When the login was.
     pub created_at: UnixTime,

@@ -1,4 +1,4 @@
-//! What backends behind a network have in common: a thread with a runtime of its own for their connections, and how
+//! What backends over a network have in common: a thread with a runtime of its own for their connections, and how
 //! an outage begins, ends and is logged.
 //!
 //! Callers are on many runtimes, some of which end before the store does, so connections cannot be on any of them.

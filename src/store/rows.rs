@@ -176,7 +176,7 @@ pub(super) fn callback_text(callback: &Callback) -> Option<&str> {
     }
 }
 
-/// A time as a column holds it; a signed integer ends earlier than ours, far behind every real date.
+/// A time as a column holds it; the greatest signed integer for later times, which is far after every real date.
 pub(super) fn seconds(time: UnixTime) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }

@@ -23,7 +23,7 @@ use crate::{
 pub(super) const KEEP_CHANGES: Duration = Duration::from_secs(3600);
 /// How long request tokens and sessions are kept past their end, so that a late caller learns what became of them.
 pub(super) const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
-/// Changes that are reported one by one; with more, reading every record anew is cheaper.
+/// Changes that are reported one by one at most; above that it is cheaper to read every record again.
 pub(super) const MOST_CHANGES: i64 = 10_000;
 
 /// Whether a decision may be recorded.
@@ -208,7 +208,7 @@ fn take_user(user: &User, world: &World) -> Result<Take, ImportRefusal> {
         };
     };
     let mut found = found.clone();
-    // A login may have hashed the same password anew since the list was made.
+    // A login may have replaced the hash of the same password since the export.
     let hash = user.password_hash.as_ref();
     if hash.is_some_and(|hash| world.replaced_hashes.get(&user.id) == Some(&digest(hash))) {
         found.password_hash.clone_from(&user.password_hash);

@@ -40,7 +40,7 @@ impl fmt::Debug for SealKey {
     }
 }
 
-/// Why a key file is none.
+/// Why a file is not a key file.
 #[derive(Debug, Error)]
 pub enum KeyFileError {
     /// It cannot be read.

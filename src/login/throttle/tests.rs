@@ -365,7 +365,7 @@ impl Lcg {
 fn fail_and_tell(throttle: &Throttle, others: &[&Throttle], clock: &Clock, account: &str) {
     let attempt = throttle.begin(account, address(HOME), clock.now()).unwrap();
     for other in others {
-        other.learn(attempt.report(), clock.now());
+        other.apply_report(attempt.report(), clock.now());
     }
 }
 
@@ -408,7 +408,7 @@ fn attempts_at_once_at_other_processes_lengthen_the_pause() {
         .collect();
     fail(&one, &clock, "ada", HOME, 10);
     for attempt in &attempts[..2] {
-        one.learn(attempt.report(), clock.now());
+        one.apply_report(attempt.report(), clock.now());
     }
     assert_eq!(pause(&one, &clock, "ada", HOME), Some(120));
 }
@@ -463,7 +463,7 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
     let other = Throttle::new(rate(10, 900), &Secret::from("shared"));
     for wrong in ["", "1 2", "1 2 x", &format!("{ours} 1"), &theirs] {
         for _ in 0..10 {
-            other.learn(wrong, clock.now());
+            other.apply_report(wrong, clock.now());
         }
     }
     assert_eq!(pause(&other, &clock, "ada", HOME), None);

@@ -72,19 +72,19 @@ impl From<PostgresFault> for StoreError {
 }
 
 /// How long a step of an export or an import may take.
-const STEP_PATIENCE: Duration = Duration::from_secs(600);
+const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Engine for PostgresStore {
     type Tx = PostgresTx;
     /// With the wait for a connection, less than a second.
-    const PATIENCE: Duration = Duration::from_millis(700);
-    const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_millis(700);
+    const ADMIN_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Runs a use case. If the future is dropped or its time is up, the connection is closed and the transaction with it.
     fn ask<T: Send + 'static>(
         &self,
         mode: Mode,
-        patience: Duration,
+        timeout_after: Duration,
         work: impl for<'t> FnOnce(&'t mut PostgresTx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         let (pool, seal, lookup) = (Arc::clone(&self.pool), Arc::clone(&self.seal), self.lookup);
@@ -93,14 +93,14 @@ impl Engine for PostgresStore {
                 let _permit = pool.permit().await?;
                 let done = async {
                     let mut tx = PostgresTx::new(pool.take().await?, seal, lookup);
-                    tx.begin(mode, patience).await?;
+                    tx.begin(mode, timeout_after).await?;
                     let value = work(&mut tx).await?;
                     tx.commit(mode).await?;
                     // After an error the transaction ends with its connection, which is then not used again.
                     pool.put_back(tx.conn);
                     Ok(value)
                 };
-                timeout(patience, done)
+                timeout(timeout_after, done)
                     .await
                     .unwrap_or_else(|_| Err(PostgresFault::TimedOut.into()))
             };
@@ -114,7 +114,7 @@ impl Engine for PostgresStore {
                 self.lookup.token_sql.is_some() && self.access_token(token).await?.is_some();
             if is_found {
                 let token = token.to_owned();
-                self.ask(Mode::Shared, Self::PATIENCE, |tx| {
+                self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
                     Box::pin(async move { tx.revoke_outside(token).await })
                 })
                 .await?;
@@ -124,7 +124,7 @@ impl Engine for PostgresStore {
     }
 
     fn findings(&self) -> StoreFuture<'_, Vec<String>> {
-        self.ask(Mode::Single, Self::PATIENCE, |tx| Box::pin(tx.findings()))
+        self.ask(Mode::Single, Self::TIMEOUT, |tx| Box::pin(tx.findings()))
     }
 
     fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -137,26 +137,24 @@ impl Engine for PostgresStore {
 
     fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
         let (second, digest) = (seconds(UnixTime(nonce.timestamp)), nonce.digest());
-        self.ask(Mode::Single, Self::PATIENCE, move |tx| {
+        self.ask(Mode::Single, Self::TIMEOUT, move |tx| {
             Box::pin(tx.nonce_used(second, digest))
         })
     }
 
     fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept> {
-        self.ask(Mode::Single, Self::PATIENCE, |tx| {
-            Box::pin(tx.nonces_kept())
-        })
+        self.ask(Mode::Single, Self::TIMEOUT, |tx| Box::pin(tx.nonces_kept()))
     }
 
     fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()> {
-        self.ask(Mode::Shared, Self::PATIENCE, |tx| {
+        self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
             Box::pin(tx.keep_nonces_elsewhere())
         })
     }
 
     fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()> {
         let report = Change::FailedLogin(report);
-        self.ask(Mode::Shared, Self::PATIENCE, |tx| {
+        self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
             Box::pin(async { tx.changed(report) })
         })
     }

@@ -104,7 +104,7 @@ const REACH: Duration = Duration::from_secs(5);
 const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 
 impl PostgresStore {
-    /// Connects, and makes or migrates the tables if `params` allow it. Blocks, at worst for half a minute while
+    /// Connects, and makes or migrates the tables if `params` allow it. Blocks, for at most half a minute, while
     /// others write.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL: kept, given out, and found anew after an outage.
+//! Connections to PostgreSQL: kept, lent, and replaced after an outage.
 
 use std::{
     collections::HashMap,

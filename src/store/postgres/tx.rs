@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
 
 use super::{
-    Lookup, PostgresFault, STEP_PATIENCE,
+    Lookup, PostgresFault, STEP_TIMEOUT,
     pool::{CHANNEL, Conn, STATEMENT_TIMEOUT},
     schema::VERSION,
 };
@@ -51,8 +51,12 @@ impl PostgresTx {
     }
 
     /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, keeps those apart that
-    /// could be in each other's way. `patience` above the usual one is given to each statement.
-    pub(super) async fn begin(&mut self, mode: Mode, patience: Duration) -> Result<(), StoreError> {
+    /// could be in each other's way. `timeout_after` above the usual one is given to each statement.
+    pub(super) async fn begin(
+        &mut self,
+        mode: Mode,
+        timeout_after: Duration,
+    ) -> Result<(), StoreError> {
         let (isolation, lock) = match mode {
             Mode::Single => return Ok(()),
             Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
@@ -60,9 +64,9 @@ impl PostgresTx {
             Mode::Alone => ("READ COMMITTED", Some("")),
         };
         let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
-        if patience > STATEMENT_TIMEOUT * 2 {
+        if timeout_after > STATEMENT_TIMEOUT * 2 {
             // The server ends it before the caller gives up.
-            let limit = patience.min(STEP_PATIENCE).as_millis() * 4 / 5;
+            let limit = timeout_after.min(STEP_TIMEOUT).as_millis() * 4 / 5;
             // Between the statements of an export or an import a file is read or written.
             batch += &format!(
                 "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit};"
@@ -236,7 +240,7 @@ impl sql::Tx for PostgresTx {
     async fn in_time<T: Send>(
         step: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        let step = timeout(STEP_PATIENCE, step).await;
+        let step = timeout(STEP_TIMEOUT, step).await;
         step.map_err(|_| PostgresFault::TimedOut)?
     }
 

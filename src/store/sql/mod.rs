@@ -200,17 +200,17 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// Its transactions.
     type Tx: Tx;
     /// How long a caller waits.
-    const PATIENCE: Duration;
+    const TIMEOUT: Duration;
     /// How long a caller waits for a change of a consumer or user, which may touch many tokens.
-    const ADMIN_PATIENCE: Duration;
-    /// How long a caller waits for an export or an import. They may be long, and whoever started one sees its progress.
-    const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
+    const ADMIN_TIMEOUT: Duration;
+    /// How long a caller waits for an export or an import. They may take long, and the command shows its progress.
+    const LONG_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
     /// Runs a use case in a transaction that is durable when the future is ready. A fault changes nothing.
     fn ask<T: Send + 'static>(
         &self,
         mode: Mode,
-        patience: Duration,
+        timeout: Duration,
         work: impl for<'t> FnOnce(&'t mut Self::Tx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T>;
 

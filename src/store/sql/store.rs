@@ -24,8 +24,8 @@ const USES: usize = 5_000;
 
 /// Runs `$work`, a use case with owned arguments.
 macro_rules! ask {
-    ($store:ident, $mode:ident, $patience:ident, $tx:ident => $work:expr) => {
-        $store.ask(Mode::$mode, E::$patience, move |$tx| {
+    ($store:ident, $mode:ident, $timeout:ident, $tx:ident => $work:expr) => {
+        $store.ask(Mode::$mode, E::$timeout, move |$tx| {
             Box::pin(async move { $work.await })
         })
     };
@@ -33,7 +33,7 @@ macro_rules! ask {
 
 impl<E: Engine> Store for E {
     fn ping(&self) -> StoreFuture<'_, ()> {
-        ask!(self, Single, PATIENCE, tx => async { tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop) })
+        ask!(self, Single, TIMEOUT, tx => async { tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop) })
     }
 
     fn findings(&self) -> StoreFuture<'_, Vec<String>> {
@@ -62,21 +62,21 @@ impl<E: Engine> Store for E {
 
     fn consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, Option<Consumer>> {
         let key = key.clone();
-        ask!(self, Single, PATIENCE, tx => consumers::find_anywhere(tx, &key))
+        ask!(self, Single, TIMEOUT, tx => consumers::find_anywhere(tx, &key))
     }
 
     fn access_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<AccessToken>> {
         let token = token.to_owned();
-        ask!(self, Single, PATIENCE, tx => tokens::find_anywhere(tx, &token))
+        ask!(self, Single, TIMEOUT, tx => tokens::find_anywhere(tx, &token))
     }
 
     fn request_token<'a>(&'a self, token: &'a str) -> StoreFuture<'a, Option<RequestToken>> {
         let token = token.to_owned();
-        ask!(self, Single, PATIENCE, tx => flow::find(tx, &token))
+        ask!(self, Single, TIMEOUT, tx => flow::find(tx, &token))
     }
 
     fn issue_request_token(&self, token: RequestToken) -> StoreFuture<'_, ()> {
-        ask!(self, Shared, PATIENCE, tx => flow::issue(tx, &token))
+        ask!(self, Shared, TIMEOUT, tx => flow::issue(tx, &token))
     }
 
     fn decide<'a>(
@@ -87,21 +87,21 @@ impl<E: Engine> Store for E {
         now: UnixTime,
     ) -> StoreFuture<'a, Decided> {
         let (token, session) = (token.to_owned(), *session);
-        ask!(self, Shared, PATIENCE, tx => flow::decide(tx, &token, &session, &decision, now))
+        ask!(self, Shared, TIMEOUT, tx => flow::decide(tx, &token, &session, &decision, now))
     }
 
     fn exchange(&self, exchange: Exchange) -> StoreFuture<'_, Exchanged> {
-        ask!(self, Shared, PATIENCE, tx => flow::exchange(tx, &exchange))
+        ask!(self, Shared, TIMEOUT, tx => flow::exchange(tx, &exchange))
     }
 
     fn issue_access_token(&self, token: AccessToken) -> StoreFuture<'_, Added> {
-        ask!(self, Shared, PATIENCE, tx => tokens::issue(tx, &token))
+        ask!(self, Shared, TIMEOUT, tx => tokens::issue(tx, &token))
     }
 
     fn revoke_access_token<'a>(&'a self, token: &'a str, now: UnixTime) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let own = token.to_owned();
-            let revoke = ask!(self, Shared, PATIENCE, tx => tokens::revoke(tx, &own, now));
+            let revoke = ask!(self, Shared, TIMEOUT, tx => tokens::revoke(tx, &own, now));
             Ok(revoke.await? || self.revoke_outside(token).await?)
         })
     }
@@ -112,7 +112,7 @@ impl<E: Engine> Store for E {
         now: UnixTime,
     ) -> StoreFuture<'a, u64> {
         let filter = filter.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => tokens::revoke_all(tx, &filter, now))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => tokens::revoke_all(tx, &filter, now))
     }
 
     fn access_tokens<'a>(
@@ -122,7 +122,7 @@ impl<E: Engine> Store for E {
         limit: u32,
     ) -> StoreFuture<'a, Vec<AccessToken>> {
         let (filter, after) = (filter.clone(), after.map(str::to_owned));
-        ask!(self, Single, PATIENCE, tx => tokens::list(tx, &filter, after.as_deref(), limit))
+        ask!(self, Single, TIMEOUT, tx => tokens::list(tx, &filter, after.as_deref(), limit))
     }
 
     /// Writes many uses in several transactions: each is written or not, and all can be written again.
@@ -130,14 +130,14 @@ impl<E: Engine> Store for E {
         Box::pin(async move {
             while !uses.is_empty() {
                 let some = uses.split_off(uses.len().saturating_sub(USES));
-                ask!(self, Shared, ADMIN_PATIENCE, tx => tx.record_uses(&some)).await?;
+                ask!(self, Shared, ADMIN_TIMEOUT, tx => tx.record_uses(&some)).await?;
             }
             Ok(())
         })
     }
 
     fn add_consumer(&self, consumer: Consumer) -> StoreFuture<'_, Added> {
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::add(tx, &consumer))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => consumers::add(tx, &consumer))
     }
 
     fn update_consumer<'a>(
@@ -146,7 +146,7 @@ impl<E: Engine> Store for E {
         update: ConsumerUpdate,
     ) -> StoreFuture<'a, Updated> {
         let key = key.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::update(tx, &key, update))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => consumers::update(tx, &key, update))
     }
 
     fn rotate_consumer_secret<'a>(
@@ -156,12 +156,12 @@ impl<E: Engine> Store for E {
         previous_until: Option<UnixTime>,
     ) -> StoreFuture<'a, Option<Consumer>> {
         let key = key.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::rotate(tx, &key, secret, previous_until))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => consumers::rotate(tx, &key, secret, previous_until))
     }
 
     fn remove_consumer<'a>(&'a self, key: &'a ConsumerKey) -> StoreFuture<'a, bool> {
         let key = key.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => consumers::remove(tx, &key))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => consumers::remove(tx, &key))
     }
 
     fn consumers<'a>(
@@ -170,7 +170,7 @@ impl<E: Engine> Store for E {
         limit: u32,
     ) -> StoreFuture<'a, Vec<Consumer>> {
         let after = after.cloned();
-        ask!(self, Single, PATIENCE, tx => consumers::list(tx, after.as_ref(), limit))
+        ask!(self, Single, TIMEOUT, tx => consumers::list(tx, after.as_ref(), limit))
     }
 
     fn unused_consumers<'a>(
@@ -180,11 +180,11 @@ impl<E: Engine> Store for E {
         limit: u32,
     ) -> StoreFuture<'a, Vec<Consumer>> {
         let after = after.cloned();
-        ask!(self, Single, ADMIN_PATIENCE, tx => consumers::unused(tx, since, after.as_ref(), limit))
+        ask!(self, Single, ADMIN_TIMEOUT, tx => consumers::unused(tx, since, after.as_ref(), limit))
     }
 
     fn add_user(&self, user: User) -> StoreFuture<'_, Added> {
-        ask!(self, Alone, ADMIN_PATIENCE, tx => users::add(tx, &user))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => users::add(tx, &user))
     }
 
     fn admit_user(&self, user: OutsideUser, now: UnixTime) -> StoreFuture<'_, Admitted> {
@@ -192,32 +192,32 @@ impl<E: Engine> Store for E {
             // Most logins change nothing: they need not wait for, and hold up, everybody who writes.
             let outside = user.clone();
             let known =
-                ask!(self, Single, PATIENCE, tx => users::admitted_unchanged(tx, outside, now));
+                ask!(self, Single, TIMEOUT, tx => users::admitted_unchanged(tx, outside, now));
             match known.await? {
                 Some(admitted) => Ok(admitted),
-                None => ask!(self, Alone, PATIENCE, tx => users::admit(tx, user, now)).await,
+                None => ask!(self, Alone, TIMEOUT, tx => users::admit(tx, user, now)).await,
             }
         })
     }
 
     fn user<'a>(&'a self, id: &'a UserId) -> StoreFuture<'a, Option<User>> {
         let id = id.clone();
-        ask!(self, Single, PATIENCE, tx => users::find(tx, &id))
+        ask!(self, Single, TIMEOUT, tx => users::find(tx, &id))
     }
 
     fn user_by_name<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<User>> {
         let name = name.to_owned();
-        ask!(self, Single, PATIENCE, tx => users::find_by_name(tx, &name))
+        ask!(self, Single, TIMEOUT, tx => users::find_by_name(tx, &name))
     }
 
     fn account<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Account> {
         let name = name.to_owned();
-        ask!(self, Snapshot, PATIENCE, tx => users::account(tx, &name))
+        ask!(self, Snapshot, TIMEOUT, tx => users::account(tx, &name))
     }
 
     fn set_password<'a>(&'a self, id: &'a UserId, hash: Secret) -> StoreFuture<'a, bool> {
         let id = id.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => users::set_password(tx, &id, &hash))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => users::set_password(tx, &id, &hash))
     }
 
     fn set_user_enabled<'a>(
@@ -227,17 +227,17 @@ impl<E: Engine> Store for E {
         now: UnixTime,
     ) -> StoreFuture<'a, bool> {
         let id = id.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => users::set_enabled(tx, &id, enabled, now))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => users::set_enabled(tx, &id, enabled, now))
     }
 
     fn remove_user<'a>(&'a self, id: &'a UserId, now: UnixTime) -> StoreFuture<'a, bool> {
         let id = id.clone();
-        ask!(self, Alone, ADMIN_PATIENCE, tx => users::remove(tx, &id, now))
+        ask!(self, Alone, ADMIN_TIMEOUT, tx => users::remove(tx, &id, now))
     }
 
     fn users<'a>(&'a self, after: Option<&'a UserId>, limit: u32) -> StoreFuture<'a, Vec<User>> {
         let after = after.cloned();
-        ask!(self, Single, PATIENCE, tx => users::list(tx, after.as_ref(), limit))
+        ask!(self, Single, TIMEOUT, tx => users::list(tx, after.as_ref(), limit))
     }
 
     fn open_session(
@@ -246,7 +246,7 @@ impl<E: Engine> Store for E {
         verified: VerifiedPassword,
         most: NonZeroU32,
     ) -> StoreFuture<'_, bool> {
-        ask!(self, Shared, PATIENCE, tx => sessions::open(tx, &session, &verified, most))
+        ask!(self, Shared, TIMEOUT, tx => sessions::open(tx, &session, &verified, most))
     }
 
     fn change_password(
@@ -255,7 +255,7 @@ impl<E: Engine> Store for E {
         verified: Secret,
         hash: Secret,
     ) -> StoreFuture<'_, bool> {
-        ask!(self, Alone, PATIENCE, tx => sessions::change_password(tx, &session, &verified, &hash))
+        ask!(self, Alone, TIMEOUT, tx => sessions::change_password(tx, &session, &verified, &hash))
     }
 
     fn session<'a>(
@@ -264,12 +264,12 @@ impl<E: Engine> Store for E {
         now: UnixTime,
     ) -> StoreFuture<'a, Option<(Session, User)>> {
         let id_hash = *id_hash;
-        ask!(self, Snapshot, PATIENCE, tx => sessions::find(tx, &id_hash, now))
+        ask!(self, Snapshot, TIMEOUT, tx => sessions::find(tx, &id_hash, now))
     }
 
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()> {
         let id_hash = *id_hash;
-        ask!(self, Shared, PATIENCE, tx => sessions::close(tx, &id_hash))
+        ask!(self, Shared, TIMEOUT, tx => sessions::close(tx, &id_hash))
     }
 
     fn open_sessions<'a>(
@@ -278,23 +278,23 @@ impl<E: Engine> Store for E {
         now: UnixTime,
     ) -> StoreFuture<'a, OpenSessions> {
         let user = user.clone();
-        ask!(self, Single, PATIENCE, tx => sessions::count(tx, &user, now))
+        ask!(self, Single, TIMEOUT, tx => sessions::count(tx, &user, now))
     }
 
     fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()> {
         let user = user.clone();
-        ask!(self, Shared, PATIENCE, tx => sessions::close_all(tx, &user))
+        ask!(self, Shared, TIMEOUT, tx => sessions::close_all(tx, &user))
     }
 
     fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {
-        ask!(self, Snapshot, LONG_PATIENCE, tx => transfer::export_to(tx, &to))
+        ask!(self, Snapshot, LONG_TIMEOUT, tx => transfer::export_to(tx, &to))
     }
 
     fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
         Box::pin(async move {
             // Begun here, because a source may need the runtime of the caller.
             let records = source();
-            ask!(self, Alone, LONG_PATIENCE, tx => transfer::import(tx, records)).await
+            ask!(self, Alone, LONG_TIMEOUT, tx => transfer::import(tx, records)).await
         })
     }
 
@@ -302,7 +302,7 @@ impl<E: Engine> Store for E {
         Box::pin(async move {
             // To look changes nothing, and holds up nobody.
             let mode = if look { Mode::Snapshot } else { Mode::Shared };
-            let batch = self.ask(mode, E::ADMIN_PATIENCE, move |tx| {
+            let batch = self.ask(mode, E::ADMIN_TIMEOUT, move |tx| {
                 Box::pin(async move {
                     let resealed = sealing::reseal(tx, &from, look).await?;
                     Ok((resealed, tx.seal().has_met_clear()))
@@ -318,7 +318,7 @@ impl<E: Engine> Store for E {
 
     fn record_command(&self, record: String) -> StoreFuture<'_, ()> {
         let record = Change::Command(record);
-        ask!(self, Shared, PATIENCE, tx => async { tx.changed(record) })
+        ask!(self, Shared, TIMEOUT, tx => async { tx.changed(record) })
     }
 
     fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()> {
@@ -326,24 +326,24 @@ impl<E: Engine> Store for E {
     }
 
     fn changes_since(&self, position: u64) -> StoreFuture<'_, Changes> {
-        ask!(self, Snapshot, PATIENCE, tx => feed::changes_since(tx, position))
+        ask!(self, Snapshot, TIMEOUT, tx => feed::changes_since(tx, position))
     }
 
     fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
-        ask!(self, Single, PATIENCE, tx => feed::local_nonces_until(tx))
+        ask!(self, Single, TIMEOUT, tx => feed::local_nonces_until(tx))
     }
 
     fn set_local_nonces_until(&self, until: UnixTime) -> StoreFuture<'_, ()> {
-        ask!(self, Shared, PATIENCE, tx => feed::set_local_nonces_until(tx, until))
+        ask!(self, Shared, TIMEOUT, tx => feed::set_local_nonces_until(tx, until))
     }
 
     fn imported_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>> {
-        ask!(self, Single, PATIENCE, tx => feed::imported_nonces_until(tx))
+        ask!(self, Single, TIMEOUT, tx => feed::imported_nonces_until(tx))
     }
 
     fn purge(&self, now: UnixTime) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            while !ask!(self, Shared, ADMIN_PATIENCE, tx => feed::purge(tx, now)).await? {}
+            while !ask!(self, Shared, ADMIN_TIMEOUT, tx => feed::purge(tx, now)).await? {}
             Ok(())
         })
     }

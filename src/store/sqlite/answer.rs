@@ -1,4 +1,4 @@
-//! What stands between a caller that awaits and a thread that works: one answer, at the latest when time is up.
+//! How a thread answers a caller that awaits: once, or with a fault when the time-out is over.
 
 use std::{
     io,
@@ -76,12 +76,12 @@ impl Watchdog {
         Ok(Self(sender))
     }
 
-    /// Fails `waiter` if it has no answer within `patience`.
-    pub(super) fn watch(&self, waiter: &Arc<dyn Waiter>, patience: Duration) {
+    /// Fails `waiter` if it has no answer within `timeout`.
+    pub(super) fn watch(&self, waiter: &Arc<dyn Waiter>, timeout: Duration) {
         // The thread has not ended before.
         let _ = self
             .0
-            .send((Instant::now() + patience, Arc::downgrade(waiter)));
+            .send((Instant::now() + timeout, Arc::downgrade(waiter)));
     }
 }
 

@@ -22,7 +22,7 @@ mod tx;
 
 pub use open::OpenError;
 
-use threads::{PATIENCE, Threads, block_on};
+use threads::{TIMEOUT, Threads, block_on};
 use tx::SqliteTx;
 
 /// Where the store is and how it keeps secrets.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it if it is not there, and migrates it. Blocks, at worst for some seconds while
+    /// Opens the file, makes it if it is not there, and migrates it. Blocks, for at most some seconds, while
     /// another process holds the file.
     ///
     /// # Errors
@@ -88,19 +88,19 @@ impl From<SqliteFault> for StoreError {
 
 impl Engine for SqliteStore {
     type Tx = SqliteTx;
-    const PATIENCE: Duration = PATIENCE;
-    const ADMIN_PATIENCE: Duration = PATIENCE;
+    const TIMEOUT: Duration = TIMEOUT;
+    const ADMIN_TIMEOUT: Duration = TIMEOUT;
 
     fn ask<T: Send + 'static>(
         &self,
         mode: Mode,
-        patience: Duration,
+        timeout: Duration,
         work: impl for<'t> FnOnce(&'t mut SqliteTx) -> Work<'t, T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         let work = move |tx: &mut SqliteTx| block_on(work(tx));
         match mode {
-            Mode::Single | Mode::Snapshot => self.threads.read(patience, work),
-            Mode::Shared | Mode::Alone => self.threads.write(patience, work),
+            Mode::Single | Mode::Snapshot => self.threads.read(timeout, work),
+            Mode::Shared | Mode::Alone => self.threads.write(timeout, work),
         }
     }
 

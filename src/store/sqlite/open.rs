@@ -25,7 +25,7 @@ use crate::store::{
     sql::{sealing::mismatch, users::fill_costs},
 };
 
-/// Why a store cannot be opened. Each names the file and the mend; nothing was changed.
+/// Why a store cannot be opened. Each names the file and the fix; nothing was changed.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The directory of the file is missing.

@@ -26,13 +26,13 @@ use super::{
 use crate::store::{StoreError, StoreFuture};
 
 /// How long a caller waits for an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// Callers that may wait in each line: more than connections are allowed by default.
 const QUEUE_LENGTH: usize = 16_384;
-/// Use cases in one transaction at most: what a caller waits for behind others stays short.
+/// Use cases in one transaction at most, so that a caller does not wait long for those before it.
 const GROUP: usize = 64;
 /// How long dropping the store waits for the threads to close their connections.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Gives the answer of a use case to its caller.
 type Deliver = Box<dyn FnOnce() + Send>;
@@ -57,7 +57,7 @@ pub(super) struct Threads {
     reads: Sender<Task>,
     watchdog: Watchdog,
     // Dropped last.
-    _farewell: Farewell,
+    _shutdown: Shutdown,
 }
 
 impl Threads {
@@ -91,17 +91,17 @@ impl Threads {
             writes,
             reads,
             watchdog: Watchdog::start()?,
-            _farewell: Farewell(Mutex::new(ended)),
+            _shutdown: Shutdown(Mutex::new(ended)),
         })
     }
 
     /// Runs `work` in a transaction that sees one state of the store and changes nothing.
     pub(super) fn read<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
-        self.ask(&self.reads, patience, work)
+        self.ask(&self.reads, timeout, work)
     }
 
     /// Runs `work` in a transaction that is durable when the future is ready. A fault changes nothing.
@@ -110,16 +110,16 @@ impl Threads {
     /// If the future is dropped, or its time is up, before `work` has begun, it is never begun.
     pub(super) fn write<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
-        self.ask(&self.writes, patience, work)
+        self.ask(&self.writes, timeout, work)
     }
 
     fn ask<'a, T: Send + 'static>(
         &'a self,
         queue: &'a Sender<Task>,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce(&mut SqliteTx) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         Box::pin(async move {
@@ -129,7 +129,7 @@ impl Threads {
                 let value = work(tx)?;
                 Ok(Box::new(move || slot.answer(Ok(value))))
             });
-            self.watchdog.watch(&waiter, patience);
+            self.watchdog.watch(&waiter, timeout);
             queue
                 .try_send(Task { waiter, work })
                 .map_err(|_| SqliteFault::Overloaded)?;
@@ -141,14 +141,14 @@ impl Threads {
 }
 
 /// Disconnected when the last thread has closed its connection.
-struct Farewell(Mutex<mpsc::Receiver<()>>);
+struct Shutdown(Mutex<mpsc::Receiver<()>>);
 
-impl Drop for Farewell {
+impl Drop for Shutdown {
     fn drop(&mut self) {
         // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
         // not waited for: the log is taken up at the next start.
         let ended = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(FAREWELL);
+        let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
@@ -319,14 +319,14 @@ mod tests {
 
     /// Retires a user id, for want of something simpler to write.
     fn put<'a>(threads: &'a Threads, id: &'static str) -> StoreFuture<'a, ()> {
-        threads.write(PATIENCE, move |tx| {
+        threads.write(TIMEOUT, move |tx| {
             tx.run("INSERT INTO removed_users (id) VALUES (?1)", [id])?;
             Ok(())
         })
     }
 
     async fn put_so_far(threads: &Threads) -> Vec<String> {
-        let read = threads.read(PATIENCE, |tx| {
+        let read = threads.read(TIMEOUT, |tx| {
             tx.all("SELECT id FROM removed_users ORDER BY id", [], |row| {
                 Ok(row.get(0)?)
             })
@@ -338,7 +338,7 @@ mod tests {
     async fn hold(threads: &Threads) -> (mpsc::Sender<()>, StoreFuture<'_, ()>) {
         let (release, released) = mpsc::channel();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let mut held = threads.write(PATIENCE, move |_| {
+        let mut held = threads.write(TIMEOUT, move |_| {
             begun.send(()).unwrap();
             let _ = released.recv();
             Ok(())
@@ -353,7 +353,7 @@ mod tests {
         let (_directory, threads) = threads();
         let (release, held) = hold(&threads).await;
         let mut first = put(&threads, "first");
-        let mut failing = threads.write::<()>(PATIENCE, |tx| {
+        let mut failing = threads.write::<()>(TIMEOUT, |tx| {
             tx.run("INSERT INTO removed_users (id) VALUES ('half')", [])?;
             Err(StoreError::Broken("on purpose"))
         });
@@ -380,7 +380,7 @@ mod tests {
         let (release, held) = hold(&threads).await;
         let mut first = put(&threads, "first");
         // As SQLite does by itself when the disk is full.
-        let mut ending = threads.write::<()>(PATIENCE, |tx| {
+        let mut ending = threads.write::<()>(TIMEOUT, |tx| {
             tx.run("ROLLBACK", [])?;
             Err(StoreError::Broken("on purpose"))
         });
@@ -401,13 +401,13 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_neither_thread_nor_transaction_of_others() {
         let (_directory, threads) = threads();
-        let writing = threads.write::<()>(PATIENCE, |tx| {
+        let writing = threads.write::<()>(TIMEOUT, |tx| {
             tx.run("INSERT INTO removed_users (id) VALUES ('half')", [])?;
             panic!("on purpose")
         });
         assert!(matches!(writing.await, Err(StoreError::Unavailable(_))));
         for _ in 0..4 {
-            let reading = threads.read::<()>(PATIENCE, |_| panic!("on purpose"));
+            let reading = threads.read::<()>(TIMEOUT, |_| panic!("on purpose"));
             assert!(matches!(reading.await, Err(StoreError::Unavailable(_))));
         }
         put(&threads, "after").await.unwrap();
@@ -437,7 +437,7 @@ mod tests {
     #[tokio::test]
     async fn readers_write_nothing() {
         let (_directory, threads) = threads();
-        let writing = threads.read(PATIENCE, |tx| {
+        let writing = threads.read(TIMEOUT, |tx| {
             tx.run("INSERT INTO removed_users (id) VALUES ('r')", [])
         });
         assert!(matches!(writing.await, Err(StoreError::Unavailable(_))));
@@ -450,7 +450,7 @@ mod tests {
         let (go, gone) = mpsc::channel::<()>();
         let count = |tx: &SqliteTx| tx.all("SELECT id FROM removed_users", [], |_| Ok(()));
         let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let mut reading = threads.read(PATIENCE, move |tx| {
+        let mut reading = threads.read(TIMEOUT, move |tx| {
             let before = count(tx)?.len();
             begun.send(()).unwrap();
             let _ = gone.recv();
