@@ -366,6 +366,9 @@ impl App {
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
         }
+        if let Err(error) = nonces.set_on_lost(config.nonce.on_lost) {
+            tracing::error!(%error, "nonce.on_lost: nonce.path cannot be written; a restart waits again");
+        }
         inspect::log(&config, first);
         self.stamps = stamps;
         *self.config = config;

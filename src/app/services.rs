@@ -271,6 +271,9 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     feed.follow().await?;
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));
+    nonces
+        .set_on_lost(config.nonce.on_lost)
+        .map_err(MarkError::from)?;
     mark(&nonces, &*store, &clock).await?;
     let on_lost = config.nonce.on_lost;
     note_imported(&nonces, &*store, on_lost).await?;
@@ -416,13 +419,13 @@ async fn shared_window(
         (NonceScope::Local, _) => Ok(None),
         (NonceScope::Shared, Some(target)) => {
             let kept = store.nonces_kept().await?;
-            let (on_lost, length) = (config.nonce.on_lost, config.signature.timestamp_window);
-            let window = redis::open_nonces(target, on_lost, kept, now, length).await?;
+            let length = config.signature.timestamp_window;
+            let window = redis::open_nonces(target, kept, now, length).await?;
             // Only now: another process that finds the note relies on what was begun there.
             store.keep_nonces_elsewhere().await?;
             Ok(Some(window))
         }
-        (NonceScope::Shared, None) => match store.shared_window(config.nonce.on_lost) {
+        (NonceScope::Shared, None) => match store.shared_window() {
             None => Err(ServiceError::NoSharedNonces),
             shared => Ok(shared),
         },

@@ -41,7 +41,6 @@ mod tests {
             ("nonce.scope", "'local'"),
             ("nonce.max_entries", "17"),
             ("nonce.path", "'elsewhere.nonces'"),
-            ("nonce.on_lost", "'accept'"),
             ("store.url", "'elsewhere.db'"),
             ("store.encryption_key_file", "'store.key'"),
             ("cache.max_entries", "17"),

@@ -190,7 +190,7 @@ section! {
         #[serde(default, deserialize_with = "optional")]
         path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
         /// Used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until none from before could be replayed, or "accept" them at once.
-        on_lost: OnLost = "refuse", restart;
+        on_lost: OnLost = "refuse", reload;
     }
 }
 

@@ -78,7 +78,7 @@ pub struct LocalWindow {
     /// Nothing at or below is accepted: what was dropped, or lost; [`CLOSED`] after the end.
     rejected_through: AtomicU64,
     /// The first second in which insertions are accepted again, if nonces are lost; else 0.
-    gap_end: u64,
+    gap_end: AtomicU64,
     memory: Memory,
     /// Finds the bucket of a second. It has no capacity and no time to live, and it owns nothing: a bucket that it did not
     /// find is found in `seconds`. So neither moka's clock nor its policy decides what is forgotten.
@@ -133,7 +133,7 @@ impl LocalWindow {
         Self {
             number: WINDOWS.fetch_add(1, Ordering::Relaxed),
             rejected_through: AtomicU64::new(floor),
-            gap_end: 0,
+            gap_end: AtomicU64::new(0),
             memory,
             directory: Cache::builder().build(),
             seconds: Mutex::new(Seconds {
@@ -155,7 +155,7 @@ impl LocalWindow {
             Gap::None => (0, 0),
             Gap::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
         };
-        self.gap_end = gap_end;
+        self.gap_end = AtomicU64::new(gap_end);
         // Zero: no run was there before.
         let earlier = Duration::from_secs(memory.header(Field::Window));
         if !earlier.is_zero() && length > earlier {
@@ -274,11 +274,12 @@ impl LocalWindow {
     #[inline]
     fn rejection(&self, now: UnixTime, timestamp: u64) -> Option<Insertion> {
         let rejected_through = self.rejected_through.load(Ordering::Relaxed);
-        if timestamp > rejected_through && now.0 >= self.gap_end && timestamp <= MAX_VALUE {
+        let gap_end = self.gap_end.load(Ordering::Relaxed);
+        if timestamp > rejected_through && now.0 >= gap_end && timestamp <= MAX_VALUE {
             None
         } else if rejected_through == CLOSED {
             Some(Insertion::Full)
-        } else if now.0 < self.gap_end {
+        } else if now.0 < gap_end {
             Some(Insertion::Lost)
         } else {
             Some(Insertion::Forgotten)
@@ -388,10 +389,27 @@ impl LocalWindow {
     /// The gap that [`Self::insert`] enforces.
     #[must_use]
     pub fn gap(&self) -> Gap {
-        match self.gap_end.checked_sub(1) {
+        match self.gap_end.load(Ordering::Relaxed).checked_sub(1) {
             Some(until) => Gap::Until(UnixTime(until)),
             None => Gap::None,
         }
+    }
+
+    /// Ends the gap: what may be lost is accepted from now on.
+    ///
+    /// # Errors
+    /// The disk does not take it; the next start finds the gap again.
+    pub fn waive(&self) -> io::Result<()> {
+        let _no_expiry = lock(&self.expiry);
+        if self.gap_end.swap(0, Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let rejected_through = &self.rejected_through;
+        if rejected_through.load(Ordering::Relaxed) != CLOSED {
+            rejected_through.store(self.memory.header(Field::Floor), Ordering::Relaxed);
+        }
+        self.memory.write_header(Field::Lost, 0);
+        self.memory.map.sync(HEADER_BLOCKS)
     }
 
     /// Ends the window: brings everything to the disk and marks the file as clean, so that it is good after a power loss

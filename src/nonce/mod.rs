@@ -119,11 +119,13 @@ impl NonceUse<'_> {
 ///
 /// A call that is dropped may have inserted the nonce.
 pub trait SharedWindow: Send + Sync + 'static {
-    /// Inserts a nonce if it is not there; atomic. `length` is how far a timestamp may be from `now`, either way.
+    /// Inserts a nonce if it is not there; atomic. `length` is how far a timestamp may be from `now`, either way. With
+    /// [`OnLost::Accept`] no timestamp is [`Insertion::Lost`].
     fn insert<'a>(
         &'a self,
         now: UnixTime,
         length: Duration,
+        on_lost: OnLost,
         nonce: NonceUse<'a>,
     ) -> SharedInsertion<'a>;
 

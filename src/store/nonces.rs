@@ -6,7 +6,7 @@
 //!   returned, so that the engine has recorded the nonce before. Whatever else happens to a nonce, it is [`Unavailable`].
 //! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce. A
 //!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
-//! - [`SharedWindow::lost_until`] is raised before a caller is told [`Insertion::Lost`].
+//! - [`SharedWindow::lost_until`] is set before a caller is told [`Insertion::Lost`].
 //!
 //! # Bounds
 //!
@@ -41,7 +41,7 @@ use tokio::{
 use super::{StoreError, remote::Remote};
 use crate::{
     clock::UnixTime,
-    nonce::{Insertion, NonceUse, SharedInsertion, SharedWindow, Unavailable},
+    nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
 };
 
 /// How many nonces wait at most.
@@ -52,6 +52,8 @@ const BATCH: usize = 500;
 const FLIGHTS: usize = 2;
 /// How long a write may take, with a new connection and what it lacks in the engine.
 const FLIGHT: Duration = Duration::from_millis(600);
+/// How far the clocks of the engine and of a replica may be apart, in seconds: a clock that is ahead drops nonces too early.
+pub(super) const CLOCK_SKEW: u64 = 60;
 /// How long a caller waits.
 const PATIENCE: Duration = Duration::from_millis(850);
 
@@ -77,9 +79,19 @@ pub(super) struct QueuedNonce {
     pub(super) now: UnixTime,
     /// How far timestamps may be from that.
     pub(super) length: Duration,
+    /// Whether nonces that may be lost are taken for fresh.
+    pub(super) on_lost: OnLost,
 }
 
+/// The clocks of the engine and of this machine are too far apart.
+#[derive(Debug, Error)]
+#[error(
+    "the clocks of the engine that keeps nonces and of this machine are more than {CLOCK_SKEW} seconds apart"
+)]
+pub(super) struct ClocksApart;
+
 /// What a write found.
+#[derive(Default)]
 pub(super) struct Written {
     /// What became of each nonce, in their order.
     pub(super) insertions: Vec<Insertion>,
@@ -144,7 +156,7 @@ async fn write_all(
         deadline.as_mut().reset(Instant::now() + FLIGHT);
         match shared.writer.write(&nonces, deadline.as_mut()).await {
             Ok(Written { insertions, lost }) => {
-                shared.lost_until.fetch_max(lost, Ordering::Relaxed);
+                shared.lost_until.store(lost, Ordering::Relaxed);
                 for (reply, insertion) in replies.into_iter().zip(insertions) {
                     let _ = reply.send(Ok(insertion));
                 }
@@ -164,6 +176,7 @@ impl<W: Writer> SharedWindow for Window<W> {
         &'a self,
         now: UnixTime,
         length: Duration,
+        on_lost: OnLost,
         nonce: NonceUse<'a>,
     ) -> SharedInsertion<'a> {
         let (reply, inserted) = oneshot::channel();
@@ -172,6 +185,7 @@ impl<W: Writer> SharedWindow for Window<W> {
             digest: nonce.digest(),
             now,
             length,
+            on_lost,
         };
         Box::pin(async move {
             // An outage is the cause of what waits too long, if there is one.

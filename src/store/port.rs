@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{NonceUse, OnLost, SharedWindow},
+    nonce::{NonceUse, SharedWindow},
     secret::Secret,
 };
 
@@ -304,7 +304,7 @@ pub trait Store: Send + Sync + 'static {
     }
     /// The nonce window that all processes on this store share; `None`: the store is for one machine. It lives as long
     /// as the store.
-    fn shared_window(&self, _on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
         None
     }
     /// Whether a nonce is in [`Self::shared_window`]; `None`: the store has none.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{OnLost, SharedWindow},
+    nonce::SharedWindow,
     secret::Secret,
     telemetry::metrics::StoreMetrics,
 };
@@ -65,8 +65,8 @@ macro_rules! timed {
                 self.store.notified()
             }
 
-            fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
-                self.store.shared_window(on_lost)
+            fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
+                self.store.shared_window()
             }
 
             $(fn $name$(<$life>)?(&$($self_life)? self $(, $argument: $type)*) -> $output {

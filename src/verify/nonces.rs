@@ -6,7 +6,7 @@ use std::{
     io,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::error::{Error, Fault};
 use crate::{
     clock::UnixTime,
-    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, SharedWindow, Unavailable},
+    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, OnLost, SharedWindow, Unavailable},
     store::port::{causes, is_of_logged_outage},
 };
 
@@ -51,8 +51,8 @@ pub enum NotRecorded {
 pub enum Outage {
     /// Nonces of an earlier run are lost, and it is waited until none of its requests could be replayed.
     #[error(
-        "nonces of an earlier run are lost: signed requests get 503 until {until}; nonce.on_lost = \"accept\" and a \
-         restart waive this"
+        "nonces of an earlier run are lost: signed requests get 503 until {until}; nonce.on_lost = \"accept\" \
+         waives this"
     )]
     Lost {
         /// The last second of the wait.
@@ -61,7 +61,7 @@ pub enum Outage {
     /// The engine that keeps the nonces of all replicas is not the one that recorded them, or was restarted.
     #[error(
         "the engine that keeps nonces was restarted, restored or has failed over, and nonces may be lost: signed \
-         requests get 503 until {until}; nonce.on_lost = \"accept\" and a restart waive this"
+         requests get 503 until {until}; nonce.on_lost = \"accept\" waives this"
     )]
     LostShared {
         /// The last second of the wait.
@@ -109,6 +109,8 @@ pub struct Nonces {
     wanted: AtomicU64,
     /// The shared window records nothing.
     unavailable: Mutex<Option<Unrecorded>>,
+    /// Nonces that may be lost are taken for fresh.
+    waives: AtomicBool,
     /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
     mark: AtomicU64,
     /// Another store, whose records were imported, may have accepted timestamps up to this one.
@@ -135,8 +137,27 @@ impl Nonces {
             window,
             shared,
             unavailable: Mutex::default(),
+            waives: AtomicBool::new(false),
             mark: AtomicU64::new(mark),
             imported_until: AtomicU64::new(0),
+        }
+    }
+
+    /// What to do about nonces that may be lost; [`OnLost::Accept`] ends a wait at once.
+    ///
+    /// # Errors
+    /// The disk does not take it; a restart waits again.
+    pub fn set_on_lost(&self, on_lost: OnLost) -> io::Result<()> {
+        let waives = on_lost == OnLost::Accept;
+        self.waives.store(waives, Ordering::Relaxed);
+        if waives { self.window.waive() } else { Ok(()) }
+    }
+
+    fn on_lost(&self) -> OnLost {
+        if self.waives.load(Ordering::Relaxed) {
+            OnLost::Accept
+        } else {
+            OnLost::Refuse
         }
     }
 
@@ -253,7 +274,9 @@ impl Nonces {
     pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), Error> {
         self.record_here(now, nonce)?;
         if let Some(shared) = &self.shared {
-            let insertion = shared.insert(now, self.length(), nonce).await;
+            let insertion = shared
+                .insert(now, self.length(), self.on_lost(), nonce)
+                .await;
             let insertion = insertion.map_err(|error| {
                 self.note_unavailable(now, &error, false);
                 Fault::SharedNonces(error)
@@ -274,7 +297,10 @@ impl Nonces {
             token: b"",
             nonce: &random,
         };
-        match shared.insert(now, self.length(), nonce).await {
+        match shared
+            .insert(now, self.length(), self.on_lost(), nonce)
+            .await
+        {
             Err(error) => self.note_unavailable(now, &error, true),
             Ok(_) => {
                 let ended = self.unavailable().take();
@@ -505,6 +531,7 @@ mod tests {
             &'a self,
             _: UnixTime,
             length: Duration,
+            _: OnLost,
             nonce: NonceUse<'a>,
         ) -> SharedInsertion<'a> {
             assert_eq!(length, WINDOW);

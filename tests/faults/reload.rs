@@ -159,9 +159,9 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
     let warnings = |proxy: &Proxy| told(proxy, "settings that changed but need a restart");
     // Twice: what runs is still another configuration than what is written.
     for round in 1..=2 {
-        let changed = "nonce.on_lost = 'accept'\ncache.ttl = '2h'\nlisten.workers = 3\nsignature.enforcement = 'observe'";
+        let changed = "cache.ttl = '2h'\nlisten.workers = 3\nsignature.enforcement = 'observe'";
         let record = reload(&mut proxy, changed);
-        for key in ["nonce.on_lost", "cache.ttl", "listen.workers"] {
+        for key in ["cache.ttl", "listen.workers"] {
             assert!(record.contains(key), "{record}");
         }
         assert!(!record.contains("signature"), "{record}");
@@ -171,7 +171,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
     proxy
         .send(Call::get("/x").by(&consumer).with(&token).key("wrong"))
         .has_status(200);
-    let back = "nonce.on_lost = 'refuse'\ncache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
+    let back = "cache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
     let record = reload(&mut proxy, back);
     assert!(
         record.contains("not_applied=\"listen.workers\""),

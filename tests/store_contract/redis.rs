@@ -180,7 +180,7 @@ async fn speaks_tls_to_a_server_that_it_can_trust() {
 }
 
 /// The error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source());
     chain.map(|error| format!("{error}: ")).collect()
 }

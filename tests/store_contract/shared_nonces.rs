@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::{
     postgres::serve,
     postgres_server::Postgres as Server,
+    redis::causes,
     redis_server::{RedisServer, cluster, wait},
 };
 
@@ -28,16 +29,18 @@ pub(crate) struct Replica {
     // A window in PostgreSQL ends with it.
     store: Option<Arc<dyn Store>>,
     url: String,
+    on_lost: OnLost,
     pub(crate) window: Box<dyn SharedWindow>,
 }
 
 impl Replica {
     fn on(url: &str, on_lost: OnLost) -> Self {
         let store = serve(url);
-        let window = store.shared_window(on_lost).unwrap();
+        let window = store.shared_window().unwrap();
         Self {
             store: Some(store),
             url: url.to_owned(),
+            on_lost,
             window,
         }
     }
@@ -51,10 +54,11 @@ impl Replica {
     async fn after(url: &str, on_lost: OnLost, kept: NoncesKept) -> Result<Self, OpenError> {
         let target = Target::parse(url).unwrap();
         let now = UnixTime(today());
-        let window = open_nonces(target, on_lost, kept, now, LENGTH).await?;
+        let window = open_nonces(target, kept, now, LENGTH).await?;
         Ok(Self {
             store: None,
             url: url.to_owned(),
+            on_lost,
             window,
         })
     }
@@ -82,13 +86,24 @@ impl Replica {
         timestamp: u64,
         nonce: &str,
     ) -> Result<Insertion, Unavailable> {
+        self.insert_within(LENGTH, now, timestamp, nonce).await
+    }
+
+    async fn insert_within(
+        &self,
+        length: Duration,
+        now: u64,
+        timestamp: u64,
+        nonce: &str,
+    ) -> Result<Insertion, Unavailable> {
         let nonce = NonceUse {
             timestamp,
             consumer: b"consumer",
             token: b"token",
             nonce: nonce.as_bytes(),
         };
-        self.window.insert(UnixTime(now), LENGTH, nonce).await
+        let now = UnixTime(now);
+        self.window.insert(now, length, self.on_lost, nonce).await
     }
 
     pub(crate) async fn inserted(&self, now: u64, timestamp: u64, nonce: &str) -> Insertion {
@@ -197,7 +212,9 @@ async fn timestamp_consumer_token_and_nonce_count() {
             token: token.as_bytes(),
             nonce: nonce.as_bytes(),
         };
-        window.insert(UnixTime(now), LENGTH, nonce).await.unwrap()
+        let now = UnixTime(now);
+        let inserted = window.insert(now, LENGTH, OnLost::Refuse, nonce).await;
+        inserted.unwrap()
     };
     for (timestamp, consumer, token, nonce) in [
         (now, "a", "b", "c"),
@@ -222,22 +239,25 @@ async fn what_was_dropped_is_never_fresh_again_also_for_those_who_insert_meanwhi
     let database = crate::postgres::database_of(&url);
     let replicas = [0, 1].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
     let now = today();
-    // The server's clock is past the old partitions as well.
-    let old = now - 7_200;
+    // In a window that has them all.
+    let (old, long) = (now - 7_200, Duration::from_secs(10_000));
     for step in 0..10 {
-        let insertion = replicas[0].inserted(old, old + step * 60, "used").await;
-        assert_eq!(insertion, Insertion::Fresh);
+        let insertion = replicas[0].insert_within(long, now, old + step * 60, "used");
+        assert_eq!(insertion.await.unwrap(), Insertion::Fresh);
     }
     let (before, floor) = partitions(&server, database);
     assert!(before >= 3 && floor == 0, "{before} {floor}");
-    // One replica has a clock that is behind and goes on inserting while the other drops.
+    // One replica still has the long window and goes on inserting while the other drops.
     let behind = Arc::clone(&replicas[1]);
     let repeating = tokio::spawn(async move {
         let mut forgotten = 0;
         while forgotten < 10 {
             forgotten = 0;
             for step in 0..10 {
-                match behind.insert(old, old + step * 60, "used").await {
+                match behind
+                    .insert_within(long, now, old + step * 60, "used")
+                    .await
+                {
                     Ok(Insertion::Forgotten) => forgotten += 1,
                     Ok(Insertion::Used) | Err(_) => {}
                     Ok(other) => panic!("{other:?}"),
@@ -279,18 +299,25 @@ async fn what_was_dropped_is_never_fresh_again_also_for_those_who_insert_meanwhi
 }
 
 #[tokio::test]
-async fn a_replica_whose_clock_is_far_ahead_drops_nothing_of_the_others() {
+async fn a_replica_whose_clock_is_wrong_is_unavailable_and_drops_nothing_of_the_others() {
     let server = Server::shared();
     let url = server.database();
     let database = crate::postgres::database_of(&url);
-    let [ahead, right] = [0, 1].map(|_| Replica::on(&url, OnLost::Refuse));
+    let [wrong, right] = [0, 1].map(|_| Replica::on(&url, OnLost::Refuse));
     let now = today();
     assert_eq!(right.inserted(now, now, "used").await, Insertion::Fresh);
     let future = now + 100_000;
+    for wrong_now in [now - 70, now + 70, future] {
+        let error = wrong.insert(wrong_now, wrong_now, "other").await;
+        let error = std::error::Error::source(&error.unwrap_err()).map(causes);
+        assert!(error.unwrap().contains("clocks"), "{wrong_now}");
+    }
+    let bearable = now + 50;
     assert_eq!(
-        ahead.inserted(future, future, "other").await,
+        wrong.inserted(bearable, bearable, "n").await,
         Insertion::Fresh
     );
+    assert!(wrong.insert(future, future, "other").await.is_err());
     let last = (future + LENGTH.as_secs()) / 300 + 2;
     until("the replica has looked for old partitions", || {
         let made = format!("SELECT count(*) FROM pg_tables WHERE tablename = 'nonces_{last}'");
@@ -319,11 +346,11 @@ async fn a_dump_does_not_keep_nonces_from_being_recorded() {
     // In a partition that is not there yet.
     let later = now + 3_000;
     assert_eq!(
-        replica.inserted(later, later, "second").await,
+        replica.inserted(now, later, "second").await,
         Insertion::Fresh
     );
     assert_eq!(
-        replica.inserted(later, later, "second").await,
+        replica.inserted(now, later, "second").await,
         Insertion::Used
     );
 }
@@ -355,14 +382,18 @@ async fn after_a_failover_nothing_that_may_be_lost_is_accepted_unless_that_is_wa
         assert_eq!(replica.inserted(now, now, "used").await, Insertion::Lost);
         assert_eq!(replica.inserted(now, latest, "n").await, Insertion::Lost);
     }
-    let later = latest + 11;
-    assert_eq!(replica.inserted(later, later, "n").await, Insertion::Fresh);
-    assert_eq!(replica.inserted(later, latest, "n").await, Insertion::Lost);
+    // What a replica whose clock was ahead may have accepted is lost too.
+    let later = latest + 80;
+    assert_eq!(
+        replica.inserted(now, latest + 60, "n").await,
+        Insertion::Lost
+    );
+    assert_eq!(replica.inserted(now, later, "n").await, Insertion::Fresh);
 
     server.fail_over();
     let waives = Replica::on(&url, OnLost::Accept);
-    assert_eq!(recovered(&waives, later, "waived").await, Insertion::Fresh);
-    assert_eq!(waives.inserted(later, later, "n").await, Insertion::Used);
+    assert_eq!(recovered(&waives, now, "waived").await, Insertion::Fresh);
+    assert_eq!(waives.inserted(now, later, "n").await, Insertion::Used);
 }
 
 /// Inserts when the server is reached again.
@@ -456,6 +487,13 @@ async fn after_a_failover_in_a_cluster_nothing_that_may_be_lost_is_accepted_unle
     .await;
 }
 
+/// Up to this timestamp, and a little more while the test has run, nonces may be lost.
+#[track_caller]
+fn assert_lost_for(replica: &Replica, timestamp: u64) {
+    let UnixTime(lost) = replica.window.lost_until();
+    assert!((timestamp..timestamp + 20).contains(&lost), "{lost}");
+}
+
 async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
     let now = today();
     let refuses = Replica::open(url, OnLost::Refuse).await;
@@ -466,8 +504,8 @@ async fn loses_what_may_be_lost(url: &str, fail_over: impl FnOnce()) {
     assert_eq!(recovered(&refuses, now, "refused").await, Insertion::Lost);
     let latest = now + LENGTH.as_secs();
     assert_eq!(refuses.inserted(now, latest, "n").await, Insertion::Lost);
-    assert_eq!(refuses.window.lost_until(), UnixTime(latest + 60));
-    let later = latest + 61;
+    assert_lost_for(&refuses, latest + 60);
+    let later = latest + 90;
     assert_eq!(refuses.inserted(now, later, "n").await, Insertion::Fresh);
     assert_eq!(recovered(&waives, now, "waived").await, Insertion::Fresh);
     assert_eq!(waives.inserted(now, later, "n").await, Insertion::Used);
@@ -520,7 +558,7 @@ async fn a_restarted_redis_accepts_nothing_that_may_be_lost_unless_that_is_waive
         }
         let fresh = replica.inserted(now, now + LENGTH.as_secs(), "n").await;
         assert_eq!(fresh, expected);
-        let later = now + LENGTH.as_secs() + 61;
+        let later = now + LENGTH.as_secs() + 90;
         assert_eq!(other.inserted(now, later, "n").await, Insertion::Fresh);
         assert_eq!(replica.inserted(now, later, "n").await, Insertion::Used);
     }
@@ -541,7 +579,7 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
     let lost = now + LENGTH.as_secs() + 60;
     for window in [&first, &second] {
         assert_eq!(window.inserted(now, now, "a").await, Insertion::Lost);
-        assert_eq!(window.window.lost_until(), UnixTime(lost));
+        assert_lost_for(window, lost);
     }
     // What the store kept is not here.
     let moved = open(OnLost::Refuse, NoncesKept::Here).await;
@@ -584,8 +622,10 @@ async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
             nonce: b"nonce",
         };
         let length = Duration::from_secs(length);
-        let inserted = replica.window.insert(UnixTime(now), length, nonce).await;
-        inserted.unwrap()
+        let inserted = replica
+            .window
+            .insert(UnixTime(now), length, OnLost::Refuse, nonce);
+        inserted.await.unwrap()
     };
     assert_eq!(insert(10, now).await, Insertion::Fresh);
     assert_eq!(insert(10, now - 11).await, Insertion::Forgotten);
@@ -595,6 +635,106 @@ async fn a_window_that_grows_in_redis_admits_nothing_that_had_left_it() {
     }
     assert_eq!(insert(600, now - 9).await, Insertion::Fresh);
     assert_eq!(insert(600, now + 590).await, Insertion::Fresh);
+}
+
+#[tokio::test]
+async fn a_redis_that_was_restarted_with_every_write_on_the_disk_goes_on() {
+    let mut server = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
+    let replica = Replica::open(&server.url(), OnLost::Refuse).await;
+    let other = Replica::open(&server.url(), OnLost::Refuse).await;
+    let now = today();
+    for round in ["one", "two"] {
+        assert_eq!(replica.inserted(now, now, round).await, Insertion::Fresh);
+        assert_eq!(other.inserted(now, now, round).await, Insertion::Used);
+        server.kill();
+        server.start_again();
+        let after = format!("after {round}");
+        assert_eq!(recovered(&replica, now, &after).await, Insertion::Fresh);
+        assert_eq!(replica.inserted(now, now, round).await, Insertion::Used);
+        let other_after = format!("other after {round}");
+        assert_eq!(recovered(&other, now, &other_after).await, Insertion::Fresh);
+    }
+    // A process that was not there before does not know what the former server had at least.
+    server.kill();
+    server.start_again();
+    let late = Replica::after(&server.url(), OnLost::Refuse, NoncesKept::Elsewhere).await;
+    assert_eq!(recovered(&late.unwrap(), now, "n").await, Insertion::Lost);
+}
+
+#[tokio::test]
+async fn a_redis_whose_writes_may_be_lost_waits_after_a_restart() {
+    let durable: &[&[&str]] = &[&["--appendonly", "yes"], &["--appendfsync", "always"]];
+    for case in ["an older copy", "other settings meanwhile"] {
+        let mut server = RedisServer::with(durable);
+        let replica = Replica::open(&server.url(), OnLost::Refuse).await;
+        let other = Replica::open(&server.url(), OnLost::Refuse).await;
+        let now = today();
+        assert_eq!(replica.inserted(now, now, "a").await, Insertion::Fresh);
+        match case {
+            "an older copy" => {
+                let files = server.directory.path().join("appendonlydir");
+                let copy = tempfile::tempdir().unwrap();
+                copy_files(&files, copy.path());
+                assert_eq!(other.inserted(now, now, "b").await, Insertion::Fresh);
+                server.kill();
+                copy_files(copy.path(), &files);
+            }
+            _ => {
+                server.ask(&["config", "set", "appendfsync", "everysec"]);
+                server.ask(&["client", "kill", "type", "normal"]);
+                recovered_at_all(&replica, now).await;
+                server.kill();
+            }
+        }
+        server.start_again();
+        // The first one may not know that writes of the other are missing.
+        recovered_at_all(&replica, now).await;
+        recovered_at_all(&other, now).await;
+        for replica in [&replica, &other] {
+            assert_eq!(
+                replica.inserted(now, now, "b").await,
+                Insertion::Lost,
+                "{case}"
+            );
+        }
+    }
+}
+
+fn copy_files(from: &std::path::Path, to: &std::path::Path) {
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// Waits until the window responds, whatever it says.
+async fn recovered_at_all(replica: &Replica, now: u64) {
+    let _ = recovered(replica, now, "recovered at all").await;
+}
+
+#[tokio::test]
+async fn what_may_have_expired_while_the_clock_of_redis_was_ahead_is_not_fresh() {
+    let server = RedisServer::with_clock();
+    let replica = Replica::open(&server.url(), OnLost::Refuse).await;
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Fresh);
+    server.set_clock(1_200);
+    until("the nonce has expired", || {
+        // A read expires what is due.
+        server.ask(&["dbsize"]) == "1" || {
+            server.ask(&["keys", "*"]);
+            false
+        }
+    })
+    .await;
+    assert!(replica.insert(now, now, "while it is ahead").await.is_err());
+    server.set_clock(0);
+    assert_eq!(recovered(&replica, now, "again").await, Insertion::Lost);
+    assert_eq!(replica.inserted(now, now, "used").await, Insertion::Lost);
+    let safe = now + 1_200;
+    assert_eq!(replica.inserted(now, safe, "n").await, Insertion::Fresh);
+    let waives = Replica::open(&server.url(), OnLost::Accept).await;
+    assert_eq!(waives.inserted(now, now, "new").await, Insertion::Fresh);
 }
 
 #[tokio::test]

@@ -42,6 +42,16 @@ impl RedisServer {
         Self::new("redis-server", "", arguments, &[])
     }
 
+    /// Starts a server whose clock [`Self::set_clock`] moves, the clock by which it waits is left alone.
+    pub fn with_clock() -> Self {
+        Self::new("redis-server", "", &[&["--hz", "100"]], &[FAKED_CLOCK])
+    }
+
+    /// Moves the clock this many seconds ahead of the real one.
+    pub fn set_clock(&self, ahead: u64) {
+        set_clock(self.directory.path(), ahead);
+    }
+
     /// Starts a server that speaks TLS only, with this certificate and key.
     pub fn with_tls(certificate: &str, key: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
@@ -148,12 +158,17 @@ impl RedisServer {
             };
             let mut arguments = all.clone();
             arguments.extend(ports.iter().map(|argument| (*argument).to_owned()));
+            let is_faked = client.contains(&FAKED_CLOCK);
             let mut server = Self {
-                child: spawn(program, &arguments, directory.path()),
+                child: spawn(program, &arguments, directory.path(), is_faked),
                 port,
                 directory: tempfile::tempdir().unwrap(),
                 arguments,
-                client: client.iter().map(|&argument| argument.to_owned()).collect(),
+                client: client
+                    .iter()
+                    .filter(|option| **option != FAKED_CLOCK)
+                    .map(|&argument| argument.to_owned())
+                    .collect(),
             };
             if server.is_up_in_time() {
                 server.directory = directory;
@@ -223,7 +238,12 @@ impl RedisServer {
 
     /// Starts a killed server again, with what it has on disk.
     pub fn start_again(&mut self) {
-        self.child = spawn("redis-server", &self.arguments, self.directory.path());
+        self.child = spawn(
+            "redis-server",
+            &self.arguments,
+            self.directory.path(),
+            false,
+        );
         assert!(self.is_up_in_time(), "the server starts again");
     }
 
@@ -289,7 +309,33 @@ pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn spawn(program: &str, arguments: &[String], directory: &Path) -> Child {
+/// In place of an option for the client: the server has a wall clock of its own.
+const FAKED_CLOCK: &str = "faked clock";
+
+fn set_clock(directory: &Path, ahead: u64) {
+    let file = directory.join("offset");
+    let new = directory.join("offset.new");
+    fs::write(&new, ahead.to_string()).unwrap();
+    fs::rename(new, file).unwrap();
+}
+
+/// The environment in which a program reads the clock of `directory`. libfaketime does not work with Redis' allocator.
+fn faked_clock(directory: &Path) -> [(&'static str, PathBuf); 2] {
+    set_clock(directory, 0);
+    let library = directory.join("clock.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/clock.c");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([library.as_path(), Path::new(source)])
+        .status();
+    assert!(compiled.is_ok_and(|status| status.success()), "cc");
+    [
+        ("LD_PRELOAD", library),
+        ("CLOCK_OFFSET", directory.join("offset")),
+    ]
+}
+
+fn spawn(program: &str, arguments: &[String], directory: &Path, is_faked: bool) -> Child {
     let log: PathBuf = directory.join("log");
     let log = fs::OpenOptions::new()
         .create(true)
@@ -302,6 +348,12 @@ fn spawn(program: &str, arguments: &[String], directory: &Path) -> Child {
     Command::new(other.as_deref().unwrap_or(program))
         .args(arguments)
         .args(as_sentinel)
+        .envs(
+            is_faked
+                .then(|| faked_clock(directory))
+                .into_iter()
+                .flatten(),
+        )
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)

@@ -99,7 +99,9 @@ impl Setup {
                 nonce: b"n",
             };
             let length = Duration::from_secs(300);
-            window.insert(UnixTime(timestamp), length, nonce).await
+            window
+                .insert(UnixTime(timestamp), length, OnLost::Refuse, nonce)
+                .await
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     clock::UnixTime,
-    nonce::{NonceUse, OnLost, SharedWindow},
+    nonce::{NonceUse, SharedWindow},
     store::{
         Store, StoreError, StoreFuture,
         port::{Change, NoncesKept},
@@ -131,8 +131,8 @@ impl Engine for PostgresStore {
         Box::pin(self.pool.changed.notified())
     }
 
-    fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
-        Some(self.open_window(on_lost))
+    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
+        Some(self.open_window())
     }
 
     fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {

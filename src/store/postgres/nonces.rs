@@ -28,7 +28,7 @@ use crate::{
     nonce::{Insertion, OnLost, SharedWindow},
     store::{
         StoreError,
-        nonces::{self, QueuedNonce, Writer, Written},
+        nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
         port::{NoncesKept, is_of_logged_outage},
         remote::{before, jittered},
         rows::seconds,
@@ -46,12 +46,11 @@ const TEND_PAUSE: Duration = Duration::from_secs(5);
 const TEND: Duration = Duration::from_secs(10);
 /// How much longer than needed partitions are kept, for replicas whose clocks are behind; and how much more timestamps
 /// are given up after a failover, for those that were ahead.
-const SKEW: i64 = 10;
+const SKEW: i64 = CLOCK_SKEW.cast_signed();
 
 /// Inserts by one statement.
 struct PostgresInserter {
     pool: Arc<PostgresPool>,
-    on_lost: OnLost,
     /// Tells when partitions have to be made and dropped.
     due: watch::Sender<Time>,
 }
@@ -71,12 +70,11 @@ impl Time {
 
 impl PostgresStore {
     /// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
-    pub(super) fn open_window(&self, on_lost: OnLost) -> Box<dyn SharedWindow> {
+    pub(super) fn open_window(&self) -> Box<dyn SharedWindow> {
         let (due, tending) = watch::channel(Time::default());
         self.remote.spawn(tend(Arc::clone(&self.pool), tending));
         let inserter = PostgresInserter {
             pool: Arc::clone(&self.pool),
-            on_lost,
             due,
         };
         nonces::open(inserter, &self.remote)
@@ -129,33 +127,40 @@ impl PostgresInserter {
         let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
         let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
-        let waived = self.on_lost == OnLost::Accept;
+        let waived = nonces
+            .last()
+            .is_some_and(|nonce| nonce.on_lost == OnLost::Accept);
         for _ in 0..ATTEMPTS {
             let (client, statement) = conn
                 .prepare(
                     "WITH state AS MATERIALIZED (
-                         SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost, server IS NOT DISTINCT FROM nonce_server() AS same
+                         SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost,
+                             server IS NOT DISTINCT FROM nonce_server() AS same,
+                             abs(extract(epoch FROM clock_timestamp()) - $4::bigint) > $5::bigint AS apart
                          FROM nonce_state
                      ), fresh AS (
                          INSERT INTO nonces (second, digest)
                          SELECT new.second, new.digest
                          FROM state, unnest($1::bigint[], $2::bytea[]) AS new (second, digest)
-                         WHERE state.same AND new.second > greatest(state.floor, state.lost)
+                         WHERE state.same AND NOT state.apart AND new.second > greatest(state.floor, state.lost)
                          -- In one order, or two batches could wait for each other.
                          ORDER BY new.second, new.digest
                          ON CONFLICT DO NOTHING
                          RETURNING digest
-                     ) SELECT same, floor, lost, ARRAY(SELECT digest FROM fresh) FROM state",
+                     ) SELECT apart OR same, apart, floor, lost, ARRAY(SELECT digest FROM fresh) FROM state",
                 )
                 .await?;
             match client
-                .query_one(&statement, &[&seconds, &digests, &waived])
+                .query_one(&statement, &[&seconds, &digests, &waived, &time.now, &SKEW])
                 .await
             {
                 Ok(row) if row.try_get(0)? => {
                     self.pool.put_back(conn);
-                    let (floor, lost): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-                    let fresh: Vec<Vec<u8>> = row.try_get(3)?;
+                    if row.try_get(1)? {
+                        return Err(StoreError::Unavailable(ClocksApart.into()));
+                    }
+                    let (floor, lost): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
+                    let fresh: Vec<Vec<u8>> = row.try_get(4)?;
                     let mut fresh: HashSet<_> = fresh.into_iter().collect();
                     let insertions = nonces.iter().zip(&seconds).map(|(nonce, &second)| {
                         if fresh.remove(&nonce.digest[..]) {
@@ -173,7 +178,7 @@ impl PostgresInserter {
                         lost: lost.unsigned_abs(),
                     });
                 }
-                Ok(_) => adopt_server(&mut conn, time, self.on_lost).await?,
+                Ok(_) => adopt_server(&mut conn, time, waived).await?,
                 Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
                     make_slots(
                         &mut conn,
@@ -190,20 +195,21 @@ impl PostgresInserter {
 
 /// Notes that the database is on another server, or on a standby that was promoted. Nonces may be missing there, so
 /// every timestamp that a replica may have accepted before is given up, unless the operator waives that.
-async fn adopt_server(conn: &mut Conn, time: Time, on_lost: OnLost) -> Result<(), StoreError> {
-    let lost = time.now.saturating_add(time.length).saturating_add(SKEW);
-    let waived = on_lost == OnLost::Accept;
+async fn adopt_server(conn: &mut Conn, time: Time, waived: bool) -> Result<(), StoreError> {
+    let length = time.length.saturating_add(SKEW);
     let (client, statement) = conn
         .prepare(
             "UPDATE nonce_state AS state SET server = nonce_server(),
                  lost = CASE WHEN state.server IS NULL OR $2::boolean THEN state.lost
-                        ELSE greatest(state.lost, $1::bigint) END
+                        ELSE greatest(state.lost, greatest($1::bigint, extract(epoch FROM clock_timestamp())::bigint) + $3::bigint) END
              FROM nonce_state AS before
              WHERE state.server IS DISTINCT FROM nonce_server()
              RETURNING before.server",
         )
         .await?;
-    if let Some(row) = client.query_opt(&statement, &[&lost, &waived]).await?
+    if let Some(row) = client
+        .query_opt(&statement, &[&time.now, &waived, &length])
+        .await?
         && row.try_get::<_, Option<&str>>(0)?.is_some()
         && waived
     {

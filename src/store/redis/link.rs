@@ -1,9 +1,10 @@
 //! The connection to the primary: found, kept, replaced when it fails.
 //!
-//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up again. Calls wait for the first attempt; if that fails, or the server
-//! hangs, they fail at once until an attempt succeeds.
+//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up again.
+//! Calls wait for the first attempt; if that fails, or the server hangs, they fail at once until an attempt succeeds.
 
 use std::{
+    collections::HashMap,
     future::Future,
     io,
     pin::{Pin, pin},
@@ -83,15 +84,20 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// What the primary is asked.
 pub(super) trait Request: Send + Sync + 'static {
-    /// Sends it and returns the reply.
+    /// Sends it and returns the reply. `is_durable`: the settings of the server keep every write at a power loss.
     fn send(
         &self,
         connection: &mut MultiplexedConnection,
+        is_durable: bool,
     ) -> impl Future<Output = Result<Value, RedisError>> + Send;
 }
 
 impl Request for Cmd {
-    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+    async fn send(
+        &self,
+        connection: &mut MultiplexedConnection,
+        _: bool,
+    ) -> Result<Value, RedisError> {
         self.query_async(connection).await
     }
 }
@@ -115,6 +121,7 @@ struct LinkState {
 #[derive(Clone)]
 struct Shareable {
     connection: MultiplexedConnection,
+    is_durable: bool,
     /// Whoever finds that it must be replaced reports it here.
     broken: Arc<Notify>,
 }
@@ -189,13 +196,14 @@ impl LinkState {
         let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;
         let Some(Ok(Some(Shareable {
             mut connection,
+            is_durable,
             broken,
         }))) = up.map(|up| up.map(|up| up.clone()))
         else {
             self.outage.check()?;
             return Err(RedisFault::TimedOut.into());
         };
-        match before(deadline, request.send(&mut connection)).await {
+        match before(deadline, request.send(&mut connection, is_durable)).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
                 if is_of_the_connection(&error) {
@@ -251,10 +259,13 @@ impl LinkState {
 
     /// Connects and gives the connection to all calls.
     async fn put_up(&self) -> Result<(Driver, Arc<Notify>), RedisFault> {
-        let (connection, driver) = self.connect().await?;
+        let (mut connection, mut driver) = self.connect().await?;
+        let is_durable = is_durable(&mut connection, &mut driver);
+        let is_durable = timeout(CONNECT, is_durable).await.unwrap_or(false);
         let broken = Arc::new(Notify::new());
         self.connection.send_replace(Some(Shareable {
             connection,
+            is_durable,
             broken: Arc::clone(&broken),
         }));
         Ok((driver, broken))
@@ -401,6 +412,16 @@ async fn driven<T>(
         answer = asked => Ok(answer?),
         () = driver => Err(RedisFault::cut()),
     }
+}
+
+/// Whether every write is on the disk before its reply is sent; no, if we may not read the settings.
+async fn is_durable(connection: &mut MultiplexedConnection, driver: &mut Driver) -> bool {
+    let mut ask = cmd("CONFIG");
+    ask.arg("GET").arg("append*");
+    let settings = driven(driver, ask.query_async(connection)).await;
+    let settings: HashMap<String, String> = settings.unwrap_or_default();
+    let is = |name, value| settings.get(name).is_some_and(|found| found == value);
+    is("appendonly", "yes") && is("appendfsync", "always")
 }
 
 fn is_primary(hello: &Value) -> bool {

@@ -1,9 +1,12 @@
 //! Nonces that all replicas share: pending nonces are inserted in batches, each by one run of `nonces.lua`.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use redis::cmd;
-use thiserror::Error;
 use tokio::time::Sleep;
 
 use super::{
@@ -18,7 +21,7 @@ use crate::{
     nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
     store::{
         StoreError,
-        nonces::{self, QueuedNonce, Writer, Written},
+        nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
         port::NoncesKept,
     },
 };
@@ -28,19 +31,18 @@ use crate::{
 pub(super) const STATE: &str = "cs:1:{store}:nonces";
 /// Before the digest of a nonce.
 const NONCE: &str = "cs:1:{store}:n:";
-/// How far the clocks of Redis and of a replica may be apart, in seconds.
-const SKEW: u64 = 60;
 
 /// Inserts by the script.
 struct RedisInserter {
     link: Arc<Link>,
-    on_lost: OnLost,
+    /// The server of the last reply, and how many runs of the script there were. By it a restart that lost nothing is
+    /// recognized.
+    known: Mutex<(String, u64)>,
 }
 
 impl RedisInserter {
-    fn open(self) -> Box<dyn SharedWindow> {
-        let link = Arc::clone(&self.link);
-        nonces::open(self, link.remote())
+    fn known(&self) -> MutexGuard<'_, (String, u64)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,25 +56,38 @@ impl Writer for RedisInserter {
         nonces: &[QueuedNonce],
         deadline: Pin<&mut Sleep>,
     ) -> Result<Written, StoreError> {
-        let (now, length) = nonces
-            .last()
-            .map_or_else(Default::default, |last| (last.now.0, last.length.as_secs()));
-        let first = [now, length, SKEW, u64::from(self.on_lost == OnLost::Accept)];
-        let timestamps = nonces.iter().map(|nonce| nonce.timestamp);
+        let Some(last) = nonces.last() else {
+            return Ok(Written::default());
+        };
+        let (server, runs) = self.known().clone();
+        let waived = u8::from(last.on_lost == OnLost::Accept);
         let insert = Insert {
             keys: std::iter::once(STATE.as_bytes().to_vec())
                 .chain(nonces.iter().map(|nonce| key(nonce.digest)))
                 .collect(),
-            arguments: first
-                .into_iter()
-                .chain(timestamps)
-                .map(|number| number.to_string().into_bytes())
-                .collect(),
+            arguments: [
+                last.now.0.to_string(),
+                last.length.as_secs().to_string(),
+                CLOCK_SKEW.to_string(),
+                waived.to_string(),
+                server,
+                runs.to_string(),
+            ],
+            timestamps: nonces.iter().map(|nonce| nonce.timestamp).collect(),
         };
         let reply = self.link.call_here(&insert, deadline).await?;
-        let (lost, words): (u64, Vec<String>) = read(reply)?;
+        let (lost, server, runs, words): (i64, String, u64, Vec<String>) = read(reply)?;
         if words.len() != nonces.len() {
             return Err(StoreError::Unavailable(ClocksApart.into()));
+        }
+        {
+            let mut known = self.known();
+            let runs = if known.0 == server {
+                runs.max(known.1)
+            } else {
+                runs
+            };
+            *known = (server, runs);
         }
         let insertions = words.iter().map(|word| match &**word {
             "fresh" => Insertion::Fresh,
@@ -82,7 +97,7 @@ impl Writer for RedisInserter {
         });
         Ok(Written {
             insertions: insertions.collect(),
-            lost,
+            lost: u64::try_from(lost).unwrap_or(0),
         })
     }
 }
@@ -98,20 +113,17 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
 /// [`OpenError`]
 pub async fn open_nonces(
     target: Target,
-    on_lost: OnLost,
     kept: NoncesKept,
     now: UnixTime,
     length: Duration,
 ) -> Result<Box<dyn SharedWindow>, OpenError> {
     let place = target.to_string();
     let link = open_link(target)?;
-    let window = |on_lost| {
-        let inserter = RedisInserter {
-            link: Arc::clone(&link),
-            on_lost,
-        };
-        inserter.open()
+    let inserter = RedisInserter {
+        link: Arc::clone(&link),
+        known: Mutex::default(),
     };
+    let window = nonces::open(inserter, link.remote());
     let begun = match kept {
         NoncesKept::Elsewhere => Ok(()),
         // What the store has is not here. It is as if another server had recorded it.
@@ -128,14 +140,14 @@ pub async fn open_nonces(
                 token: b"",
                 nonce: b"first",
             };
-            let begun = window(OnLost::Accept).insert(now, length, first).await;
+            let begun = window.insert(now, length, OnLost::Accept, first).await;
             begun
                 .map(drop)
                 .map_err(|Unavailable(error)| StoreError::Unavailable(error))
         }
     };
     begun.map_err(|source| OpenError::Failed { place, source })?;
-    Ok(window(on_lost))
+    Ok(window)
 }
 
 /// Connects, and reports the settings by which Redis loses nonces.
@@ -159,10 +171,6 @@ fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
     })?;
     Ok(Arc::new(link))
 }
-
-#[derive(Debug, Error)]
-#[error("the clocks of Redis and of this machine are more than {SKEW} seconds apart")]
-struct ClocksApart;
 
 /// Whether a nonce is in the shared window.
 ///

@@ -13,15 +13,22 @@ const SCRIPT: &str = include_str!("nonces.lua");
 /// One run of `nonces.lua`.
 pub(super) struct Insert {
     pub(super) keys: Vec<Vec<u8>>,
-    pub(super) arguments: Vec<Vec<u8>>,
+    /// Those before the durability of the settings.
+    pub(super) arguments: [String; 6],
+    pub(super) timestamps: Vec<u64>,
 }
 
 impl Request for Insert {
-    async fn send(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+    async fn send(
+        &self,
+        connection: &mut MultiplexedConnection,
+        is_durable: bool,
+    ) -> Result<Value, RedisError> {
         let run = |name, script: &str| {
             let mut command = cmd(name);
             command.arg(script).arg(self.keys.len());
             command.arg(&self.keys).arg(&self.arguments);
+            command.arg(u8::from(is_durable)).arg(&self.timestamps);
             command
         };
         let hash = Sha1::digest(SCRIPT);

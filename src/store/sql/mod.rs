@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
-    nonce::{NonceUse, OnLost, SharedWindow},
+    nonce::{NonceUse, SharedWindow},
 };
 
 mod consumers;
@@ -228,7 +228,7 @@ pub(super) trait Engine: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn shared_window(&self, _on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
+    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
         None
     }
 

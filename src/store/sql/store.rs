@@ -6,7 +6,7 @@ use super::{Engine, Mode, Tx, consumers, feed, flow, sealing, sessions, tokens, 
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
-    nonce::{NonceUse, OnLost, SharedWindow},
+    nonce::{NonceUse, SharedWindow},
     secret::Secret,
     store::{
         Store, StoreFuture,
@@ -44,8 +44,8 @@ impl<E: Engine> Store for E {
         Engine::notified(self)
     }
 
-    fn shared_window(&self, on_lost: OnLost) -> Option<Box<dyn SharedWindow>> {
-        Engine::shared_window(self, on_lost)
+    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
+        Engine::shared_window(self)
     }
 
     fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
