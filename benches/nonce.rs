@@ -13,7 +13,7 @@ use std::{
 
 use countersign::{
     clock::UnixTime,
-    nonce::{Gap, Insertion, LocalWindow, Params},
+    nonce::{Blackout, Insertion, LocalWindow, Params},
 };
 use criterion::{BatchSize, Criterion};
 
@@ -29,7 +29,7 @@ fn window(path: Option<&Path>) -> LocalWindow {
         max_entries: 50_000_000,
     };
     LocalWindow::open(&params, UnixTime(START))
-        .and_then(|opened| opened.start(Gap::None))
+        .and_then(|opened| opened.start(Blackout::None))
         .expect("the window opens")
 }
 

@@ -20,7 +20,7 @@ use crate::{
     forward,
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
-    nonce::{self, Gap, LocalWindow, OnLost, SharedWindow},
+    nonce::{self, Blackout, LocalWindow, OnLost, SharedWindow},
     origin::Scheme,
     pages,
     secret::Secret,
@@ -67,7 +67,7 @@ pub enum ServiceError {
     /// The Redis for shared nonces cannot be opened.
     #[error("nonce.url: {0}")]
     NonceRedis(#[from] redis::OpenError),
-    /// The URL of the Redis for nonces is none.
+    /// `nonce.url` is not a URL of Redis.
     #[error("nonce.url: {0}")]
     NonceUrl(&'static str),
     /// No store that there is can share nonces.
@@ -85,7 +85,7 @@ pub enum ServiceError {
     /// The store does not respond.
     #[error("store.url: {0}")]
     Unavailable(#[from] StoreError),
-    /// The mark of accepted nonces cannot be written.
+    /// The high-water mark of accepted nonces cannot be written.
     #[error(transparent)]
     Mark(#[from] MarkError),
     /// The system gives no randomness.
@@ -99,7 +99,7 @@ pub enum ServiceError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why could not persist the high-water mark of nonces or does not count.
+/// Why the high-water mark of nonces is not written or does not count.
 #[derive(Debug, Error)]
 pub enum MarkError {
     /// The store does not take it.
@@ -214,8 +214,8 @@ pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
 /// Checks the paths of store and nonce window before either is created.
 ///
 /// # Errors
-/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside the
-/// store, would complain of a key that nobody wrote.
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside
+/// the store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
     if config.store.backend != StoreBackend::Sqlite {
         return Ok(());
@@ -409,7 +409,7 @@ pub fn nonce_target(config: &Config) -> Result<Option<redis::Target>, ServiceErr
     target.transpose().map_err(ServiceError::NonceUrl)
 }
 
-/// The window behind the local one, as `nonce.scope` has it.
+/// The shared window, if `nonce.scope` asks for one.
 async fn shared_window(
     config: &Config,
     store: &dyn Store,
@@ -440,11 +440,12 @@ async fn start_window(
     let on_lost = config.nonce.on_lost;
     let mark = store.local_nonces_until().await?;
     let length = config.signature.timestamp_window;
-    let gap = Gap::after(opened.continuity(), mark, length, on_lost);
-    let window = opened.start(gap)?;
+    let blackout = Blackout::after(opened.continuity(), mark, length, on_lost);
+    let window = opened.start(blackout)?;
     if let (OnLost::Accept, Some(mark)) = (on_lost, mark) {
-        // What is waived now is waived for good: a mark of a clock that was ahead would stop a later start again.
-        window.note_mark(mark);
+        // What is waived now is waived for good: a high-water mark of a clock that was ahead would stop a later start
+        // again.
+        window.note_high_water_mark(mark);
     }
     Ok(window)
 }
@@ -466,17 +467,17 @@ pub async fn note_imported(
     Ok(())
 }
 
-/// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window that
-/// was asked for counts from then on. Does nothing while nothing is accepted because nonces are lost.
+/// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window
+/// that was asked for counts from then on. Does nothing while nothing is accepted because nonces are lost.
 ///
 /// # Errors
 /// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     let now = clock.now();
-    if nonces.are_shared() || nonces.window().gap().rejects(now) {
+    if nonces.are_shared() || nonces.window().blackout().rejects(now) {
         return Ok(());
     }
-    let mark = nonces.next_mark(now);
+    let mark = nonces.next_high_water_mark(now);
     store.set_local_nonces_until(mark).await?;
     Ok(nonces.marked(mark, clock.now())?)
 }

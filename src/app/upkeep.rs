@@ -29,7 +29,7 @@ const TRIM_EVERY: Duration = Duration::from_secs(5);
 const KEYS_EVERY: Duration = Duration::from_secs(5);
 /// How often records that ended long ago are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
-/// How often it is checked whether the mark is due, which after a gap it is at once.
+/// How often it is checked whether the high-water mark is due, which after a blackout it is at once.
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set.
@@ -82,12 +82,12 @@ pub(super) fn start(services: &Arc<Services>) {
     let mark = Some(Condition::NonceMark);
     every(MARK_CHECK, services, mark, async move |services| {
         let now = services.clock.now();
-        if services.nonces.window().gap().rejects(now) {
+        if services.nonces.window().blackout().rejects(now) {
             due = 0;
             return Ok(());
         }
         let is_full = services.conditions.lasts(Condition::DiskFull);
-        if due == 0 || is_full || !services.nonces.is_settled(now) {
+        if due == 0 || is_full || !services.nonces.is_recovered(now) {
             services::mark(&services.nonces, &*services.store, &services.clock).await?;
             services.conditions.end_if_quiet(Condition::DiskFull);
             due = checks;

@@ -190,7 +190,7 @@ impl ImportArgs {
             // Its store may have accepted requests until just now.
             checked.origin = Some(Origin {
                 store: String::new(),
-                accepted_until: next_mark(context),
+                accepted_until: next_high_water_mark(context),
             });
         }
         let checked = Arc::new(checked);
@@ -258,13 +258,13 @@ impl ImportArgs {
 fn accepted_until(context: &Context) -> UnixTime {
     match context.config.nonce_scope() {
         NonceScope::Local => UnixTime(0),
-        NonceScope::Shared => next_mark(context),
+        NonceScope::Shared => next_high_water_mark(context),
     }
 }
 
 /// A timestamp above any that a process with this configuration accepts now.
-fn next_mark(context: &Context) -> UnixTime {
-    nonce::next_mark(context.now, context.config.signature.timestamp_window)
+fn next_high_water_mark(context: &Context) -> UnixTime {
+    nonce::next_high_water_mark(context.now, context.config.signature.timestamp_window)
 }
 
 /// Where an export goes.

@@ -1,8 +1,9 @@
 //! A bucket: the nonces of one second, in 16 shards, each under a lock of its own.
 //!
 //! The first bits of a fingerprint choose the shard. In a shard, segments are found by extendible hashing: a directory,
-//! in ordinary memory, leads from a fingerprint's next bits to its segment; a segment without a free slot is replaced by
-//! two. Dropping a bucket hands its directories to [`Memory::reuse`], so it costs the same however many nonces there were.
+//! in ordinary memory, leads from a fingerprint's next bits to its segment; a segment without a free slot is replaced
+//! by two. Dropping a bucket hands its directories to [`Memory::reuse`], so it costs the same however many nonces there
+//! were.
 
 use std::sync::{Mutex, MutexGuard, atomic::Ordering};
 

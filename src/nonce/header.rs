@@ -43,7 +43,7 @@ pub(super) enum Field {
     Floor = 10,
     /// The highest second that ever held a nonce.
     Highest = 11,
-    /// The highest mark in the store that the runs on this file account for.
+    /// The highest high-water mark in the store that the runs on this file account for.
     Mark = 12,
     /// The window in seconds, as it is or was last.
     Window = 13,

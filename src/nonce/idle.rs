@@ -1,4 +1,4 @@
-//! When a second is surely out of use: at least a window, by a clock that never jumps, since the last insertion into it.
+//! A bucket may be dropped once a full window has passed on the monotonic clock since its last insertion.
 //!
 //! Asking the clock costs more than the rest of an insertion, so an insertion notes the *tick*: the time of the last
 //! call of [`Idle::advance`]. When it happened really is known no closer than "before the next call", and that is

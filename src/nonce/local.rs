@@ -16,10 +16,10 @@ use moka::sync::Cache;
 
 use super::{
     Insertion, OpenError, Opened, Params,
+    blackout::{Blackout, MARK_SLACK},
     boot::{Boot, BootId},
     bucket::Bucket,
     fingerprint::fingerprint,
-    gap::{Gap, MARK_SLACK},
     header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Stage},
     idle::Idle,
     lock,
@@ -39,8 +39,8 @@ const CLOSED: u64 = u64::MAX;
 const RECENT: usize = 1024;
 
 thread_local! {
-    /// The buckets that this thread used last, each at its second modulo [`RECENT`]. moka's look-up would add some 150 ns
-    /// to an insertion. A bucket that has been dropped meanwhile rejects insertions.
+    /// The buckets that this thread used last, each at its second modulo [`RECENT`]. moka's look-up would add some 150
+    /// ns to an insertion. A bucket that has been dropped meanwhile rejects insertions.
     static RECENT_BUCKETS: RefCell<[Option<Recent>; RECENT]> = const { RefCell::new([const { None }; RECENT]) };
 }
 
@@ -70,22 +70,23 @@ struct Recent {
 ///
 /// # What survives
 ///
-/// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`]. What
-/// was lost otherwise shows as [`super::Continuity`].
+/// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`].
+/// What was lost otherwise shows as [`super::Continuity`].
 pub struct LocalWindow {
     /// The number of this window in the process, see [`Recent`].
     number: u64,
     /// Nothing at or below is accepted: what was dropped, or lost; [`CLOSED`] after the end.
     rejected_through: AtomicU64,
     /// The first second in which insertions are accepted again, if nonces are lost; else 0.
-    gap_end: AtomicU64,
+    blackout_end: AtomicU64,
     memory: Memory,
-    /// Finds the bucket of a second. It has no capacity and no time to live, and it owns nothing: a bucket that it did not
-    /// find is found in `seconds`. So neither moka's clock nor its policy decides what is forgotten.
+    /// Finds the bucket of a second. It has no capacity and no time to live, and it owns nothing: a bucket that it did
+    /// not find is found in `seconds`. So neither moka's clock nor its policy decides what is forgotten.
     directory: Cache<u64, Arc<Bucket>>,
     seconds: Mutex<Seconds>,
     expiry: Mutex<Idle>,
-    /// The window in seconds: the one place that says how far a timestamp may be from the clock. Changed under `expiry`.
+    /// The window in seconds: the one place that says how far a timestamp may be from the clock. Changed under
+    /// `expiry`.
     length: AtomicU64,
     boot: BootId,
     /// Seconds since the boot, and the process's own clock, at the open.
@@ -99,7 +100,7 @@ struct Seconds {
 }
 
 impl LocalWindow {
-    /// Opens the window, made anew or taken up from the file.
+    /// Opens the window: a new one, or the one in the file.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl LocalWindow {
         Self {
             number: WINDOWS.fetch_add(1, Ordering::Relaxed),
             rejected_through: AtomicU64::new(floor),
-            gap_end: AtomicU64::new(0),
+            blackout_end: AtomicU64::new(0),
             memory,
             directory: Cache::builder().build(),
             seconds: Mutex::new(Seconds {
@@ -148,14 +149,14 @@ impl LocalWindow {
     }
 
     /// Writes to the file what is lost, and that from now on it is in use.
-    pub(super) fn start(&mut self, gap: Gap, now: UnixTime) -> io::Result<()> {
+    pub(super) fn start(&mut self, blackout: Blackout, now: UnixTime) -> io::Result<()> {
         let length = self.length();
         let memory = &self.memory;
-        let (lost_until, gap_end) = match gap {
-            Gap::None => (0, 0),
-            Gap::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
+        let (lost_until, blackout_end) = match blackout {
+            Blackout::None => (0, 0),
+            Blackout::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
         };
-        self.gap_end = AtomicU64::new(gap_end);
+        self.blackout_end = AtomicU64::new(blackout_end);
         // Zero: no run was there before.
         let earlier = Duration::from_secs(memory.header(Field::Window));
         if !earlier.is_zero() && length > earlier {
@@ -178,16 +179,16 @@ impl LocalWindow {
         memory.map.sync(HEADER_BLOCKS)
     }
 
-    /// How far a timestamp may be from the clock, either way: what is accepted, what is kept, and how far the mark in the
-    /// store has to reach all follow from this one length.
+    /// How far a timestamp may be from the clock, either way: what is accepted, what is kept, and how far the
+    /// high-water mark in the store has to reach all follow from this one length.
     #[must_use]
     pub fn length(&self) -> Duration {
         // A thread that sees a longer one also sees the floor that rose before.
         Duration::from_secs(self.length.load(Ordering::Acquire))
     }
 
-    /// Changes the length at `now`. A longer one needs a mark in the store that covers it first; it is in the file, with
-    /// the floor that it raises, before it counts.
+    /// Changes the length at `now`. A longer one needs a high-water mark in the store that covers it first; it is in
+    /// the file, with the floor that it raises, before it counts.
     ///
     /// # Errors
     ///
@@ -208,9 +209,9 @@ impl LocalWindow {
         Ok(())
     }
 
-    /// Notes that `mark` is about to be written into the store, or is there and accounts for nothing that is lost. A later
-    /// start takes a mark that is much higher for one of a run that this file knows nothing of.
-    pub fn note_mark(&self, mark: UnixTime) {
+    /// Notes that `mark` is about to be written into the store, or is there and accounts for nothing that is lost. A
+    /// later start takes a high-water mark that is much higher for one of a run that this file knows nothing of.
+    pub fn note_high_water_mark(&self, mark: UnixTime) {
         let known = mark.after(MARK_SLACK).0;
         let memory = &self.memory;
         memory.write_header(Field::Mark, known.max(memory.header(Field::Mark)));
@@ -274,12 +275,12 @@ impl LocalWindow {
     #[inline]
     fn rejection(&self, now: UnixTime, timestamp: u64) -> Option<Insertion> {
         let rejected_through = self.rejected_through.load(Ordering::Relaxed);
-        let gap_end = self.gap_end.load(Ordering::Relaxed);
-        if timestamp > rejected_through && now.0 >= gap_end && timestamp <= MAX_VALUE {
+        let blackout_end = self.blackout_end.load(Ordering::Relaxed);
+        if timestamp > rejected_through && now.0 >= blackout_end && timestamp <= MAX_VALUE {
             None
         } else if rejected_through == CLOSED {
             Some(Insertion::Full)
-        } else if now.0 < gap_end {
+        } else if now.0 < blackout_end {
             Some(Insertion::Lost)
         } else {
             Some(Insertion::Forgotten)
@@ -307,8 +308,8 @@ impl LocalWindow {
         Some(bucket)
     }
 
-    /// Drops what is out of use, and gets memory ahead of need. To be called about once a second, from a thread that may
-    /// wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
+    /// Drops what is out of use, and gets memory ahead of need. To be called about once a second, from a thread that
+    /// may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
     pub fn expire(&self, now: UnixTime) {
         self.expire_at(now, self.began.1.elapsed());
     }
@@ -386,22 +387,22 @@ impl LocalWindow {
         (self.memory.map.blocks() * BLOCK_BYTES) as u64
     }
 
-    /// The gap that [`Self::insert`] enforces.
+    /// The blackout that [`Self::insert`] enforces.
     #[must_use]
-    pub fn gap(&self) -> Gap {
-        match self.gap_end.load(Ordering::Relaxed).checked_sub(1) {
-            Some(until) => Gap::Until(UnixTime(until)),
-            None => Gap::None,
+    pub fn blackout(&self) -> Blackout {
+        match self.blackout_end.load(Ordering::Relaxed).checked_sub(1) {
+            Some(until) => Blackout::Until(UnixTime(until)),
+            None => Blackout::None,
         }
     }
 
-    /// Ends the gap: what may be lost is accepted from now on.
+    /// Ends the blackout: what may be lost is accepted from now on.
     ///
     /// # Errors
-    /// The disk does not take it; the next start finds the gap again.
+    /// The disk does not take it; the next start finds the blackout again.
     pub fn waive(&self) -> io::Result<()> {
         let _no_expiry = lock(&self.expiry);
-        if self.gap_end.swap(0, Ordering::Relaxed) == 0 {
+        if self.blackout_end.swap(0, Ordering::Relaxed) == 0 {
             return Ok(());
         }
         let rejected_through = &self.rejected_through;
@@ -412,8 +413,8 @@ impl LocalWindow {
         self.memory.map.sync(HEADER_BLOCKS)
     }
 
-    /// Ends the window: brings everything to the disk and marks the file as clean, so that it is good after a power loss
-    /// as well. Insertions are rejected from here on. Dropping the window does the same.
+    /// Ends the window: brings everything to the disk and marks the file as clean, so that it is good after a power
+    /// loss as well. Insertions are rejected from here on. Dropping the window does the same.
     ///
     /// # Errors
     ///
@@ -477,7 +478,7 @@ mod tests {
             max_entries: 100,
         };
         let opened = LocalWindow::open(&params, NOW).unwrap();
-        opened.start(Gap::None).unwrap()
+        opened.start(Blackout::None).unwrap()
     }
 
     fn insert(window: &LocalWindow, timestamp: u64) -> Insertion {

@@ -15,9 +15,9 @@ use super::{
     segment::Segment,
 };
 
-/// Whether a nonce was used, by the file of a local window; `None` if the file cannot be read. It takes no lock and reads
-/// the whole file, so it is for people who ask about one request. Each word is written whole, so that what is found was
-/// inserted; a nonce that is inserted meanwhile may be missed.
+/// Whether a nonce was used, by the file of a local window; `None` if the file cannot be read. It takes no lock and
+/// reads the whole file, so it is for people who ask about one request. Each word is written whole, so that what is
+/// found was inserted; a nonce that is inserted meanwhile may be missed.
 #[must_use]
 pub fn was_used(path: &Path, nonce: NonceUse<'_>) -> Option<bool> {
     let mut file = BufReader::new(File::open(path).ok()?);

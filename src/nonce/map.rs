@@ -1,8 +1,8 @@
 //! The memory that the window lives in: a mapped file, or anonymous memory that dies with the process.
 //!
-//! Address space for the largest window is reserved once, so nothing ever moves and a block can be handed out as a plain
-//! reference. The file behind it grows in chunks, and a chunk is *allocated* before the first page of it is touched: a
-//! full disk is then an error of [`Map::grow`] and never a SIGBUS in the middle of a request.
+//! Address space for the largest window is reserved once, so nothing ever moves and a block can be handed out as a
+//! plain reference. The mapped file grows in chunks, and a chunk is *allocated* before the first page of it is touched:
+//! a full disk is then an error of [`Map::grow`] and never a SIGBUS in the middle of a request.
 #![expect(
     unsafe_code,
     reason = "views into a memory-mapped file cannot be had otherwise; this is the only file that makes them"
@@ -87,7 +87,7 @@ impl Map {
         // `self` is dropped; the pointer is page-aligned plus a multiple of 512, so it is aligned for u64. Memory is
         // shared, but this process only ever makes `&AtomicU64` of it, and no other process writes: the file has mode
         // 0600 and an exclusive lock. Blocks below `committed` have file behind them; if somebody truncates the file
-        // all the same, the access ends the process by SIGBUS, which is no undefined behaviour and fails closed.
+        // all the same, the access ends the process by SIGBUS, which is not undefined behaviour and fails closed.
         Some(unsafe {
             &*self
                 .raw
@@ -186,7 +186,8 @@ fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
     }
 }
 
-/// Where the file system cannot allocate (NFS, some FUSE): zeros from the file's end to `end`, and the answer of the disk.
+/// Where the file system cannot allocate (NFS, some FUSE): zeros from the file's end to `end`, and the answer of the
+/// disk.
 fn write_zeros(file: &File, end: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut at = file.metadata()?.len();

@@ -34,8 +34,8 @@ pub(super) struct Memory {
     pub(super) tick: AtomicU64,
     /// Taken once per segment, so about every thirtieth insertion.
     supply: Mutex<Supply>,
-    /// Growing failed. It is tried again by [`Memory::grow_ahead`], once a second, and not by every request: a full disk
-    /// must not cost a system call per request.
+    /// Growing failed. It is tried again by [`Memory::grow_ahead`], once a second, and not by every request: a full
+    /// disk must not cost a system call per request.
     stuck: AtomicBool,
     /// The file, for errors and the log.
     pub(super) path: PathBuf,

@@ -3,23 +3,24 @@
 //!
 //! [`LocalWindow`] keeps them for one process, in memory that is a file: exact, bounded, about 13 bytes each, there
 //! again after `kill -9`, and without a system call per request. Opening it tells what became of earlier runs
-//! ([`Continuity`]), from which and the store's mark follows how long nothing may be accepted ([`Gap`]).
+//! ([`Continuity`]), from which and the store's high-water mark follows how long nothing may be accepted
+//! ([`Blackout`]).
 //!
 //! ```text
 //! local     the window: insert, expire, close    open      making it or taking it up
-//! bucket    one second, in 16 shards             gap       what may have been lost
+//! bucket    one second, in 16 shards             blackout       what may have been lost
 //! segment   61 fingerprints                      idle      when a second is out of use
 //! memory    segments for all buckets             recover   reading the file back
 //! map       the mapped file                      header    its first page
 //! look      asking the file from another process
 //! ```
 
+mod blackout;
 mod boot;
 mod bucket;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod gap;
 mod header;
 mod idle;
 mod local;
@@ -41,7 +42,10 @@ use std::{
 use aws_lc_rs::digest;
 use thiserror::Error;
 
-pub use gap::{Continuity, Gap, MARK_AHEAD, MARK_EVERY, OnLost, mark_covers, next_mark};
+pub use blackout::{
+    Blackout, Continuity, MARK_AHEAD, MARK_EVERY, OnLost, high_water_mark_covers,
+    next_high_water_mark,
+};
 pub use local::LocalWindow;
 pub use look::was_used;
 pub use open::{OpenError, Opened, Params};
@@ -97,8 +101,8 @@ impl NonceUse<'_> {
 
 /// A nonce window that several processes share, behind the [`LocalWindow`] of each (`nonce.scope = "shared"`).
 ///
-/// The local window is asked first and without waiting: what this process has seen is rejected there. What is fresh there
-/// is inserted here, and the request is forwarded only after that.
+/// The local window is asked first and without waiting: what this process has seen is rejected there. What is fresh
+/// there is inserted here, and the request is forwarded only after that.
 ///
 /// # What must be atomic
 ///
@@ -109,11 +113,12 @@ impl NonceUse<'_> {
 ///
 /// No nonce for which a call returned [`Insertion::Fresh`], as long as a process may accept its timestamp: until its
 /// clock is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
-/// [`Insertion::Forgotten`]. A backend never drops a nonce to make room: it returns [`Insertion::Full`]. After a fail-over
-/// or a restore from which nonces may be missing, it returns [`Insertion::Lost`] until their timestamps have left.
+/// [`Insertion::Forgotten`]. A backend never drops a nonce to make room: it returns [`Insertion::Full`]. After a
+/// fail-over or a restore from which nonces may be missing, it returns [`Insertion::Lost`] until their timestamps have
+/// left.
 ///
-/// The reply may be lost, also to a deadline, which the backend sets itself: the call then returns [`Unavailable`], whether
-/// or not the nonce was inserted. The same request sent again is rejected as used.
+/// The reply may be lost, also to a deadline, which the backend sets itself: the call then returns [`Unavailable`],
+/// whether or not the nonce was inserted. The same request sent again is rejected as used.
 ///
 /// # Cancel safety
 ///

@@ -1,4 +1,4 @@
-//! Opens the window: makes the file or takes it up, and finds out whether its content can be relied on.
+//! Opens the window: creates the file or reads it, and finds out whether its content can be relied on.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,9 +11,9 @@ use std::{
 use thiserror::Error;
 
 use super::{
+    blackout::{Blackout, Continuity},
     boot::Boot,
     bucket::SHARDS,
-    gap::{Continuity, Gap},
     header::{self, Damaged, FORMAT_VERSION, Field, HEADER_BLOCKS, Header, HeaderError, Stage},
     local::LocalWindow,
     map::{BLOCK_BYTES, GROWTH_BLOCKS, Map},
@@ -25,14 +25,14 @@ use crate::clock::UnixTime;
 /// The longest window that a configuration may ask for.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What errors name in place of the file, where there is none.
+/// The name in errors of a window without a file.
 pub(super) const ANONYMOUS: &str = "anonymous memory";
 
 /// How a local window is to be.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The file; it is made with mode 0600 if it is missing. On a tmpfs it survives the process as well, and no insertion
-    /// ever waits for a disk. `None`: anonymous memory, which dies with the process.
+    /// The file; it is made with mode 0600 if it is missing. On a tmpfs it survives the process as well, and no
+    /// insertion ever waits for a disk. `None`: anonymous memory, which dies with the process.
     pub path: Option<PathBuf>,
     /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
     pub window: Duration,
@@ -95,20 +95,20 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// What was found of earlier runs; with the store's mark it makes the [`Gap`].
+    /// What was found of earlier runs; with the store's high-water mark it makes the [`Blackout`].
     #[must_use]
     pub fn continuity(&self) -> &Continuity {
         &self.continuity
     }
 
-    /// Starts to serve. The gap is kept in the file, so that a restart does not forget it, and enforced by
+    /// Starts to serve. The blackout is kept in the file, so that a restart does not forget it, and enforced by
     /// [`LocalWindow::insert`].
     ///
     /// # Errors
     ///
     /// The header cannot be written to the disk.
-    pub fn start(mut self, gap: Gap) -> Result<LocalWindow, OpenError> {
-        match self.window.start(gap, self.now) {
+    pub fn start(mut self, blackout: Blackout) -> Result<LocalWindow, OpenError> {
+        match self.window.start(blackout, self.now) {
             Ok(()) => Ok(self.window),
             Err(source) => Err(io_error(self.window.path(), "write", source)),
         }

@@ -18,7 +18,8 @@ pub(super) struct Recovered {
     pub(super) entries: u64,
     /// Blocks up to the last one in use.
     pub(super) used_blocks: usize,
-    /// Those below it that are free; the highest first, so that the lowest are used first and the file can shrink again.
+    /// Those below it that are free; the highest first, so that the lowest are used first and the file can shrink
+    /// again.
     pub(super) free: Vec<u32>,
 }
 

@@ -28,14 +28,15 @@ pub(super) const SLOTS: usize = WORDS - FIRST_SLOT;
 pub(super) struct Label {
     pub(super) second: u64,
     pub(super) shard: u8,
-    /// How many bits of a fingerprint, behind those of the shard, all entries share.
+    /// How many bits of a fingerprint, after those of the shard, that all entries share.
     pub(super) depth: u32,
     /// Those bits.
     pub(super) prefix: u32,
 }
 
 impl Label {
-    /// The first word: where in the shard in 37 bits, and a checksum over everything and the block's number in the rest.
+    /// The first word: where in the shard in 37 bits, and a checksum over everything and the block's number in the
+    /// rest.
     fn identity(&self, key: &FileKey, block: usize) -> u64 {
         let place = u64::from(self.depth) << DEPTH_SHIFT
             | u64::from(self.shard) << MAX_DEPTH
@@ -62,10 +63,10 @@ pub(super) fn shard_of(fingerprint: u64) -> usize {
     (fingerprint >> (64 - SHARD_BITS)) as usize
 }
 
-/// The first `depth` bits behind those of the shard.
+/// The first `depth` bits after those of the shard.
 #[inline]
 pub(super) fn prefix(fingerprint: u64, depth: u32) -> usize {
-    // Shifted in two steps, because a shift by 64 (depth 0) is none.
+    // Shifted in two steps, because a shift by 64 (depth 0) is not defined.
     (((fingerprint << SHARD_BITS) >> 1) >> (63 - depth)) as usize
 }
 

@@ -1,22 +1,24 @@
-//! The nonce window that replicas share, in front of the engine that keeps it: the nonces that wait are written together.
+//! The nonce window that replicas share: pending nonces are written to the engine in batches.
 //!
 //! # What must hold
 //!
 //! - [`Insertion::Fresh`], after which the request is forwarded, comes from one place: a [`Writer::write`] that has
 //!   returned, so that the engine has recorded the nonce before. Whatever else happens to a nonce, it is [`Unavailable`].
-//! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce. A
+//! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce.
+//!   A
 //!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
 //! - [`SharedWindow::lost_until`] is set before a caller is told [`Insertion::Lost`].
 //!
 //! # Bounds
 //!
-//! [`QUEUE`] nonces wait; one more is unavailable at once. [`FLIGHTS`] writes are under way, each of at most [`BATCH`]
-//! nonces and for at most [`FLIGHT`]; what arrives meanwhile waits for the next one. A caller waits for [`PATIENCE`].
+//! [`QUEUE`] nonces wait; one more is unavailable at once. [`WRITES`] writes are under way, each of at most [`BATCH`]
+//! nonces and for at most [`WRITE_TIMEOUT`]; what arrives meanwhile waits for the next one. A caller waits for
+//! [`TIMEOUT`].
 //!
-//! # What is given up
+//! # Failures
 //!
-//! - The caller is dropped or its time is up before its batch is written: the nonce is not recorded.
-//! - The same later: the nonce is recorded, and nobody is told.
+//! - The caller is dropped or its deadline passes before its batch is written: the nonce is not recorded.
+//! - The same happens later: the nonce is recorded, and nobody gets the result.
 //! - The write fails, takes too long or panics: the whole batch is unavailable. The nonces may be recorded.
 //! - The store's thread ends: everything that waits is unavailable.
 
@@ -49,21 +51,22 @@ const QUEUE: usize = 8_192;
 /// How many nonces are written at once at most: a few milliseconds in which a Redis serves nobody.
 const BATCH: usize = 500;
 /// How many writes are under way at most.
-const FLIGHTS: usize = 2;
+const WRITES: usize = 2;
 /// How long a write may take, with a new connection and what it lacks in the engine.
-const FLIGHT: Duration = Duration::from_millis(600);
-/// How far the clocks of the engine and of a replica may be apart, in seconds: a clock that is ahead drops nonces too early.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(600);
+/// How far the clocks of the engine and of a replica may be apart, in seconds: a clock that is ahead drops nonces too
+/// early.
 pub(super) const CLOCK_SKEW: u64 = 60;
 /// How long a caller waits.
-const PATIENCE: Duration = Duration::from_millis(850);
+const TIMEOUT: Duration = Duration::from_millis(850);
 
 /// The engine that records nonces.
 pub(super) trait Writer: Send + Sync + 'static {
     /// Succeeds unless the engine is known to be out of reach.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Records those nonces that are not recorded yet, one atomic step for each. Fails when `deadline` is over, and tries
-    /// again only what the engine has certainly not done.
+    /// Records those nonces that are not recorded yet, one atomic step for each. Fails when `deadline` is over, and
+    /// tries again only what the engine has certainly not done.
     fn write(
         &self,
         nonces: &[QueuedNonce],
@@ -128,7 +131,7 @@ pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow
         writer,
         lost_until: AtomicU64::new(0),
     });
-    for _ in 0..FLIGHTS {
+    for _ in 0..WRITES {
         let (shared, waiting) = (Arc::clone(&shared), Arc::clone(&waiting));
         remote.spawn(async move {
             let write = || write_all(Arc::clone(&shared), Arc::clone(&waiting));
@@ -145,15 +148,15 @@ async fn write_all(
     waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
 ) {
     let mut batch = Vec::new();
-    let mut deadline = pin!(sleep(FLIGHT));
+    let mut deadline = pin!(sleep(WRITE_TIMEOUT));
     while waiting.lock().await.recv_many(&mut batch, BATCH).await > 0 {
-        // Callers that have given up get no nonce recorded, for the sake of those that wait.
+        // Nonces of callers that no longer wait are left out: the batch is for those that wait.
         let wanted = batch.drain(..).filter(|(_, reply)| !reply.is_closed());
         let (nonces, replies): (Vec<_>, Vec<_>) = wanted.unzip();
         if nonces.is_empty() {
             continue;
         }
-        deadline.as_mut().reset(Instant::now() + FLIGHT);
+        deadline.as_mut().reset(Instant::now() + WRITE_TIMEOUT);
         match shared.writer.write(&nonces, deadline.as_mut()).await {
             Ok(Written { insertions, lost }) => {
                 shared.lost_until.store(lost, Ordering::Relaxed);
@@ -197,7 +200,7 @@ impl<W: Writer> SharedWindow for Window<W> {
             if self.queue.try_send((nonce, reply)).is_err() {
                 return Err(unavailable(NotWritten::Overloaded));
             }
-            match timeout(PATIENCE, inserted).await {
+            match timeout(TIMEOUT, inserted).await {
                 Ok(Ok(result)) => result,
                 // Its reply was dropped: the write has panicked, or the thread has ended.
                 Ok(Err(ended)) => Err(Unavailable(ended.into())),

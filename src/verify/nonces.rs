@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::error::{Error, Fault};
 use crate::{
     clock::UnixTime,
-    nonce::{self, Gap, Insertion, LocalWindow, NonceUse, OnLost, SharedWindow, Unavailable},
+    nonce::{self, Blackout, Insertion, LocalWindow, NonceUse, OnLost, SharedWindow, Unavailable},
     store::port::{causes, is_of_logged_outage},
 };
 
@@ -84,7 +84,7 @@ pub enum Outage {
         /// The last timestamp that is rejected.
         until: UnixTime,
     },
-    /// The mark in the store does not cover what would be accepted now.
+    /// The high-water mark in the store does not cover what would be accepted now.
     #[error(
         "the store has not been told how far nonces are accepted: signed requests get 503 until it can be written"
     )]
@@ -105,13 +105,15 @@ pub enum Outage {
 pub struct Nonces {
     window: LocalWindow,
     shared: Option<Box<dyn SharedWindow>>,
-    /// The length in seconds that the configuration asks for; the window's own becomes as long once a mark covers it.
+    /// The length in seconds that the configuration asks for; the window's own becomes as long once a high-water mark
+    /// covers it.
     wanted: AtomicU64,
     /// The shared window records nothing.
     unavailable: Mutex<Option<Unrecorded>>,
     /// Nonces that may be lost are taken for fresh.
     waives: AtomicBool,
-    /// The mark in the store: no timestamp above it may be accepted, since a later start would not know of it.
+    /// The high-water mark in the store: no timestamp above it may be accepted, since a later start would not know of
+    /// it.
     mark: AtomicU64,
     /// Another store, whose records were imported, may have accepted timestamps up to this one.
     imported_until: AtomicU64,
@@ -130,7 +132,8 @@ impl Nonces {
     /// Records in this window, and then in the shared one if there is one.
     #[must_use]
     pub fn new(window: LocalWindow, shared: Option<Box<dyn SharedWindow>>) -> Self {
-        // The mark is for a start that finds the nonces of this process lost. What is shared is not lost with a process.
+        // The high-water mark is for a start that finds the nonces of this process lost. What is shared is not lost
+        // with a process.
         let mark = if shared.is_some() { u64::MAX } else { 0 };
         Self {
             wanted: AtomicU64::new(window.length().as_secs()),
@@ -161,7 +164,7 @@ impl Nonces {
         }
     }
 
-    /// Whether a shared window knows the nonces, so that no mark need be written.
+    /// Whether a shared window knows the nonces, so that no high-water mark need be written.
     #[must_use]
     pub const fn are_shared(&self) -> bool {
         self.shared.is_some()
@@ -173,14 +176,14 @@ impl Nonces {
         self.window.length()
     }
 
-    /// Asks for another length. A shorter one counts at once, a longer one when a mark covers it; until then the old
-    /// one does.
+    /// Asks for another length. A shorter one counts at once, a longer one when a high-water mark covers it; until then
+    /// the old one does.
     ///
     /// # Errors
     /// The disk does not take it; the old length stays until the next call of [`Nonces::marked`].
     pub fn ask_for_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
         self.wanted.store(length.as_secs(), Ordering::Relaxed);
-        self.adopt_length(now)
+        self.resize_window(now)
     }
 
     fn wanted(&self) -> Duration {
@@ -188,10 +191,10 @@ impl Nonces {
     }
 
     /// Not for two threads at once: upkeep and reloads have one.
-    fn adopt_length(&self, now: UnixTime) -> io::Result<()> {
+    fn resize_window(&self, now: UnixTime) -> io::Result<()> {
         let (wanted, length) = (self.wanted(), self.length());
         let mark = UnixTime(self.mark.load(Ordering::Relaxed));
-        if wanted < length || wanted > length && nonce::mark_covers(mark, now, wanted) {
+        if wanted < length || wanted > length && nonce::high_water_mark_covers(mark, now, wanted) {
             self.window.set_length(now, wanted)?;
             tracing::info!(
                 key = "signature.timestamp_window",
@@ -208,40 +211,41 @@ impl Nonces {
         &self.window
     }
 
-    /// The mark to write into the store at `now`, for the length that counts and the one that is asked for. It is noted
-    /// in the window's file; [`Nonces::marked`] follows once the store has it.
+    /// The high-water mark to write into the store at `now`, for the length that counts and the one that is asked for.
+    /// It is noted in the window's file; [`Nonces::marked`] follows once the store has it.
     #[must_use]
-    pub fn next_mark(&self, now: UnixTime) -> UnixTime {
-        let mark = nonce::next_mark(now, self.length().max(self.wanted()));
-        self.window.note_mark(mark);
+    pub fn next_high_water_mark(&self, now: UnixTime) -> UnixTime {
+        let mark = nonce::next_high_water_mark(now, self.length().max(self.wanted()));
+        self.window.note_high_water_mark(mark);
         mark
     }
 
-    /// Notes at `now` the mark that has been written into the store; a length that it covers counts from then on.
+    /// Notes at `now` the high-water mark that has been written into the store; a length that it covers counts from
+    /// then on.
     ///
     /// # Errors
     /// As [`Nonces::ask_for_length`].
     pub fn marked(&self, mark: UnixTime, now: UnixTime) -> io::Result<()> {
         self.mark.fetch_max(mark.0, Ordering::Relaxed);
-        self.adopt_length(now)
+        self.resize_window(now)
     }
 
-    /// Notes that timestamps up to `until` may have been accepted by another store whose records were imported: they are
-    /// rejected from now on.
+    /// Notes that timestamps up to `until` may have been accepted by another store whose records were imported: they
+    /// are rejected from now on.
     pub fn note_imported(&self, until: UnixTime) {
         self.imported_until.fetch_max(until.0, Ordering::Relaxed);
     }
 
-    /// Whether the length asked for counts, and the mark covers what is accepted at `now`; after the clock has jumped
-    /// ahead it does not.
+    /// Whether the length asked for counts, and the high-water mark covers what is accepted at `now`; after the clock
+    /// has jumped ahead it does not.
     #[must_use]
-    pub fn is_settled(&self, now: UnixTime) -> bool {
+    pub fn is_recovered(&self, now: UnixTime) -> bool {
         self.wanted() == self.length() && self.is_marked(now)
     }
 
     fn is_marked(&self, now: UnixTime) -> bool {
         let mark = UnixTime(self.mark.load(Ordering::Relaxed));
-        nonce::mark_covers(mark, now, self.length())
+        nonce::high_water_mark_covers(mark, now, self.length())
     }
 
     /// Why all signed requests are rejected at `now`, if they are.
@@ -250,8 +254,8 @@ impl Nonces {
         let floor = self.window.floor();
         let lost = self.shared_lost_until();
         let imported = UnixTime(self.imported_until.load(Ordering::Relaxed));
-        match self.window.gap() {
-            Gap::Until(until) if now <= until => Some(Outage::Lost { until }),
+        match self.window.blackout() {
+            Blackout::Until(until) if now <= until => Some(Outage::Lost { until }),
             _ if let Some(Unrecorded { since, cause, .. }) = self.unavailable().clone() => {
                 Some(Outage::Unavailable { since, cause })
             }
@@ -266,8 +270,8 @@ impl Nonces {
     /// Records a nonce that was not used before. Without a shared window this never waits.
     ///
     /// # Errors
-    /// [`NotRecorded`] as a rejection or a fault, and [`Fault::SharedNonces`]. The nonce may be recorded all the same: the
-    /// same request is rejected as used then.
+    /// [`NotRecorded`] as a rejection or a fault, and [`Fault::SharedNonces`]. The nonce may be recorded all the same:
+    /// the same request is rejected as used then.
     ///
     /// # Cancel safety
     /// A call that is dropped may have recorded the nonce.
@@ -286,8 +290,8 @@ impl Nonces {
         Ok(())
     }
 
-    /// Records a nonce that no request has in the shared window, so that an outage is known and its end is noticed whether
-    /// or not there are requests.
+    /// Records a nonce that no request has in the shared window, so that an outage is known and its end is noticed
+    /// whether or not there are requests.
     pub async fn probe(&self, now: UnixTime) {
         let Some(shared) = &self.shared else { return };
         let random = RandomState::new().hash_one(()).to_be_bytes();
@@ -311,8 +315,8 @@ impl Nonces {
         }
     }
 
-    /// Notes that the shared window records nothing. A connection that was cut fails some requests and is replaced, so it is
-    /// logged only if a probe fails too.
+    /// Notes that the shared window records nothing. A connection that was cut fails some requests and is replaced, so
+    /// it is logged only if a probe fails too.
     fn note_unavailable(&self, now: UnixTime, error: &Unavailable, logs: bool) {
         let cause = causes(error);
         let logs = logs && !is_of_logged_outage(error);
@@ -342,7 +346,7 @@ impl Nonces {
 
     /// Records a nonce in the window of this process: one atomic step.
     fn record_here(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), NotRecorded> {
-        if let Gap::Until(until) = self.window.gap()
+        if let Blackout::Until(until) = self.window.blackout()
             && now <= until
         {
             return Err(lost(until, now));
@@ -411,14 +415,14 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(10);
     const WIDE: Duration = Duration::from_secs(1_000);
 
-    fn nonces(gap: Gap) -> Nonces {
+    fn nonces(blackout: Blackout) -> Nonces {
         let params = nonce::Params {
             path: None,
             window: WINDOW,
             max_entries: 1_000,
         };
         let window = LocalWindow::open(&params, NOW).unwrap();
-        Nonces::new(window.start(gap).unwrap(), None)
+        Nonces::new(window.start(blackout).unwrap(), None)
     }
 
     fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), NotRecorded> {
@@ -436,30 +440,32 @@ mod tests {
 
     #[test]
     fn a_wider_length_counts_when_its_mark_is_written_and_a_narrower_one_at_once() {
-        let nonces = nonces(Gap::None);
-        let first = nonces.next_mark(NOW);
+        let nonces = nonces(Blackout::None);
+        let first = nonces.next_high_water_mark(NOW);
         nonces.marked(first, NOW).unwrap();
-        assert!(nonces.is_settled(NOW));
+        assert!(nonces.is_recovered(NOW));
         nonces.ask_for_length(NOW, WIDE).unwrap();
         assert_eq!(nonces.length(), WINDOW);
-        assert!(!nonces.is_settled(NOW));
-        // A mark for the old length, which was being written meanwhile, does not do.
+        assert!(!nonces.is_recovered(NOW));
+        // A high-water mark for the old length, which was being written meanwhile, does not do.
         nonces.marked(first, NOW).unwrap();
         assert_eq!(nonces.length(), WINDOW);
-        let wide = nonces.next_mark(NOW);
-        assert_eq!(wide, nonce::next_mark(NOW, WIDE));
+        let wide = nonces.next_high_water_mark(NOW);
+        assert_eq!(wide, nonce::next_high_water_mark(NOW, WIDE));
         // Nor does one that came so late that it no longer covers the wider length.
         let late = NOW.after(nonce::MARK_AHEAD + Duration::from_secs(1));
         nonces.marked(wide, late).unwrap();
         assert_eq!(nonces.length(), WINDOW);
-        nonces.marked(nonces.next_mark(late), late).unwrap();
+        nonces
+            .marked(nonces.next_high_water_mark(late), late)
+            .unwrap();
         assert_eq!(nonces.length(), WIDE);
-        assert!(nonces.is_settled(late));
+        assert!(nonces.is_recovered(late));
         nonces.ask_for_length(late, WINDOW).unwrap();
         assert_eq!(nonces.length(), WINDOW);
-        // Asked for narrower while a wider mark was being written: the last word counts.
+        // Asked for narrower while a wider high-water mark was being written: the last word counts.
         nonces.ask_for_length(late, 2 * WIDE).unwrap();
-        let wide = nonces.next_mark(late);
+        let wide = nonces.next_high_water_mark(late);
         nonces.ask_for_length(late, WINDOW / 2).unwrap();
         nonces.marked(wide, late).unwrap();
         assert_eq!(nonces.length(), WINDOW / 2);
@@ -467,9 +473,9 @@ mod tests {
 
     #[test]
     fn no_timestamp_above_the_mark_is_accepted_whatever_the_length() {
-        let nonces = nonces(Gap::None);
+        let nonces = nonces(Blackout::None);
         assert_eq!(record(&nonces, NOW, NOW.0), Err(NotRecorded::Unmarked));
-        let mark = nonces.next_mark(NOW);
+        let mark = nonces.next_high_water_mark(NOW);
         nonces.marked(mark, NOW).unwrap();
         assert_eq!(record(&nonces, NOW, mark.0), Ok(()));
         assert_eq!(record(&nonces, NOW, mark.0 + 1), Err(NotRecorded::Unmarked));
@@ -480,10 +486,12 @@ mod tests {
 
     #[test]
     fn tells_what_is_accepted_when_a_timestamp_has_left_for_good() {
-        let nonces = nonces(Gap::None);
+        let nonces = nonces(Blackout::None);
         let later = NOW.after(Duration::from_secs(100));
         nonces.ask_for_length(later, WIDE).unwrap();
-        nonces.marked(nonces.next_mark(later), later).unwrap();
+        nonces
+            .marked(nonces.next_high_water_mark(later), later)
+            .unwrap();
         let floor = later.before(WINDOW).0;
         let forgotten = NotRecorded::Forgotten {
             earliest: floor,
@@ -496,13 +504,15 @@ mod tests {
     #[test]
     fn tells_each_outage_until_it_is_over() {
         let until = NOW.after(Duration::from_secs(100));
-        let nonces = nonces(Gap::Until(until));
+        let nonces = nonces(Blackout::Until(until));
         nonces.ask_for_length(NOW, WIDE).unwrap();
         assert_eq!(nonces.outage(NOW), Some(Outage::Lost { until }));
         assert_eq!(nonces.outage(until), Some(Outage::Lost { until }));
         let after = UnixTime(until.0 + 1);
         assert_eq!(nonces.outage(after), Some(Outage::Unmarked));
-        nonces.marked(nonces.next_mark(after), after).unwrap();
+        nonces
+            .marked(nonces.next_high_water_mark(after), after)
+            .unwrap();
         assert_eq!(nonces.outage(after), None);
         assert_eq!(nonces.length(), WIDE);
         // What was lost stays out under the wider window.
@@ -552,7 +562,7 @@ mod tests {
     ) -> (Nonces, Shared) {
         let shared = Shared::default();
         shared.results.lock().unwrap().extend(results);
-        let Nonces { window, .. } = nonces(Gap::None);
+        let Nonces { window, .. } = nonces(Blackout::None);
         let nonces = Nonces::new(window, Some(Box::new(shared.clone())));
         (nonces, shared)
     }
@@ -564,7 +574,7 @@ mod tests {
         let again = nonces.record(NOW, nonce(NOW.0)).await;
         assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
         assert_eq!(*shared.asked.lock().unwrap(), [NOW.0]);
-        assert!(nonces.is_settled(NOW) && nonces.outage(NOW).is_none());
+        assert!(nonces.is_recovered(NOW) && nonces.outage(NOW).is_none());
     }
 
     #[tokio::test]
@@ -637,8 +647,10 @@ mod tests {
 
     #[tokio::test]
     async fn never_waits_without_a_shared_window() {
-        let nonces = nonces(Gap::None);
-        nonces.marked(nonces.next_mark(NOW), NOW).unwrap();
+        let nonces = nonces(Blackout::None);
+        nonces
+            .marked(nonces.next_high_water_mark(NOW), NOW)
+            .unwrap();
         let mut call = Box::pin(nonces.record(NOW, nonce(NOW.0)));
         assert!(poll_once(&mut call).await.unwrap().is_ok());
     }

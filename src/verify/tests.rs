@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     login::double::{MemoryStore, user},
-    nonce::{self, Gap, LocalWindow},
+    nonce::{self, Blackout, LocalWindow},
     oauth::{BaseString, Parameters, SigningKey},
     origin::HttpUrl,
     parse::origin::PublicUrl,
@@ -78,7 +78,7 @@ impl Setup {
             max_entries: 1_000,
         };
         let window = LocalWindow::open(&window, NOW).unwrap();
-        let nonces = Nonces::new(window.start(Gap::None).unwrap(), None);
+        let nonces = Nonces::new(window.start(Blackout::None).unwrap(), None);
         nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
         Self {
             verifier: Verifier::new(

@@ -55,7 +55,7 @@ fn a_stop_after_any_store_loses_nothing() {
             let Continuity::Continued { entries, .. } = *opened.continuity() else {
                 panic!("after {done} stores: {:?}", opened.continuity());
             };
-            let window = opened.start(Gap::None).unwrap();
+            let window = opened.start(Blackout::None).unwrap();
             let dropped = window.floor() == NOW;
             let expected = acknowledged as u64 + if dropped { 0 } else { 700 };
             assert!(
@@ -103,7 +103,7 @@ fn child_that_inserts_until_killed() {
         Continuity::New => 0,
         Continuity::Untrusted { .. } => panic!("untrusted"),
     };
-    let window = opened.start(Gap::None).unwrap();
+    let window = opened.start(Blackout::None).unwrap();
     thread::scope(|scope| {
         for thread in 0..2u64 {
             let window = &window;
@@ -164,7 +164,7 @@ fn kill_nine_loses_nothing_that_was_answered() {
         // Each thread may have been killed between an insertion and its report.
         assert!(entries >= answered.len() as u64);
         assert!(entries <= answered.len() as u64 + 2 * (round + 1));
-        let window = opened.start(Gap::None).unwrap();
+        let window = opened.start(Blackout::None).unwrap();
         for number in &answered {
             let insertion = insert(&window, NOW.0 + number % 3, *number);
             assert_eq!(insertion, Insertion::Used, "round {round}, {number:#x}");
@@ -185,7 +185,7 @@ fn child_that_fills_its_disk() {
     };
     let window = LocalWindow::open(&params, NOW)
         .unwrap()
-        .start(Gap::None)
+        .start(Blackout::None)
         .unwrap();
     let mut answered = Vec::new();
     let mut refused = 0;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{MARK_EVERY, NonceUse, OnLost, map::BLOCK_BYTES, next_mark},
+    super::{MARK_EVERY, NonceUse, OnLost, map::BLOCK_BYTES, next_high_water_mark},
     *,
 };
 
@@ -95,18 +95,21 @@ fn a_power_loss_empties_the_file_and_leaves_a_gap() {
     let much_later = UnixTime(NOW.0 + 5_000);
     let later = patiently(|| open::open(&killed.params, much_later, killed.boot)).unwrap();
     assert_eq!(*later.continuity(), expected);
-    let gap = Gap::after(later.continuity(), None, WINDOW, OnLost::Refuse);
-    let window = later.start(gap).unwrap();
+    let blackout = Blackout::after(later.continuity(), None, WINDOW, OnLost::Refuse);
+    let window = later.start(blackout).unwrap();
     assert_eq!(window.entries(), 0);
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost);
-    // Settled: a restart goes on with what is left of the gap.
+    // Settled: a restart goes on with what is left of the blackout.
     let again = killed.killed();
     let continuity = again.continuity();
     assert!(matches!(
         continuity,
         Continuity::Continued { lost_until: Some(lost), .. } if lost == NOW.after(WINDOW)
     ));
-    assert_eq!(Gap::after(&continuity, None, WINDOW, OnLost::Refuse), gap);
+    assert_eq!(
+        Blackout::after(&continuity, None, WINDOW, OnLost::Refuse),
+        blackout
+    );
     // And the operator can waive it.
     let waived = again.start();
     assert_eq!(insert(&waived, NOW.0, 1), Insertion::Fresh);
@@ -156,24 +159,24 @@ fn a_file_that_never_served_is_new_again() {
 fn an_old_copy_is_told_by_the_mark() {
     let place = Place::new();
     let window = place.start();
-    let first = next_mark(NOW, WINDOW);
-    window.note_mark(first);
+    let first = next_high_water_mark(NOW, WINDOW);
+    window.note_high_water_mark(first);
     let copy = place.killed();
-    let gap = |place: &Place, mark: UnixTime| {
-        Gap::after(&place.continuity(), Some(mark), WINDOW, OnLost::Refuse)
+    let blackout = |place: &Place, mark: UnixTime| {
+        Blackout::after(&place.continuity(), Some(mark), WINDOW, OnLost::Refuse)
     };
-    assert_eq!(gap(&copy, first), Gap::None);
+    assert_eq!(blackout(&copy, first), Blackout::None);
     // Another process on the same store may have written a little later.
     assert_eq!(
-        gap(&copy, next_mark(NOW.after(MARK_EVERY), WINDOW)),
-        Gap::None
+        blackout(&copy, next_high_water_mark(NOW.after(MARK_EVERY), WINDOW)),
+        Blackout::None
     );
-    let mark = next_mark(NOW.after(3 * MARK_EVERY), WINDOW);
-    window.note_mark(mark);
-    window.note_mark(first);
-    assert_eq!(gap(&copy, mark), Gap::Until(mark.after(WINDOW)));
+    let mark = next_high_water_mark(NOW.after(3 * MARK_EVERY), WINDOW);
+    window.note_high_water_mark(mark);
+    window.note_high_water_mark(first);
+    assert_eq!(blackout(&copy, mark), Blackout::Until(mark.after(WINDOW)));
     drop(window);
-    assert_eq!(gap(&place, mark), Gap::None);
+    assert_eq!(blackout(&place, mark), Blackout::None);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Continuity, Gap, Insertion, LocalWindow, OpenError, Opened, Params,
+    Blackout, Continuity, Insertion, LocalWindow, OpenError, Opened, Params,
     boot::{Boot, BootId},
     open,
 };
@@ -63,7 +63,7 @@ impl Place {
     }
 
     fn start(&self) -> LocalWindow {
-        self.open().unwrap().start(Gap::None).unwrap()
+        self.open().unwrap().start(Blackout::None).unwrap()
     }
 
     fn continuity(&self) -> Continuity {
@@ -111,7 +111,7 @@ fn anonymous(max_entries: u64) -> LocalWindow {
     };
     LocalWindow::open(&params, NOW)
         .unwrap()
-        .start(Gap::None)
+        .start(Blackout::None)
         .unwrap()
 }
 

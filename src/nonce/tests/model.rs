@@ -143,7 +143,7 @@ fn follow(steps: Vec<Step>) {
                 let opened =
                     patiently(|| open::open(&place.params, UnixTime(wall), place.boot)).unwrap();
                 assert!(matches!(opened.continuity(), Continuity::Continued { .. }));
-                window = opened.start(Gap::None).unwrap();
+                window = opened.start(Blackout::None).unwrap();
             }
         }
     }

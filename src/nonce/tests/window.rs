@@ -204,7 +204,7 @@ fn racing_threads_never_pass_the_limit() {
 }
 
 #[test]
-fn refuses_within_the_gap_and_below_what_is_lost() {
+fn refuses_within_the_blackout_and_below_what_is_lost() {
     let params = Params {
         path: None,
         window: WINDOW,
@@ -213,15 +213,15 @@ fn refuses_within_the_gap_and_below_what_is_lost() {
     let until = UnixTime(NOW.0 + 700);
     let window = LocalWindow::open(&params, NOW)
         .unwrap()
-        .start(Gap::Until(until))
+        .start(Blackout::Until(until))
         .unwrap();
-    assert_eq!(window.gap(), Gap::Until(until));
+    assert_eq!(window.blackout(), Blackout::Until(until));
     let insert =
         |now: u64, timestamp: u64| window.insert(UnixTime(now), timestamp, b"c", b"t", b"n");
     assert_eq!(insert(NOW.0, NOW.0 + 300), Insertion::Lost);
     assert_eq!(insert(until.0, until.0 + 300), Insertion::Lost);
     assert_eq!(insert(until.0 + 1, until.0 - 299), Insertion::Fresh);
-    // A clock that goes back once the gap is over does not let in what may have been used.
+    // A clock that goes back once the blackout is over does not let in what may have been used.
     assert_eq!(insert(until.0 + 1, until.0 - 300), Insertion::Forgotten);
     assert_eq!(insert(until.0, until.0), Insertion::Lost);
 }

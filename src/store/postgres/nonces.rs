@@ -1,8 +1,8 @@
 //! Nonces that all replicas share: those that wait at the same time are inserted by one statement, into partitions by
 //! time, which are dropped whole. The tables and functions are in [`super::schema`].
 //!
-//! One statement checks and inserts, so a nonce is fresh for one replica. The same statement reads up to which timestamp
-//! nonces were dropped or may have been lost in a failover: none of those is ever fresh. A partition is
+//! One statement checks and inserts, so a nonce is fresh for one replica. The same statement reads up to which
+//! timestamp nonces were dropped or may have been lost in a failover: none of those is ever fresh. A partition is
 //! dropped in the transaction that raises this floor, alone on the table.
 
 use std::{
@@ -40,18 +40,18 @@ use crate::{
 const SLOT: i64 = 300;
 /// How often one batch is tried, if it lacks partitions or the server is another one.
 const ATTEMPTS: u32 = 4;
-/// The pause after partitions could not be made or dropped.
-const TEND_PAUSE: Duration = Duration::from_secs(5);
-/// How long the making and dropping of partitions may take.
-const TEND: Duration = Duration::from_secs(10);
-/// How much longer than needed partitions are kept, for replicas whose clocks are behind; and how much more timestamps
-/// are given up after a failover, for those that were ahead.
+/// The pause after partitions could not be created or dropped.
+const MAINTAIN_PAUSE: Duration = Duration::from_secs(5);
+/// How long it may take to create and drop partitions.
+const MAINTAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Partitions are kept this many seconds longer than needed, for replicas whose clocks are behind; and after a failover
+/// this many more timestamps are rejected, for those whose clocks were ahead.
 const SKEW: i64 = CLOCK_SKEW.cast_signed();
 
 /// Inserts by one statement.
 struct PostgresInserter {
     pool: Arc<PostgresPool>,
-    /// Tells when partitions have to be made and dropped.
+    /// Changes when partitions have to be created and dropped.
     due: watch::Sender<Time>,
 }
 
@@ -71,8 +71,8 @@ impl Time {
 impl PostgresStore {
     /// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
     pub(super) fn open_window(&self) -> Box<dyn SharedWindow> {
-        let (due, tending) = watch::channel(Time::default());
-        self.remote.spawn(tend(Arc::clone(&self.pool), tending));
+        let (due, changed) = watch::channel(Time::default());
+        self.remote.spawn(maintain(Arc::clone(&self.pool), changed));
         let inserter = PostgresInserter {
             pool: Arc::clone(&self.pool),
             due,
@@ -256,13 +256,13 @@ async fn make_slots(conn: &mut Conn, slots: Vec<i64>) -> Result<(), StoreError> 
 }
 
 /// Makes partitions ahead and drops old ones, each time the present gets into another one.
-async fn tend(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
+async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
     while due.changed().await.is_ok() {
         let mut logged = false;
         loop {
             let time = *due.borrow_and_update();
-            let tending = timeout(TEND, tend_once(&pool, time)).await;
-            match tending.unwrap_or_else(|_| Err(PostgresFault::TimedOut.into())) {
+            let maintained = timeout(MAINTAIN_TIMEOUT, maintain_once(&pool, time)).await;
+            match maintained.unwrap_or_else(|_| Err(PostgresFault::TimedOut.into())) {
                 Ok(()) => break,
                 Err(error) if !logged && !is_of_logged_outage(&error) => {
                     logged = true;
@@ -274,12 +274,12 @@ async fn tend(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
                 }
                 Err(_) => {}
             }
-            sleep(jittered(TEND_PAUSE)).await;
+            sleep(jittered(MAINTAIN_PAUSE)).await;
         }
     }
 }
 
-async fn tend_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<(), StoreError> {
+async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<(), StoreError> {
     let mut conn = pool.take().await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.
@@ -289,7 +289,7 @@ async fn tend_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<()
     }
     let age = length + SKEW;
     let old = now - age;
-    while begun.elapsed() < TEND {
+    while begun.elapsed() < MAINTAIN_TIMEOUT {
         let (client, statement) = conn
             .prepare("SELECT drop_nonce_slot($1::bigint, $2::bigint)")
             .await?;

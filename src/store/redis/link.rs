@@ -1,7 +1,8 @@
 //! The connection to the primary: found, kept, replaced when it fails.
 //!
-//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up again.
-//! Calls wait for the first attempt; if that fails, or the server hangs, they fail at once until an attempt succeeds.
+//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up
+//! again. Calls wait for the first attempt; if that fails, or the server hangs, they fail at once until an attempt
+//! succeeds.
 
 use std::{
     collections::HashMap,
@@ -35,8 +36,8 @@ use crate::store::{
     remote::{Outage, Remote, before, jittered},
 };
 
-/// How long a caller waits for an ordinary use case: callers are to get a response within a second.
-pub(super) const PATIENCE: Duration = Duration::from_millis(900);
+/// How long a call may take: callers are to get a response within a second.
+const TIMEOUT: Duration = Duration::from_millis(900);
 /// How long one attempt to connect may take, from the first name looked up to the last command of the login.
 const CONNECT: Duration = Duration::from_millis(900);
 /// The longest pause before a cut connection is replaced.
@@ -122,7 +123,7 @@ struct LinkState {
 struct Shareable {
     connection: MultiplexedConnection,
     is_durable: bool,
-    /// Whoever finds that it must be replaced reports it here.
+    /// Notified by a call that finds that it must be replaced.
     broken: Arc<Notify>,
 }
 
@@ -159,7 +160,7 @@ impl Link {
     /// Whether there is no outage.
     ///
     /// # Errors
-    /// What callers are told during one.
+    /// The outage, for callers.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.shared.outage.check()
     }
@@ -167,7 +168,7 @@ impl Link {
     /// Asks the primary. A request that was sent is carried out although nobody waits any more.
     pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
         let shared = Arc::clone(&self.shared);
-        let call = async move { shared.call(&request, pin!(sleep(PATIENCE))).await };
+        let call = async move { shared.call(&request, pin!(sleep(TIMEOUT))).await };
         self.remote.run(call).await
     }
 
@@ -357,7 +358,7 @@ impl LinkState {
         login: &RedisLogin,
     ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
         let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
-        // HELLO tells the role and needs no permission. Reading a key shows that the data is loaded.
+        // HELLO reports the role and needs no permission. Reading a key shows that the data is loaded.
         let mut first = redis::pipe();
         first.cmd("HELLO").cmd("EXISTS").arg(STATE);
         let asked = first.query_async(&mut connection);
@@ -393,7 +394,7 @@ impl LinkState {
         if let Some(password) = &login.password {
             info = info.set_password(&*password.expose_text());
         }
-        // Whoever calls sets the limits of time.
+        // The callers set deadlines.
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_connection_timeout(None);

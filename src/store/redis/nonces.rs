@@ -106,8 +106,8 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
     [NONCE.as_bytes(), &digest].concat()
 }
 
-/// Opens the shared window, with what the store knows of where nonces were kept before. Blocks the thread, for a second at
-/// most.
+/// Opens the shared window, with what the store knows of where nonces were kept before. Blocks the thread, for a second
+/// at most.
 ///
 /// # Errors
 /// [`OpenError`]

@@ -1,23 +1,24 @@
-//! What a start must do about nonces that an earlier run recorded and this one does not know: the *gap*.
+//! The *blackout*: the time for which a start rejects signed requests because nonces of an earlier run are missing.
 //!
-//! The window's file says what became of it ([`Continuity`]). The store keeps a *mark*: a timestamp later than any that a
-//! run may have accepted, written ahead of time and never lowered. Only with both can a first start be told from one whose
-//! file was deleted, moved, or replaced by an old copy.
+//! The window's file says what became of it ([`Continuity`]). The store keeps a *high-water mark*: a timestamp later
+//! than any that a run may have accepted, written ahead of time and never lowered. Only with both can a first start be
+//! told from one whose file was deleted, moved, or replaced by an old copy.
 //!
-//! A request with timestamp `t` is acceptable from `t - window` to `t + window`. So once `mark + window` has passed, with
-//! the window as it is *now*, nothing that an earlier run accepted can be accepted again, whatever window that run had.
+//! A request with timestamp `t` is acceptable from `t - window` to `t + window`. So once `mark + window` has passed,
+//! with the window as it is *now*, nothing that an earlier run accepted can be accepted again, whatever window that run
+//! had.
 
 use std::time::Duration;
 
 use crate::clock::UnixTime;
 
-/// How far ahead [`next_mark`] reaches.
+/// How far ahead [`next_high_water_mark`] reaches.
 pub const MARK_AHEAD: Duration = Duration::from_secs(60);
 /// How often to write it: twice before it is reached, so that one failed write does no harm.
 pub const MARK_EVERY: Duration = Duration::from_secs(30);
 
-/// How much higher than the highest mark of its own runs a file explains a mark: another process on the same store, with a
-/// file of its own, may have written one since.
+/// How much higher than the highest high-water mark of its own runs a file explains a high-water mark: another process
+/// on the same store, with a file of its own, may have written one since.
 pub(super) const MARK_SLACK: Duration = Duration::from_secs(60);
 
 /// What an open found of earlier runs.
@@ -29,7 +30,8 @@ pub enum Continuity {
     Continued {
         /// How many.
         entries: u64,
-        /// The highest mark that these runs account for: a higher one is of a run that this file knows nothing of.
+        /// The highest high-water mark that these runs account for: a higher one is of a run that this file knows
+        /// nothing of.
         mark: UnixTime,
         /// An earlier run found nonces lost, with timestamps up to this one.
         lost_until: Option<UnixTime>,
@@ -57,17 +59,17 @@ pub enum OnLost {
 
 /// How long nothing may be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
+pub enum Blackout {
     /// Nothing is lost.
     None,
     /// Signed requests are rejected with 503 up to and including this second.
     Until(UnixTime),
 }
 
-impl Gap {
+impl Blackout {
     /// Decides what a start has to do.
     ///
-    /// `mark` is what [`next_mark`] returned to the run that wrote it last, `window` the window of this run.
+    /// `mark` is what [`next_high_water_mark`] returned to the run that wrote it last, `window` the window of this run.
     #[must_use]
     pub fn after(
         continuity: &Continuity,
@@ -85,7 +87,8 @@ impl Gap {
                 lost_until,
                 ..
             } => mark.filter(|mark| *mark > known).max(lost_until),
-            // The mark is exact and the file's own bound is not; but a store restored from a backup may be behind.
+            // The high-water mark is exact and the file's own bound is not; but a store restored from a backup may be
+            // behind.
             Continuity::Untrusted {
                 held_until,
                 possible_until,
@@ -104,19 +107,19 @@ impl Gap {
     }
 }
 
-/// The mark to write into the store at `now`: a timestamp above any that is accepted within [`MARK_AHEAD`].
+/// The high-water mark to write into the store at `now`: a timestamp above any that is accepted within [`MARK_AHEAD`].
 ///
-/// Write it before the first request is accepted and then every [`MARK_EVERY`], but not while a [`Gap`] rejects requests:
-/// nothing is accepted then, and the mark would only make the gap longer after a restart.
+/// Write it before the first request is accepted and then every [`MARK_EVERY`], but not while a [`Blackout`] rejects
+/// requests: nothing is accepted then, and the high-water mark would only make the blackout longer after a restart.
 #[must_use]
-pub fn next_mark(now: UnixTime, window: Duration) -> UnixTime {
+pub fn next_high_water_mark(now: UnixTime, window: Duration) -> UnixTime {
     now.after(window).after(MARK_AHEAD)
 }
 
-/// Whether a written mark covers what is accepted at `now`; if it does not, because the store has been away for too long,
-/// requests have to be rejected.
+/// Whether a written high-water mark covers what is accepted at `now`; if it does not, because the store has been away
+/// for too long, requests have to be rejected.
 #[must_use]
-pub fn mark_covers(mark: UnixTime, now: UnixTime, window: Duration) -> bool {
+pub fn high_water_mark_covers(mark: UnixTime, now: UnixTime, window: Duration) -> bool {
     now.after(window) <= mark
 }
 
@@ -161,13 +164,13 @@ mod tests {
                 Some(5_301),
             ),
             (
-                "restart in a gap",
+                "restart in a blackout",
                 continued(9_000, Some(7_000)),
                 Some(7_000),
                 Some(7_300),
             ),
             (
-                "old copy with a gap",
+                "old copy with a blackout",
                 continued(5_000, Some(4_000)),
                 Some(6_000),
                 Some(6_300),
@@ -193,27 +196,31 @@ mod tests {
         ];
         for (name, continuity, mark, until) in cases {
             let mark = mark.map(UnixTime);
-            let expected = until.map_or(Gap::None, |until| Gap::Until(UnixTime(until)));
-            let gap = Gap::after(&continuity, mark, WINDOW, OnLost::Refuse);
-            assert_eq!(gap, expected, "{name}");
-            let waived = Gap::after(&continuity, mark, WINDOW, OnLost::Accept);
-            assert_eq!(waived, Gap::None, "{name}, accepted");
+            let expected = until.map_or(Blackout::None, |until| Blackout::Until(UnixTime(until)));
+            let blackout = Blackout::after(&continuity, mark, WINDOW, OnLost::Refuse);
+            assert_eq!(blackout, expected, "{name}");
+            let waived = Blackout::after(&continuity, mark, WINDOW, OnLost::Accept);
+            assert_eq!(waived, Blackout::None, "{name}, accepted");
         }
     }
 
     #[test]
-    fn nothing_accepted_before_is_acceptable_after_the_gap() {
-        // Whatever window either run has: at the end of the gap the newest timestamp of the earlier run has left.
+    fn nothing_accepted_before_is_acceptable_after_the_blackout() {
+        // Whatever window either run has: at the end of the blackout the newest timestamp of the earlier run has left.
         for (earlier, later) in [(300, 300), (600, 60), (60, 600)] {
             let (earlier, later) = (Duration::from_secs(earlier), Duration::from_secs(later));
-            let mark = next_mark(NOW, earlier);
+            let mark = next_high_water_mark(NOW, earlier);
             let last_accepting = NOW.after(MARK_AHEAD);
-            assert!(mark_covers(mark, last_accepting, earlier));
-            assert!(!mark_covers(mark, UnixTime(last_accepting.0 + 1), earlier));
+            assert!(high_water_mark_covers(mark, last_accepting, earlier));
+            assert!(!high_water_mark_covers(
+                mark,
+                UnixTime(last_accepting.0 + 1),
+                earlier
+            ));
             let newest_timestamp = last_accepting.after(earlier);
-            let gap = Gap::after(&Continuity::New, Some(mark), later, OnLost::Refuse);
+            let blackout = Blackout::after(&Continuity::New, Some(mark), later, OnLost::Refuse);
             let mut now = last_accepting;
-            while gap.rejects(now) {
+            while blackout.rejects(now) {
                 now.0 += 1;
             }
             assert!(now.0 > newest_timestamp.0 + later.as_secs());
