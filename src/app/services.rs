@@ -124,8 +124,6 @@ pub struct Services {
     pub feed: Feed,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
-    /// What to do if nonces are lost.
-    pub on_lost: OnLost,
     /// Verifies signed requests.
     pub verifier: Arc<Verifier>,
     /// What the pages work with.
@@ -275,8 +273,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         .set_on_lost(config.nonce.on_lost)
         .map_err(MarkError::from)?;
     mark(&nonces, &*store, &clock).await?;
-    let on_lost = config.nonce.on_lost;
-    note_imported(&nonces, &*store, on_lost).await?;
+    note_imported(&nonces, &*store).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
     let behind = Arc::clone(&store);
     let verifier = Arc::new(Verifier::new(cached, behind, used, clock.clone()));
@@ -314,7 +311,6 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         credentials,
         feed,
         nonces,
-        on_lost,
         verifier,
         pages,
         metrics,
@@ -450,18 +446,12 @@ async fn start_window(
     Ok(window)
 }
 
-/// Rejects requests that a store whose records were imported may have accepted, unless the operator waives that.
+/// Rejects requests that a store whose records were imported may have accepted, unless `nonce.on_lost` waives that.
 ///
 /// # Errors
 /// The store's.
-pub async fn note_imported(
-    nonces: &Nonces,
-    store: &dyn Store,
-    on_lost: OnLost,
-) -> Result<(), StoreError> {
-    if on_lost == OnLost::Refuse
-        && let Some(until) = store.imported_nonces_until().await?
-    {
+pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), StoreError> {
+    if let Some(until) = store.imported_nonces_until().await? {
         nonces.note_imported(until);
     }
     Ok(())

@@ -46,8 +46,7 @@ pub(super) fn start(services: &Arc<Services>) {
     });
     let imports = Some(Condition::Imports);
     every(LOOK_EVERY, services, imports, async |services| {
-        let noted = services::note_imported(&services.nonces, &*services.store, services.on_lost);
-        let noted = noted.await;
+        let noted = services::note_imported(&services.nonces, &*services.store).await;
         services.nonces.probe(services.clock.now()).await;
         services.readiness.look().await;
         Ok(noted?)

@@ -7,7 +7,7 @@
 //! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce.
 //!   A
 //!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
-//! - [`SharedWindow::lost_until`] is set before a caller is told [`Insertion::Lost`].
+//! - [`SharedWindow::lost_until`] is raised before a caller is told [`Insertion::Lost`].
 //!
 //! # Bounds
 //!
@@ -159,7 +159,12 @@ async fn write_all(
         deadline.as_mut().reset(Instant::now() + WRITE_TIMEOUT);
         match shared.writer.write(&nonces, deadline.as_mut()).await {
             Ok(Written { insertions, lost }) => {
-                shared.lost_until.store(lost, Ordering::Relaxed);
+                let waived = nonces.iter().all(|nonce| nonce.on_lost == OnLost::Accept);
+                if waived {
+                    shared.lost_until.store(lost, Ordering::Relaxed);
+                } else {
+                    shared.lost_until.fetch_max(lost, Ordering::Relaxed);
+                }
                 for (reply, insertion) in replies.into_iter().zip(insertions) {
                     let _ = reply.send(Ok(insertion));
                 }

@@ -78,7 +78,7 @@ pub enum Outage {
     /// Records were imported from a store whose nonces are not known here.
     #[error(
         "records were imported from a store that may have accepted requests up to {until}, and its nonces are not \
-         known here: signed requests get 503 until then; nonce.on_lost = \"accept\" and a restart waive this"
+         known here: signed requests get 503 until then; nonce.on_lost = \"accept\" waives this"
     )]
     Imported {
         /// The last timestamp that is rejected.
@@ -236,6 +236,14 @@ impl Nonces {
         self.imported_until.fetch_max(until.0, Ordering::Relaxed);
     }
 
+    /// Timestamps up to this one are rejected because of an import, unless that is waived.
+    fn imported_until(&self) -> UnixTime {
+        match self.on_lost() {
+            OnLost::Refuse => UnixTime(self.imported_until.load(Ordering::Relaxed)),
+            OnLost::Accept => UnixTime(0),
+        }
+    }
+
     /// Whether the length asked for counts, and the high-water mark covers what is accepted at `now`; after the clock
     /// has jumped ahead it does not.
     #[must_use]
@@ -253,7 +261,7 @@ impl Nonces {
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
         let floor = self.window.floor();
         let lost = self.shared_lost_until();
-        let imported = UnixTime(self.imported_until.load(Ordering::Relaxed));
+        let imported = self.imported_until();
         match self.window.blackout() {
             Blackout::Until(until) if now <= until => Some(Outage::Lost { until }),
             _ if let Some(Unrecorded { since, cause, .. }) = self.unavailable().clone() => {
@@ -351,9 +359,9 @@ impl Nonces {
         {
             return Err(lost(until, now));
         }
-        let imported = self.imported_until.load(Ordering::Relaxed);
-        if nonce.timestamp <= imported {
-            return Err(lost(UnixTime(imported.max(now.0)), now));
+        let imported = self.imported_until();
+        if nonce.timestamp <= imported.0 {
+            return Err(lost(imported.max(now), now));
         }
         // The timestamp itself, and not what the length makes of `now`: either may have changed since it was checked.
         if nonce.timestamp > self.mark.load(Ordering::Relaxed) {
