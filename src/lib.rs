@@ -20,9 +20,7 @@
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
 //! | 3 | `proxy` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
-//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the one `match` from rejections and faults to responses |
-//! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
-//! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
+//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the responses to rejections and faults |
 //!
 //! Modules of one layer do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's
 //! act, a `Fault` ours or the API's.
@@ -51,6 +49,7 @@ pub mod pages;
 pub mod parse;
 pub mod peer;
 pub mod policy;
+pub mod problem;
 pub mod proxy;
 pub mod respond;
 pub mod route;

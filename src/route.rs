@@ -12,6 +12,8 @@ use crate::{
         origin::{Origins, PrefixMode, PublicUrl},
         target,
     },
+    problem::Problem,
+    telemetry::metrics::Verdict,
 };
 
 /// Why a request has no route.
@@ -43,6 +45,22 @@ pub enum Rejection {
         /// The value of `Allow`.
         allow: &'static str,
     },
+}
+
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Misdirected { .. } => {
+                Problem::plain(421, Verdict::Misdirected).advise(self.to_string())
+            }
+            Self::PathAbovePrefix => Problem::malformed(self),
+            Self::NotFound => Problem::plain(404, Verdict::NotFound),
+            Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+        }
+    }
 }
 
 /// A call of a consumer at the service itself.

@@ -4,7 +4,11 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use crate::server::{caller::UploadError, rejection::BodyRejection};
+use crate::{
+    problem::Problem,
+    server::{caller::UploadError, rejection::BodyRejection},
+    telemetry::metrics::Verdict,
+};
 
 /// What the caller did wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -15,6 +19,17 @@ pub enum Rejection {
     /// The request passed this process before: `upstream.api_url` leads back to it.
     #[error("request loop")]
     LoopDetected,
+}
+
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Handshake(_) => Problem::malformed(self),
+            Self::LoopDetected => Problem::plain(508, Verdict::LoopDetected),
+        }
+    }
 }
 
 /// What went wrong here or at the API.
@@ -32,6 +47,20 @@ pub enum Fault {
     /// A fault of this program.
     #[error("internal fault: {0}")]
     Internal(&'static str),
+}
+
+impl Fault {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Unreachable(_) | Self::BrokenResponse(_) => {
+                Problem::plain(502, Verdict::BadGateway)
+            }
+            Self::ApiTooSlow => Problem::plain(504, Verdict::GatewayTimeout),
+            Self::Internal(_) => Problem::plain(500, Verdict::InternalError),
+        }
+    }
 }
 
 /// Why an exchange with the API failed.

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::{callback::CallbackError, permissions::ScopeError};
+use crate::{problem::Problem, telemetry::metrics::Verdict};
 
 /// What the caller did wrong, or how the user decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -31,4 +32,30 @@ pub enum Rejection {
     /// The verifier is wrong.
     #[error("wrong verifier")]
     VerifierWrong,
+}
+
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        let unauthorized = |verdict| Problem::coded(401, verdict);
+        match self {
+            Self::Callback(_) => Problem::rejected(
+                "oauth_callback",
+                "oauth_callback is not one that is registered for this consumer",
+            ),
+            Self::Scope(_) => Problem::rejected(
+                "scope",
+                "scope has a permission that is not registered for this consumer",
+            ),
+            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
+            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
+            Self::TokenUsed => unauthorized(Verdict::TokenUsed),
+            Self::TokenUndecided => unauthorized(Verdict::PermissionUnknown),
+            Self::TokenDenied => {
+                unauthorized(Verdict::PermissionDenied).advise("the user has denied the request")
+            }
+            Self::VerifierWrong => unauthorized(Verdict::VerifierInvalid),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 pub mod claimed;
 pub mod head;
 pub mod origin;
-mod rejection;
+pub mod rejection;
 pub mod signed;
 pub mod target;
 

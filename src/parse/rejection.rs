@@ -3,7 +3,13 @@
 use thiserror::Error;
 
 use super::{origin::OriginError, target::TargetError};
-use crate::{fields::ConnectionError, server::rejection::BodyRejection};
+use crate::{
+    fields::ConnectionError,
+    oauth::{ParameterNames, ShapeError, SignatureMethod},
+    problem::Problem,
+    server::rejection::BodyRejection,
+    telemetry::metrics::Verdict,
+};
 
 /// What the caller did wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -35,4 +41,51 @@ pub enum Rejection {
     /// The body or the parameters are not taken.
     #[error(transparent)]
     Body(#[from] BodyRejection),
+}
+
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Malformed(what) => Problem::malformed(what),
+            Self::Target(error) => Problem::malformed(error),
+            Self::Connection(error) => Problem::malformed(error),
+            Self::Origin(OriginError::Misdirected) => Problem::plain(421, Verdict::Misdirected),
+            Self::Origin(
+                error @ (OriginError::Host | OriginError::Disagree | OriginError::Forwarded),
+            ) => Problem::malformed(error),
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::TargetTooLong => {
+                Problem::plain(414, Verdict::UriTooLong).field("Connection", "close")
+            }
+            Self::HeadTooLarge => Problem::plain(431, Verdict::HeadersTooLarge),
+            Self::Body(rejection) => rejection.problem(),
+        }
+    }
+}
+
+/// What the response to protocol parameters of a wrong shape says.
+#[must_use]
+pub fn shape_problem(error: &ShapeError) -> Problem {
+    match error {
+        ShapeError::Malformed { place, fault } => Problem::coded(400, Verdict::ParameterRejected)
+            .advise(format!("malformed {place}: {fault}")),
+        ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
+            .detail("oauth_parameters_absent", joined(names)),
+        ShapeError::Rejected { names, reason } => {
+            Problem::rejected(joined(names), reason.to_string())
+        }
+        ShapeError::MethodRejected { accepted } => {
+            let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
+            let advice = format!("this service accepts {}", accepted.join(", "));
+            Problem::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+        }
+        ShapeError::VersionRejected => Problem::coded(400, Verdict::VersionRejected)
+            .detail("oauth_acceptable_versions", "1.0-1.0"),
+    }
+}
+
+fn joined(names: &ParameterNames) -> String {
+    names.iter().collect::<Vec<_>>().join("&")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::names::Permission;
+use crate::{names::Permission, problem::Problem, telemetry::metrics::Verdict};
 
 /// What the caller may not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -50,4 +50,29 @@ pub enum Rejection {
         /// When to try again.
         retry_after: Duration,
     },
+}
+
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Path(what) => Problem::malformed(what),
+            Self::Convention(rule) => Problem::rejected("", *rule),
+            Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
+                .advise("this needs a request signed with OAuth 1.0a"),
+            Self::LoginNeeded { location } => {
+                Problem::plain(303, Verdict::LoginNeeded).field("Location", location)
+            }
+            Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
+            Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),
+            Self::NotPermitted { hide: false, .. } | Self::CrossSite => {
+                Problem::coded(403, Verdict::PermissionDenied)
+            }
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::TooManyRequests { retry_after } => {
+                Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
+            }
+        }
+    }
 }

@@ -5,11 +5,14 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
-    ProblemDocument, html,
+    html,
     look::Frame,
     own::{FORM, OwnResponse, form},
 };
-use crate::fields::{all, list, trim};
+use crate::{
+    fields::{all, list, trim},
+    problem::Problem,
+};
 
 /// How an error body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,12 +79,12 @@ fn weight(parameter: &[u8]) -> Option<u32> {
 
 /// Writes a problem.
 pub(super) fn render(
-    problem: ProblemDocument,
+    problem: Problem,
     frame: Frame<'_>,
     format: Format,
     request_id: &str,
 ) -> OwnResponse {
-    let ProblemDocument {
+    let Problem {
         status,
         verdict,
         code,
@@ -91,7 +94,7 @@ pub(super) fn render(
     } = problem;
     let advised = advice.as_deref().map(|it| ("oauth_problem_advice", it));
     let detailed = detail.as_ref().map(|(name, it)| (*name, it.as_str()));
-    // Of a problem without a code, a program reads nothing.
+    // Problems without a code carry no machine-readable members.
     let members = code.map(|code| [Some(("oauth_problem", code)), advised, detailed]);
     let members: Vec<_> = members.into_iter().flatten().flatten().collect();
     let page = || {

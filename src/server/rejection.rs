@@ -3,6 +3,10 @@
 use thiserror::Error;
 
 use super::caller::UploadError;
+use crate::{
+    problem::{self, Problem},
+    telemetry::metrics::Verdict,
+};
 
 /// What the caller did wrong with its body, or how much of the memory of bodies is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -19,4 +23,18 @@ pub enum BodyRejection {
     /// It did not arrive whole.
     #[error(transparent)]
     Upload(#[from] UploadError),
+}
+
+impl BodyRejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::TooLarge => Problem::plain(413, Verdict::PayloadTooLarge),
+            Self::Busy => Problem::unavailable(problem::SOON),
+            Self::TooSlow => Problem::plain(408, Verdict::RequestTimeout),
+            Self::Upload(error @ UploadError::Malformed) => Problem::malformed(error),
+            Self::Upload(UploadError::Truncated) => Problem::plain(400, Verdict::Aborted),
+        }
+    }
 }

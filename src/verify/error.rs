@@ -1,6 +1,6 @@
 //! Why a signed request is not verified.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use thiserror::Error;
 
@@ -8,7 +8,9 @@ use super::nonces::NotRecorded;
 use crate::{
     nonce,
     oauth::diagnosis::Mistake,
+    problem::{self, Problem},
     store::{StoreError, port::is_of_logged_outage},
+    telemetry::metrics::Verdict,
 };
 
 /// What the caller did wrong.
@@ -60,6 +62,40 @@ pub enum Rejection {
     NonceUsed,
 }
 
+impl Rejection {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        let unauthorized = |verdict| Problem::coded(401, verdict);
+        match self {
+            Self::SignatureMethodRejected => Problem::coded(400, Verdict::SignatureMethodRejected),
+            Self::TimestampOutsideWindow {
+                earliest,
+                latest,
+                advice,
+                ..
+            } => unauthorized(Verdict::TimestampRefused)
+                .advise(advice.clone())
+                .detail(
+                    "oauth_acceptable_timestamps",
+                    format!("{earliest}-{latest}"),
+                ),
+            Self::ConsumerUnknown => unauthorized(Verdict::ConsumerKeyUnknown),
+            Self::ConsumerDisabled => unauthorized(Verdict::ConsumerKeyRefused),
+            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
+            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
+            Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
+            Self::SignatureWrong { advice, .. } => Problem {
+                advice: advice.clone().map(Cow::Owned),
+                ..unauthorized(Verdict::SignatureInvalid)
+            },
+            Self::BodyHashWrong => unauthorized(Verdict::SignatureInvalid)
+                .advise("oauth_body_hash is not the hash of the body that arrived"),
+            Self::NonceUsed => unauthorized(Verdict::NonceUsed),
+        }
+    }
+}
+
 /// What went wrong here.
 #[derive(Debug, Error)]
 pub enum Fault {
@@ -87,6 +123,17 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What the response says.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        Problem::unavailable(match self {
+            Self::NoncesLost { retry_after } | Self::NonceWindowFull { retry_after } => {
+                *retry_after
+            }
+            Self::Store(_) | Self::NonceMarkStale | Self::SharedNonces(_) => problem::OUTAGE,
+        })
+    }
+
     /// Whether this is one of many faults of an outage, whose beginning and end are logged.
     #[must_use]
     pub fn is_of_logged_outage(&self) -> bool {

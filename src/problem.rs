@@ -1,0 +1,111 @@
+//! What a response to a rejection or a fault says, before it is written in one format or another.
+//!
+//! Codes are those of the OAuth Problem Reporting extension.
+
+use std::{borrow::Cow, time::Duration};
+
+use crate::telemetry::metrics::Verdict;
+
+/// When to try again while other requests are being served.
+pub const SOON: Duration = Duration::from_secs(1);
+/// When to try again after an outage whose end is not known; connections are tried again more often than that.
+pub const OUTAGE: Duration = Duration::from_secs(5);
+
+/// What a response says.
+#[derive(Debug)]
+pub struct Problem {
+    /// The status code.
+    pub status: u16,
+    /// The word in logs and metrics.
+    pub verdict: Verdict,
+    /// The code of Problem Reporting, if the status has one.
+    pub code: Option<&'static str>,
+    /// What the caller can do; `None`: the usual advice of the verdict.
+    pub advice: Option<Cow<'static, str>>,
+    /// A further member, such as the names of missing parameters.
+    pub detail: Option<(&'static str, String)>,
+    /// A further field, such as `Retry-After`.
+    pub field: Option<(&'static str, String)>,
+}
+
+impl Problem {
+    /// A problem without a code.
+    #[must_use]
+    pub const fn plain(status: u16, verdict: Verdict) -> Self {
+        Self {
+            status,
+            verdict,
+            code: None,
+            advice: None,
+            detail: None,
+            field: None,
+        }
+    }
+
+    /// A problem whose code is the word of its verdict.
+    #[must_use]
+    pub const fn coded(status: u16, verdict: Verdict) -> Self {
+        let mut problem = Self::plain(status, verdict);
+        problem.code = Some(verdict.as_str());
+        problem
+    }
+
+    /// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
+    /// is closed.
+    #[must_use]
+    pub fn malformed(what: impl ToString) -> Self {
+        let mut problem = Self::plain(400, Verdict::BadRequest);
+        problem.code = Some(Verdict::ParameterRejected.as_str());
+        problem
+            .advise(what.to_string())
+            .field("Connection", "close")
+    }
+
+    /// Parameters that are not acceptable, joined by `&`.
+    #[must_use]
+    pub fn rejected(names: impl Into<String>, why: impl Into<Cow<'static, str>>) -> Self {
+        Self::coded(400, Verdict::ParameterRejected)
+            .advise(why)
+            .detail("oauth_parameters_rejected", names)
+    }
+
+    /// 405 with this value of `Allow`.
+    #[must_use]
+    pub fn method_not_allowed(allow: &str) -> Self {
+        Self::plain(405, Verdict::MethodNotAllowed).field("Allow", allow)
+    }
+
+    /// 503, and when to try again.
+    #[must_use]
+    pub fn unavailable(retry_after: Duration) -> Self {
+        Self::plain(503, Verdict::Unavailable).retry_after(retry_after)
+    }
+
+    /// With this advice in place of the usual one.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<Cow<'static, str>>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// With this further member.
+    #[must_use]
+    pub fn detail(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.detail = Some((name, value.into()));
+        self
+    }
+
+    /// With this further field.
+    #[must_use]
+    pub fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.field = Some((name, value.into()));
+        self
+    }
+
+    /// With `Retry-After`, in whole seconds, at least one.
+    #[must_use]
+    pub fn retry_after(self, after: Duration) -> Self {
+        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        self.field("Retry-After", seconds.max(1).to_string())
+    }
+}
