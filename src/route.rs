@@ -19,7 +19,7 @@ use crate::{
 /// Why a request has no route.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
-    /// The host is none of the service's.
+    /// The service does not have this host.
     #[error("Host names no public URL of this service; use {public}")]
     Misdirected {
         /// The host that was received.
@@ -36,7 +36,7 @@ pub enum Rejection {
     /// `mode` is missing or repeated.
     #[error("parameter 'mode' is missing or repeated")]
     ModeNotOnce,
-    /// `mode` is none of ours.
+    /// `mode` has an unknown value.
     #[error("parameter 'mode' is one of {}", MODES.map(|(name, _)| name).join(", "))]
     ModeUnknown,
     /// The endpoint does not have the method.

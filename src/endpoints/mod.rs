@@ -168,7 +168,7 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Verifies a token call, which needs these protocol parameters besides the usual ones.
+    /// Verifies a token call, which needs these protocol parameters in addition to the usual ones.
     async fn verified<'r>(
         &'r self,
         purpose: Purpose,

@@ -127,8 +127,8 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
 
 /// Adds `parameters` to the end of the callback's own query (RFC 5849 §2.2), leaving every other byte as it is.
 ///
-/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: what cannot stand
-/// in a URI is escaped there too.
+/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: what a URI cannot
+/// have is escaped there too.
 #[must_use]
 pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     let mut location = String::with_capacity(callback.len() + 128);
@@ -160,7 +160,7 @@ pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
 pub struct Destination {
     /// The scheme, in lower case.
     pub scheme: String,
-    /// Host and port, if a web site is behind it.
+    /// Host and port, if it leads to a web site.
     pub site: Option<String>,
 }
 

@@ -36,10 +36,10 @@ pub enum InvalidText {
     NotVisible,
 }
 
-/// Why a text is no address of a web page.
+/// Why a text is not the address of a web page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidWebPage {
-    /// It is no URL.
+    /// It is not a URL.
     #[error(transparent)]
     Url(#[from] url::ParseError),
     /// It leads elsewhere than to a web server.

@@ -1,11 +1,11 @@
-//! Whom a call names, for the log: nothing of it is proved.
+//! Unverified names from a request, for logging only.
 
 use crate::{
     oauth::{Parameters, ProtocolParameter},
     telemetry::redact::RedactedToken,
 };
 
-/// The longest consumer key, in characters; a longer one is no consumer's.
+/// The longest consumer key, in characters; no consumer has a longer one.
 const MAX_KEY_CHARS: usize = 255;
 
 /// The consumer and the token that a call names, as a log line shows them.

@@ -81,7 +81,7 @@ pub fn check(
             "an expectation other than 100-continue",
         ));
     }
-    // hyper checks that chunked is the last coding. The API would not learn of others, since the body is framed anew
+    // hyper checks that chunked is the last coding. The API would not see others, since the body is framed again
     // (RFC 9112 §6.1).
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     let coding = single(&parts.headers, &header::TRANSFER_ENCODING);

@@ -97,7 +97,7 @@ pub struct Authority<'a> {
 /// Why the origin of a request cannot be determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OriginError {
-    /// No Host, two, or one that is no host (RFC 9112 §3.2: "A server MUST respond with a 400").
+    /// Host is missing, repeated or malformed (RFC 9112 §3.2: "A server MUST respond with a 400").
     #[error("Host is missing, repeated or malformed")]
     Host,
     /// The absolute target and Host name different hosts.
@@ -106,8 +106,8 @@ pub enum OriginError {
     /// A trusted proxy's forwarded field is malformed.
     #[error("a forwarded field of a trusted proxy is malformed")]
     Forwarded,
-    /// Host is none of those that the listener has.
-    #[error("Host is none of this listener's")]
+    /// The listener does not have this host.
+    #[error("this listener does not have the host")]
     Misdirected,
 }
 
@@ -151,7 +151,7 @@ pub struct RequestOrigin<'a> {
     pub authority: Authority<'a>,
     /// The caller's connection is under TLS, here or at the trusted proxy.
     pub secure: bool,
-    /// The right-most address that is no trusted proxy's.
+    /// The right-most address that does not belong to a trusted proxy.
     pub address: Option<IpAddr>,
     /// The peer is a trusted proxy.
     pub trusted: bool,
@@ -371,7 +371,7 @@ fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(
 }
 
 /// Parses an address as proxies write it: alone, an IPv4 one with a port, or an IPv6 one in brackets, with or without a
-/// port (RFC 7239 §6). A text with anything else in it is no address.
+/// port (RFC 7239 §6). A text with anything else in it is not an address.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let address = if let Some(rest) = text.strip_prefix('[') {
@@ -392,7 +392,7 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// A port, or a word that stands for one and begins with `_`.
+/// Whether this is a port, or an obfuscated port, which begins with `_` (RFC 7239 §6.3).
 fn is_node_port(text: &str) -> bool {
     let digits = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

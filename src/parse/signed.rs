@@ -180,10 +180,10 @@ impl Pooled {
         }
     }
 
-    /// Counts what the parameters take, `beside` a body of this many bytes.
+    /// Counts the memory of the parameters, in addition to a body of `beside` bytes.
     ///
     /// # Errors
-    /// [`BodyRejection::TooLarge`] if one caller may never have so much, [`BodyRejection::Busy`] if too much is taken now.
+    /// [`BodyRejection::TooLarge`] if it is more than one caller may ever have, [`BodyRejection::Busy`] if too much is in use now.
     fn count(&mut self, beside: usize, shares: Shares) -> Result<(), BodyRejection> {
         let bytes = self.extra_bytes();
         match self.reservation.resize(bytes, shares) {

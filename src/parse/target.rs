@@ -43,7 +43,7 @@ impl<'a> Target<'a> {
     /// [`TargetError`]
     pub fn of(uri: &'a Uri) -> Result<Self, TargetError> {
         let (path, query) = (uri.path().as_bytes(), uri.query().map(str::as_bytes));
-        // RFC 3986 §2: raw bytes beyond ASCII are no URI, though a lenient parser lets them pass.
+        // RFC 3986 §2: a URI has no raw bytes beyond ASCII, though a lenient parser accepts them.
         let is_visible = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_graphic);
         if !is_visible(path) || !query.is_none_or(is_visible) {
             return Err(TargetError::Byte);
@@ -129,7 +129,7 @@ fn decode_all(segment: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(segment.len());
     for &byte in segment {
         decoded.push(byte);
-        // What an escape stands for may complete another one.
+        // A decoded byte may complete another escape.
         loop {
             let (length, byte) = match decoded[..] {
                 [.., b'%', high, low] => match percent::escaped([high, low]) {

@@ -46,7 +46,7 @@ const VERBS: [&str; 14] = [
     "put", "remove", "save", "update",
 ];
 
-/// A dot followed by one to five letters or digits, the first a letter, behind something: `.json`, but not `v1.2`.
+/// Whether a name is followed by a dot and one to five letters or digits, the first a letter: `a.json`, but not `v1.2`.
 fn has_extension(segment: &[u8]) -> bool {
     let Some(dot) = memchr::memrchr(b'.', segment) else {
         return false;

@@ -74,7 +74,7 @@ impl Access {
 pub struct Operation {
     /// `/members/{id}`, `/files/{*rest}`.
     pub path: String,
-    /// The methods as sent; `GET` covers `HEAD`; none stands for every method.
+    /// Allowed methods; empty means any. `GET` also allows `HEAD`.
     pub methods: Vec<String>,
     /// The permission that both token and consumer must have.
     pub permission: Option<Permission>,

@@ -97,7 +97,7 @@ struct Details {
     reason: Option<&'static str>,
     missing_permission: Option<Permission>,
     diagnosis: Option<&'static str>,
-    /// The host that was received, where it is none of the service's.
+    /// The host that was received, if the service does not have it.
     host: Option<String>,
     /// How far ahead of our clock a rejected timestamp is.
     skew_seconds: Option<i64>,
@@ -220,7 +220,7 @@ pub(super) struct RequestRecord {
     pub(super) stopwatch: Stopwatch,
     /// The outcome; until there is a response, that the caller has gone.
     pub(super) verdict: Verdict,
-    /// The status of the response, 0 where there is none.
+    /// The status of the response; 0 without one.
     pub(super) status: u16,
     /// The permit, if it went to the API.
     pub(super) permit: Option<Permit>,

@@ -2,7 +2,7 @@
 
 use crate::telemetry::metrics::Verdict;
 
-/// What the caller can do; `None` for a verdict that is no rejection, for a fault, which has a request id instead, and for
+/// What the caller can do; `None` for verdicts other than rejections, for a fault, which has a request id instead, and for
 /// a wrong signature, whose advice `signature.advice` decides.
 pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
     Some(match verdict {
@@ -39,7 +39,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
             "send the current time in seconds since 1970-01-01 00:00 UTC as oauth_timestamp"
         }
         Verdict::PermissionDenied => {
-            "there is no such operation, or this caller has no permission for it"
+            "the operation does not exist, or this caller lacks its permission"
         }
         Verdict::PermissionUnknown => "the user has not decided yet",
         Verdict::BadRequest => "the request is not well-formed",

@@ -40,7 +40,7 @@ pub enum LookError {
 /// What the configuration says of the look.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
-    /// `service.realm`: the realm of a 401, and the name where there is no other.
+    /// `service.realm`: the realm of a 401, and the name if no other is set.
     pub realm: String,
     /// The origin of `service.base_url`, from which logo and style sheet come.
     pub origin: String,
@@ -277,7 +277,7 @@ fn image_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static s
         text if std::str::from_utf8(text).is_ok_and(|text| text.contains("<svg")) => {
             Ok(("svg", "image/svg+xml"))
         }
-        _ => Err("this is no SVG, PNG, JPEG or WebP; convert it to one of them"),
+        _ => Err("not an SVG, PNG, JPEG or WebP image; convert it to one of them"),
     }
 }
 

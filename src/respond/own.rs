@@ -12,7 +12,7 @@ pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 pub struct OwnResponse {
     /// The status code.
     pub status: u16,
-    /// Field lines besides those of the body and the connection.
+    /// Field lines, without those that the body and the connection add.
     pub fields: Vec<(&'static str, String)>,
     /// The whole body.
     pub body: Bytes,

@@ -108,7 +108,7 @@ pub enum Fault {
         /// When the oldest nonces leave the window.
         retry_after: Duration,
     },
-    /// The store has failed for so long that a restart would not know the nonces recorded now.
+    /// The store has failed for too long: a restart would not know the nonces recorded now.
     #[error("the mark of the nonce window could not be written to the store for too long")]
     NonceMarkStale,
     /// Nonces of an earlier run are lost, and requests it may have accepted are still within their time.

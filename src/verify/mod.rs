@@ -98,7 +98,7 @@ impl Verified {
         self.credential
     }
 
-    /// Whether the signature covers the parameters that stand in `place`; what it does not cover, anyone may have added.
+    /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
     #[must_use]
     pub fn covers(&self, place: Place) -> bool {
         match self.signature.selection {
@@ -302,7 +302,7 @@ impl Verifier {
             .ok_or_else(|| Rejection::TokenUnknown.into())
     }
 
-    /// Does for an unknown consumer or token the work that a wrong signature of a usual consumer causes.
+    /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
     fn spend_on_unknown(&self, params: &Params, purpose: Purpose, request: &SignedRequest<'_>) {
         let keys = match purpose {
             Purpose::RequestToken if params.accept_description => 2,

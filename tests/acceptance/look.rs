@@ -146,7 +146,7 @@ fn what_cannot_be_shown_is_an_invalid_configuration() {
         (
             "pages.logo = 'DIR/file'",
             b"GIF89a",
-            "pages.logo: DIR/file: this is no SVG",
+            "pages.logo: DIR/file: not an SVG",
         ),
         (
             "pages.stylesheet = 'DIR/file'",

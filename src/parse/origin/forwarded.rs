@@ -16,10 +16,10 @@ pub(super) struct Element<'a> {
 /// The elements of one line, from left to right; `None` if the line is malformed.
 ///
 /// A line is read whole or not at all. Were it split at each comma, a comma between quotes would let a stranger's
-/// element pass for one of the proxy behind it; and a quote that a stranger leaves open swallows that proxy's element.
+/// element pass for one of the next proxy; and a quote that a stranger leaves open swallows that proxy's element.
 ///
-/// §4: "Each parameter MUST NOT occur more than once per field-value". Values are taken as they stand between their
-/// quotes: no address, scheme or host has anything in it that a backslash is needed for, and with one it is none. Without
+/// §4: "Each parameter MUST NOT occur more than once per field-value". Values are kept as written between their
+/// quotes: no address, scheme or host needs a backslash, and a value with one is not valid. Without
 /// quotes a value may also have `:`, `[` and `]`, since proxies write ports and IPv6 addresses so.
 pub(super) fn elements(line: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut elements = Vec::new();
@@ -32,16 +32,16 @@ pub(super) fn elements(line: &[u8]) -> Option<Vec<Element<'_>>> {
                 return Some(elements);
             }
             // RFC 9110 §5.6.1.2: empty elements of a list are passed over.
-            Some((b',', behind)) => {
+            Some((b',', tail)) => {
                 elements.extend(element.take());
-                behind
+                tail
             }
-            Some((b';', behind)) => {
+            Some((b';', tail)) => {
                 element.get_or_insert_default();
-                behind
+                tail
             }
             Some(_) => {
-                let (name, value, behind) = pair(rest)?;
+                let (name, value, tail) = pair(rest)?;
                 let element = element.get_or_insert_with(Element::default);
                 let mut other = None;
                 let parameter = match name.to_ascii_lowercase().as_slice() {
@@ -53,11 +53,11 @@ pub(super) fn elements(line: &[u8]) -> Option<Vec<Element<'_>>> {
                 if parameter.replace(value).is_some() {
                     return None;
                 }
-                let behind = trim(behind);
-                if !matches!(behind.first(), None | Some(b',' | b';')) {
+                let tail = trim(tail);
+                if !matches!(tail.first(), None | Some(b',' | b';')) {
                     return None;
                 }
-                behind
+                tail
             }
         };
         rest = trim(rest);
@@ -85,10 +85,10 @@ fn pair(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
         .iter()
         .position(|byte| b",; \t".contains(byte))
         .unwrap_or(value.len());
-    let (value, behind) = value.split_at(end);
+    let (value, tail) = value.split_at(end);
     let plain = |part: &[u8]| part.is_empty() || is_token(part);
     let is_value = !value.is_empty() && value.split(|byte| b":[]".contains(byte)).all(plain);
-    is_value.then_some((name, value, behind))
+    is_value.then_some((name, value, tail))
 }
 
 #[cfg(test)]
