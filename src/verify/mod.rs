@@ -458,7 +458,8 @@ fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
 
 fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
     let timestamp = named.freshness.as_ref()?.timestamp.seconds();
-    Some(timestamp.cast_signed() - now.0.cast_signed())
+    let timestamp = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    Some(timestamp.saturating_sub_unsigned(now.0))
 }
 
 #[cfg(test)]
