@@ -498,9 +498,9 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
     let port = nobody().port();
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
     for (url, mode, warns) in [
-        ("postgres://u:secret@127.0.0.1:PORT/d", 0o644, true),
-        ("postgres://u:secret@127.0.0.1:PORT/d", 0o640, true),
-        ("postgres://u:secret@127.0.0.1:PORT/d", 0o600, false),
+        ("postgres://u:pa55word@127.0.0.1:PORT/d", 0o644, true),
+        ("postgres://u:pa55word@127.0.0.1:PORT/d", 0o640, true),
+        ("postgres://u:pa55word@127.0.0.1:PORT/d", 0o600, false),
         ("postgres://u@127.0.0.1:PORT/d", 0o644, false),
     ] {
         builder.set("store.url", url.replace("PORT", &port.to_string()).into());
@@ -516,7 +516,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
             warns,
             "{url} {mode:o}: {ended:?}"
         );
-        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        assert!(!ended.stderr.contains("pa55word"), "{ended:?}");
         // What cannot be reached is named with its port.
         assert!(
             ended
