@@ -340,7 +340,11 @@ fn a_form_is_rejected_for_its_head_alone() {
         ),
         ("no such operation", by("/y"), 404),
         ("no such operation, nobody", Call::post("/y"), 401),
-        ("no such method", by("/x").method("PUT"), 405),
+        (
+            "no such method",
+            Call::new("PUT", "/x").by(&consumer).with(&token),
+            405,
+        ),
         (
             "token call of an unknown consumer",
             Call::post(token_call).by(&stranger),
