@@ -13,11 +13,11 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream, UnixListener},
     task::spawn_local,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -36,6 +36,9 @@ const BACKLOG: i32 = 4096;
 /// How long accepting pauses when the process has run out of descriptors: long enough not to spin, short enough not to
 /// be noticed.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a listener that takes no new connections waits for handshakes that have begun: a round trip.
+const HANDSHAKES: Duration = Duration::from_millis(250);
 
 /// Binds a listener that shares its address with those of the other workers.
 ///
@@ -207,24 +210,30 @@ pub struct Tcp {
     pub tls: Option<Arc<ArcSwap<Tls>>>,
 }
 
-/// Accepts until `stop` is ready and nobody is left whose handshake is done: closing a listener resets those connections
-/// and the requests that they have sent. Connections go on after it returns.
+/// Accepts until `stop` is ready. From then on the kernel drops new handshakes, and those that had begun are still accepted.
+/// Connections go on after it returns.
 pub async fn accept<H: Handler>(tcp: Tcp, handler: Rc<H>, stop: impl Future<Output = ()>) {
     let _listening = Listening::new(&tcp.bounds);
     let mut stop = std::pin::pin!(stop);
+    let mut stopped: Option<Instant> = None;
     let mut pause = Pause::default();
     loop {
         let accepted = tokio::select! {
             biased;
+            () = &mut stop, if stopped.is_none() => {
+                let lingers = refuse_new_handshakes(&tcp.listener).is_ok();
+                stopped = Some(Instant::now() + if lingers { HANDSHAKES } else { Duration::ZERO });
+                continue;
+            }
             accepted = tcp.listener.accept() => accepted,
-            () = &mut stop => return,
+            () = sleep_until(stopped.unwrap_or_else(Instant::now)), if stopped.is_some() => return,
         };
         match accepted {
             Ok((stream, address)) => {
                 pause.end();
                 serve(&tcp, stream, address, Rc::clone(&handler));
             }
-            // A caller that left before it was accepted is not a failure of the listener.
+            // A caller that left before it was accepted is nobody's fault.
             Err(error) if is_callers(&error) => {}
             Err(error) => pause.wait(&error).await,
         }
@@ -251,6 +260,22 @@ impl Pause {
             tracing::info!("accepting goes on");
         }
     }
+}
+
+/// Drops segments that would begin a connection and lets all others through, by a classic BPF program, which sees a segment
+/// from its TCP header on. A listener that is merely closed resets the connections that wait to be accepted, and their
+/// requests. A dropped caller tries again within a second and finds the port closed, or the next process.
+fn refuse_new_handshakes(listener: &TcpListener) -> io::Result<()> {
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    SockRef::from(listener).attach_filter(&[
+        SockFilter::new(0x30, 0, 0, FLAGS), // load the byte of the flags
+        SockFilter::new(0x54, 0, 0, SYN | ACK), // keep these two
+        SockFilter::new(0x15, 0, 1, SYN),   // is it SYN alone?
+        SockFilter::new(0x06, 0, 0, 0),     // drop
+        SockFilter::new(0x06, 0, 0, u32::MAX), // let through
+    ])
 }
 
 fn is_callers(error: &io::Error) -> bool {

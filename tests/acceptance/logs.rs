@@ -141,7 +141,7 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
     other.has_status(405);
     assert!(other.text().contains("Allow"), "{other:?}");
     line_of(&proxy, &id_of(&other));
-    let large = Call::post("/x")
+    let large = Call::post("/paid")
         .by(&consumer)
         .with(&token)
         .form(&"a".repeat(2000));
