@@ -1,6 +1,7 @@
-//! Names that operators and callers choose: consumer keys, user ids, permissions.
+//! Names that operators and other systems choose: consumer keys, user ids, permissions.
 //!
-//! All three have one alphabet, so that a name needs no escape in a header, a path or a log line.
+//! None of them needs an escape in a header field or a log line. Keys and ids may be those of another system, which have
+//! `/`, `=` or braces in them; in a path they are percent-encoded.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -18,28 +19,52 @@ pub enum InvalidName {
     /// The text has more than [`MAX_NAME_LENGTH`] characters.
     #[error("a name has at most 255 characters")]
     TooLong,
-    /// A character outside the alphabet.
+    /// A permission with another character.
     #[error("a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it")]
     Character,
+    /// A key or an id with another character.
+    #[error("a key or an id has only visible ASCII characters other than \" , ; and \\ in it")]
+    KeyCharacter,
+    /// A key or an id that a path cannot hold.
+    #[error("a key or an id cannot be . or ..")]
+    Dots,
 }
 
-fn check(text: &str) -> Result<(), InvalidName> {
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte)
+}
+
+fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
+}
+
+fn check_length(text: &str) -> Result<(), InvalidName> {
     if text.is_empty() {
         return Err(InvalidName::Empty);
     }
     if text.len() > MAX_NAME_LENGTH {
         return Err(InvalidName::TooLong);
     }
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte);
-    if text.bytes().all(known) {
-        Ok(())
-    } else {
-        Err(InvalidName::Character)
+    Ok(())
+}
+
+fn check_permission(text: &str) -> Result<(), InvalidName> {
+    check_length(text)?;
+    let is_known = text.bytes().all(is_plain);
+    is_known.then_some(()).ok_or(InvalidName::Character)
+}
+
+fn check_key(text: &str) -> Result<(), InvalidName> {
+    check_length(text)?;
+    match text {
+        "." | ".." => Err(InvalidName::Dots),
+        _ if text.bytes().all(is_of_key) => Ok(()),
+        _ => Err(InvalidName::KeyCharacter),
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $type:ident) => {
+    ($(#[$doc:meta])* $type:ident, $check:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $type(Arc<str>);
@@ -56,7 +81,7 @@ macro_rules! name {
             type Err = InvalidName;
 
             fn from_str(text: &str) -> Result<Self, InvalidName> {
-                check(text)?;
+                $check(text)?;
                 Ok(Self(text.into()))
             }
         }
@@ -96,15 +121,15 @@ macro_rules! name {
 
 name! {
     /// The public identifier of a consumer (RFC 5849 §1.1: the client identifier), `oauth_consumer_key` on the wire.
-    ConsumerKey
+    ConsumerKey, check_key
 }
 name! {
     /// The identifier of a user (RFC 5849 §1.1: resource owner); never used again after its user is removed.
-    UserId
+    UserId, check_key
 }
 name! {
     /// What an operation needs and a token grants.
-    Permission
+    Permission, check_permission
 }
 
 #[cfg(test)]
@@ -113,13 +138,19 @@ mod tests {
 
     #[test]
     fn accepts_the_whole_alphabet_and_nothing_else() {
-        assert!("Az09._~@+:-".parse::<UserId>().is_ok());
         for byte in 0u8..=127 {
-            let text = char::from(byte).to_string();
-            let known = byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte);
-            assert_eq!(text.parse::<Permission>().is_ok(), known, "{byte:#x}");
+            let text = format!("a{}", char::from(byte));
+            let is_plain = byte.is_ascii_alphanumeric() || b"._~@+:-".contains(&byte);
+            assert_eq!(text.parse::<Permission>().is_ok(), is_plain, "{byte:#x}");
+            let is_of_key = is_plain || b"!#$%&'()*/<=>?[]^`{|}".contains(&byte);
+            assert_eq!(text.parse::<ConsumerKey>().is_ok(), is_of_key, "{byte:#x}");
+            assert_eq!(text.parse::<UserId>().is_ok(), is_of_key, "{byte:#x}");
         }
-        assert_eq!("é".parse::<ConsumerKey>(), Err(InvalidName::Character));
+        assert_eq!("é".parse::<ConsumerKey>(), Err(InvalidName::KeyCharacter));
+        for dots in [".", ".."] {
+            assert_eq!(dots.parse::<UserId>(), Err(InvalidName::Dots));
+        }
+        assert!("...".parse::<UserId>().is_ok());
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
             ),
             (
                 &["consumer", "show", "a b"],
-                "countersign: invalid value 'a b' for '<KEY>': a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it; see countersign --help",
+                "countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than \" , ; and \\ in it; see countersign --help",
             ),
         ] {
             assert_eq!(reported(arguments), expected);

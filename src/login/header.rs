@@ -33,7 +33,9 @@ impl UserHeaders {
         if value.is_empty() {
             return Ok(None);
         }
-        let id = str::from_utf8(value).ok().and_then(|id| id.parse().ok());
+        // What Apache sends for a variable that is not set.
+        let id = str::from_utf8(value).ok().filter(|id| *id != "(null)");
+        let id = id.and_then(|id| id.parse().ok());
         let display_name = self.display_name.as_ref();
         let display_name = display_name
             .and_then(|name| single(headers, name).ok().flatten())

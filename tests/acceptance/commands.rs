@@ -123,7 +123,7 @@ fn consumers_are_managed_from_the_command_line() {
     // A key is not given out twice, and a name outside the alphabet not at all.
     let again = proxy.command(&["consumer", "add", "--name", "Other", "--key", "shop"]);
     assert_eq!(again.code(), Some(1), "{again:?}");
-    for key in ["a b", "", "a/b", "é", "a\nb"] {
+    for key in ["a b", "", "a,b", "é", "a\nb"] {
         let ended = proxy.command(&["consumer", "add", "--name", "Other", "--key", key]);
         assert!(matches!(ended.code(), Some(1 | 2)), "{key:?}: {ended:?}");
     }

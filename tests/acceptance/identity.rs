@@ -1,6 +1,6 @@
 //! What a protected call arrives with: the identity, and nothing that a caller could have passed off as one.
 
-use crate::support::{Call, Placement, Proxy, Reply, Upstream};
+use crate::support::{Call, Placement, Proxy, Reply, Upstream, User, legs::exchanges};
 
 #[test]
 fn the_identity_is_injected_under_the_configured_names() {
@@ -48,6 +48,39 @@ fn the_identity_is_injected_under_the_configured_names() {
         ["passes"],
         "the default name is nobody's when another is configured"
     );
+}
+
+#[test]
+fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).start();
+    let key = r#"dpf43f3/{1}='<&>%2F#"#;
+    let consumer = proxy.consumer_with(
+        "Shop",
+        &["--key", key, "--callback", "https://shop.test/back"],
+    );
+    let id = "cn=alice/{7}&<b>";
+    let arguments = ["user", "add", "alice", "--id", id, "--password-stdin"];
+    proxy.command_with(&arguments, "correct horse\n").done();
+    let user = User {
+        id: id.to_owned(),
+        name: "alice".to_owned(),
+        password: "correct horse".to_owned(),
+    };
+    let token = proxy.token(&consumer, &user);
+    proxy
+        .send(Call::get("/").by(&consumer).with(&token))
+        .has_status(200);
+    let seen = api.only_request();
+    assert_eq!(seen.fields.all("x-auth-user"), [id]);
+    assert_eq!(seen.fields.all("x-auth-consumer"), [key]);
+    // Through the flow too: pages and forms hold them.
+    let request_token = proxy.request_token(&consumer, "https://shop.test/back");
+    let verifier = proxy.verifier(&request_token, &user);
+    let response = proxy.send(exchanges(&consumer, &request_token, &verifier));
+    assert_eq!(response.form("user_id").as_deref(), Some(id));
+    proxy.command(&["consumer", "show", key]).done();
+    proxy.command(&["consumer", "remove", key]).done();
 }
 
 #[test]
