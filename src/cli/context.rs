@@ -23,7 +23,10 @@ use rustix::{process::getuid, system::uname};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::output::{Listing, Members};
+use super::{
+    output::{Listing, Members},
+    transfer::ImportProblems,
+};
 use crate::{
     app::{
         StartError,
@@ -260,6 +263,9 @@ impl CommandError {
     pub(super) fn report(&self) -> String {
         if self.error.is::<ConfigErrors>() {
             return self.error.to_string();
+        }
+        if self.error.is::<ImportProblems>() {
+            return format!("countersign: {}", self.error);
         }
         format!("countersign: {self}")
     }

@@ -1,36 +1,41 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. [`mod@format`] describes the format.
+//! for taking over an existing system's keys. [`mod@line`] describes the format.
 
-mod csv_lines;
 mod file;
-pub mod format;
+mod line;
+mod read;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeSet,
+    fmt,
     fs::File,
-    io::{self, Read, Write as _},
+    io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use self::{
-    csv_lines::{CsvError, Mapping},
     file::NewFile,
-    format::Checked,
+    line::{Defaults, Head, Line, VERSION},
+    read::{Contents, Mapping},
 };
 use super::{
     context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
     output::Members,
-    progress::ProgressLine,
 };
 use crate::{
+    app::services::{self, ServiceError},
     clock::UnixTime,
     config::NonceScope,
     issue::callback,
-    names::Permission,
+    login::password,
+    names::{Permission, UserId},
     nonce,
-    store::transfer::{
-        self, Cut, Import, ImportRefusal, Numbered, Origin, Part, Receiver, Record, Sender, Source,
+    store::{
+        Opening, Store,
+        sqlite::{self, SqliteStore},
+        transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Origin, Record},
     },
     telemetry::audit::CommandRecord,
 };
@@ -38,11 +43,15 @@ use crate::{
 // Each paragraph is one line: clap breaks it where the terminal ends.
 const EXPORT_HELP: &str = "\
 The export holds every secret in clear, whether or not the store is encrypted: keep it as you keep the store. \
-Request tokens, sessions and nonces are not in it.";
+Request tokens, sessions and nonces are not in it. It names the last timestamp that the store may have accepted, so that \
+no request is accepted again after a move.";
 
 const IMPORT_HELP: &str = "\
-The import is atomic. A record that is in the store already is left alone; if it is there with other content, \
-that is an error. Nothing that was revoked or removed comes back.
+Everything is imported or nothing, and up to 100 problems are reported together, each with its line. A record that is in \
+the store already is left alone; if it is there with other content, that is an error. What was revoked or removed is not restored.
+
+After an import from another store, signed requests with timestamps that it may have accepted get 503, for about six \
+minutes after an export of a running serve; nonce.on_lost = \"accept\" waives this.
 
 The file is JSON Lines. To take over the keys of another system, write it like this:
 
@@ -51,13 +60,15 @@ The file is JSON Lines. To take over the keys of another system, write it like t
   {\"kind\":\"user\",\"id\":\"4711\",\"name\":\"alice\"}
   {\"kind\":\"token\",\"token\":\"…\",\"token_secret\":\"…\",\"consumer\":\"shop\",\"user\":\"4711\"}
 
-Or give CSV with a header, and say which column holds what. A row is a consumer if it has a key, a token if it has a token, \
-else a user. An empty cell is left out; lists are separated by spaces; a time is also read in seconds since 1970 and as \
-2026-01-31 12:00:00, in UTC:
+Or give CSV with a header, and say what the rows are and which column holds which member. An empty cell is left out; lists \
+are separated by spaces; a time is also read in seconds since 1970 and as 2026-01-31 12:00:00, in UTC:
 
-  countersign import --csv apps.csv --map key=consumer_key,secret=consumer_secret,name=title
+  countersign import apps.csv --csv consumer --map key=consumer_key,secret=consumer_secret,name=title
 
-What else there is, and may be left out:
+An access token acts for a user. To import tokens that have none, add a user for them and name it with --token-user; or leave \
+them out and let the consumer sign without a token, where access has application.
+
+All other members may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
             description, website, rsa_only, enforce, enabled, created_at,
@@ -68,15 +79,16 @@ What else there is, and may be left out:
 Times are RFC 3339. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
 password_hash get a password from countersign user passwd. A password_hash may be:
 
-  argon2id  $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes
-  bcrypt    $2a$, $2b$ or $2y$, at most cost 13
-  PBKDF2    pbkdf2_sha256$600000$… of Django or $pbkdf2-sha256$…, at most 1200000 iterations;
-            with sha512 in the name at most 300000
-  scrypt    $scrypt$ln=16,r=8,p=1$…, at most 128 MiB times lanes
-  phpass    $P$ or $H$, at most 2^16 rounds
+  argon2id   $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes
+  bcrypt     $2a$, $2b$ or $2y$, at most cost 13
+  PBKDF2     pbkdf2_sha256$600000$… of Django or $pbkdf2-sha256$…, at most 1200000 iterations;
+             with sha512 in the name at most 300000
+  scrypt     $scrypt$ln=16,r=8,p=1$…, at most 128 MiB times lanes
+  SHA-crypt  $5$ or $6$, at most 100000 rounds
+  phpass     $P$ or $H$, and $S$ of Drupal, at most 2^16 rounds
 
-The store may hold four different costs, and every login takes the time of each; PBKDF2 counts as 75000, 300000 or \
-1200000 iterations. A login that succeeds replaces the hash by one of ours.";
+Every login takes the time of all costs in the store, so together they may take one second: bcrypt of cost 13 takes half \
+of it. PBKDF2 counts as 75000, 300000 or 1200000 iterations. A login that succeeds replaces the hash by one of ours.";
 
 /// Writes consumers, users and access tokens to a file
 #[derive(Debug, clap::Args)]
@@ -84,32 +96,56 @@ The store may hold four different costs, and every login takes the time of each;
 pub struct ExportArgs {
     /// The file to make, readable by its owner alone; - for standard output
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// Takes consumers, users and access tokens in from a file
+/// Reads consumers, users and access tokens from a file
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = IMPORT_HELP)]
 pub struct ImportArgs {
-    /// The file, as JSON Lines; - for standard input
+    /// The file, as JSON Lines or with --csv as CSV; - for standard input
     #[arg(required_unless_present = "csv")]
     file: Option<PathBuf>,
-    /// A CSV file in its place, with a header; - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
-    csv: Option<PathBuf>,
+    /// The file is CSV with a header, and this is what its rows are: consumer, user or token. Without FILE this is the file
+    #[arg(long, value_name = "KIND")]
+    csv: Option<String>,
     /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
     /// column, under its own name]
-    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = Mapping::parse, requires = "csv", conflicts_with = "file")]
+    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = Mapping::parse, requires = "csv")]
     map: Vec<Mapping>,
-    /// What the rows are [default: consumer if there is a key, token if there is a token, else user]
-    #[arg(long, value_parser = ["consumer", "user", "token"], requires = "csv", conflicts_with = "file")]
+    /// What the rows are, if --csv names the file [default: consumer if there is a key, token if there is a token, else
+    /// user]
+    #[arg(long, value_parser = KINDS, requires = "csv", conflicts_with = "file", hide = true)]
     kind: Option<String>,
+    /// The character between the cells of CSV; \t for a tab
+    #[arg(long, value_name = "C", value_parser = delimiter, default_value = ",", requires = "csv")]
+    delimiter: u8,
+    /// A cell of CSV with this text is left out, as an empty one is; \N for MySQL
+    #[arg(long, value_name = "TEXT", default_value = "", requires = "csv")]
+    null: String,
+    /// The user of access tokens that name none
+    #[arg(long, value_name = "ID")]
+    token_user: Option<UserId>,
+    /// Report what would be imported, or the problems, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     store: RecordArgs,
+}
+
+/// What the rows of a CSV file can be.
+const KINDS: [&str; 3] = ["consumer", "user", "token"];
+
+fn delimiter(text: &str) -> Result<u8, &'static str> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [c] if c.is_ascii() && !b"\"\r\n".contains(c) => Ok(*c),
+        _ => Err("write one ASCII character, or \\t for a tab"),
+    }
 }
 
 impl ExportArgs {
@@ -117,42 +153,51 @@ impl ExportArgs {
     pub fn run(self) -> Result<Output, CommandError> {
         self.store
             .run(false, StoreFile::MustExist, async |context| {
+                let mut text = Vec::new();
                 let is_stdout = self.file == Path::new("-");
                 if !is_stdout {
                     file::check(&self.file, self.force)?;
                 }
-                let mut target = match is_stdout {
-                    true => ExportTo::Stdout(io::stdout()),
-                    false => ExportTo::File(NewFile::create(&self.file, self.force)?),
-                };
-                let (sender, mut receiver) = transfer::stream();
-                let accepted_until = accepted_until(context);
-                let (exported, written) = tokio::join!(
-                    context.store()?.export_to(sender),
-                    // The stream is dropped with it, so that the store does not wait if it cannot be written.
-                    async move {
-                        write(&mut target, &mut receiver, accepted_until)
-                            .await
-                            .map(|head| (target, head))
-                    }
-                );
-                let (target, head) = match written {
-                    Err(ExportFailure::Closed) => return Ok(String::new()),
-                    Err(ExportFailure::Failed(error)) => return Err(error),
-                    Err(ExportFailure::Cut(cut)) => {
-                        return Err(exported.err().map_or_else(|| cut.into(), Into::into));
-                    }
-                    Ok(written) => written,
-                };
-                exported?;
-                if let ExportTo::File(file) = target {
-                    file.finish(head.as_deref())?;
+                let mut export = context.store()?.export().await?;
+                if context.config.nonce_scope() == NonceScope::Shared {
+                    // Shared nonces are recorded one by one, perhaps outside the store, and processes may still run.
+                    let until = &mut export.origin.accepted_until;
+                    *until = next_high_water_mark(context).max(*until);
+                }
+                if is_stdout {
+                    write(&mut text, export)?;
+                } else {
+                    let mut file = NewFile::create(&self.file, self.force)?;
+                    write(&mut file, export).map_err(|error| file.failed(error))?;
+                    file.finish()?;
                 }
                 let about = CommandRecord::counting("store_exported", []);
                 context.audit(about).await;
-                Ok(String::new())
+                // What serde_json writes is UTF-8.
+                Ok(String::from_utf8(text).unwrap_or_default())
             })
     }
+}
+
+/// Writes an export.
+fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
+    let head = Line::Export(Head {
+        version: VERSION,
+        records: Some(export.records.len()),
+        store: Some(export.origin.store),
+        accepted_until: Some(export.origin.accepted_until),
+    });
+    let records = export.records.into_iter().map(Line::from);
+    for line in std::iter::once(head).chain(records) {
+        serde_json::to_writer(&mut *to, &line)?;
+        to.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// A timestamp above any that a process with this configuration accepts now.
+fn next_high_water_mark(context: &Context) -> UnixTime {
+    nonce::next_high_water_mark(context.now, context.config.signature.timestamp_window)
 }
 
 impl ImportArgs {
@@ -164,215 +209,178 @@ impl ImportArgs {
     }
 
     async fn import(&self, context: &Context) -> Result<String, CommandError> {
-        let path = self.path();
+        let (path, csv) = self.source()?;
         let name = match path == Path::new("-") {
             true => "standard input".to_owned(),
             false => path.display().to_string(),
         };
-        let failed =
-            |problem| CommandError::failed(format!("{name}:{problem}; nothing was imported"));
-        let unreadable = |error: io::Error| match error.get_ref().and_then(|e| e.downcast_ref()) {
-            Some(csv @ CsvError { .. }) => failed(csv.to_string()),
-            None => CommandError::from(error).about(format!("{name}: cannot be read")),
-        };
-        let mut warnings = ImportWarnings::default();
-        let mut progress = ProgressLine::new("checked");
-        let mut count = 0;
-        let checked = format::check(self.open().map_err(unreadable)?, context.now, |record| {
-            count += 1;
-            progress.show(count);
-            warnings.note(record);
+        let mut contents = Contents::new(Defaults {
+            now: context.now,
+            token_user: self.token_user.clone(),
         });
-        drop(progress);
-        let checked = checked.map_err(unreadable)?;
-        let mut checked = checked.map_err(|problem| failed(problem.to_string()))?;
-        if checked.is_undated_export {
+        self.read(path, csv, &mut contents)
+            .map_err(|error| CommandError::from(error).about(format!("{name}: cannot be read")))?;
+        if contents.is_undated_export {
             // Its store may have accepted requests until just now.
-            checked.origin = Some(Origin {
+            contents.origin = Some(Origin {
                 store: String::new(),
                 accepted_until: next_high_water_mark(context),
             });
         }
-        let checked = Arc::new(checked);
+        let mut warnings = ImportWarnings::default();
+        contents
+            .records
+            .iter()
+            .for_each(|(_, record)| warnings.note(record));
+        let records = std::mem::take(&mut contents.records);
+        let is_broken = !contents.problems.is_empty();
+        let list = ImportList {
+            origin: contents.origin.take(),
+            dry_run: self.dry_run || is_broken,
+            ..ImportList::new(records, password::milliseconds)
+        };
+        let counts = match import(context, list).await {
+            // What is wrong with the file can be said without the store.
+            Err(_) if is_broken => None,
+            Err(error) => return Err(error),
+            Ok(Import::Imported(counts)) => Some(counts),
+            Ok(Import::Rejected(problems)) => {
+                // That a line cannot be read explains that its record is unknown.
+                let follows = |conflict: &Conflict| match conflict {
+                    Conflict::ConsumerUnknown(key) => {
+                        contents.has_unnamed
+                            || contents
+                                .unread
+                                .contains(&format!("consumer {:?}", key.as_str()))
+                    }
+                    Conflict::UserUnknown(id) => {
+                        contents.has_unnamed
+                            || contents.unread.contains(&format!("user {:?}", id.as_str()))
+                    }
+                    _ => false,
+                };
+                let found = problems
+                    .into_iter()
+                    .filter(|found| !follows(&found.conflict));
+                let found =
+                    found.map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
+                contents.problems.extend(found);
+                None
+            }
+        };
+        let Some(all) = counts.filter(|_| !is_broken) else {
+            return Err(CommandError::failed(ImportProblems::new(
+                &name,
+                contents.problems,
+            )));
+        };
         warnings.print(context);
-        match context.store()?.import_from(source(&checked)).await? {
-            Import::Imported(all) => {
-                let counts = [
-                    ("added", all.added),
-                    ("unchanged", all.unchanged),
-                    ("revoked", all.revoked),
-                    ("kept_out", all.kept_out),
-                ];
-                let about = CommandRecord::counting("records_imported", counts);
-                context.audit(about).await;
-                let until = context.store()?.imported_nonces_until().await?;
-                if let Some(until) = until.filter(|until| *until >= context.now) {
-                    context.warn(&format!(
-                        "the store of an import may have accepted requests with timestamps up to {until}, and they could \
-                         be replayed: until then signed requests get 503; nonce.on_lost = \"accept\" waives this"
-                    ));
-                }
-                let with = |members: Members, (name, count)| members.with(name, count);
-                Ok(context.show(&counts.into_iter().fold(Members::default(), with)))
+        let counts = [
+            ("added", all.added),
+            ("unchanged", all.unchanged),
+            ("revoked", all.revoked),
+            ("not_restored", all.not_restored),
+        ];
+        if !self.dry_run {
+            context
+                .audit(CommandRecord::counting("records_imported", counts))
+                .await;
+            let until = context.store()?.imported_nonces_until().await?;
+            if let Some(until) = until.filter(|until| *until >= context.now) {
+                context.warn(&format!(
+                    "the store of an import may have accepted requests with timestamps up to {until}, and they could \
+                     be replayed: until then signed requests get 503; nonce.on_lost = \"accept\" waives this"
+                ));
             }
-            Import::Refused { index, refusal } => {
-                let record = checked.name(index).map_err(unreadable)?;
-                let fix = fix(refusal);
-                Err(failed(format!("{index}: {record} {refusal}; {fix}")))
-            }
+        }
+        let with = |members: Members, (name, count)| members.with(name, count);
+        let mut members = counts.into_iter().fold(Members::default(), with);
+        if self.dry_run {
+            members = members.with("dry_run", true);
+        }
+        Ok(context.show(&members))
+    }
+
+    /// The file, and for CSV what its rows are, if that is given.
+    fn source(&self) -> Result<(&Path, Option<Option<&str>>), CommandError> {
+        match (&self.file, self.csv.as_deref()) {
+            (Some(file), None) => Ok((file, None)),
+            (Some(file), Some(kind)) if KINDS.contains(&kind) => Ok((file, Some(Some(kind)))),
+            (None, Some(file)) => Ok((Path::new(file), Some(self.kind.as_deref()))),
+            _ => Err(CommandError::usage(
+                "--csv: write consumer, user or token; the file comes before it",
+            )),
         }
     }
 
-    fn path(&self) -> &Path {
-        let file = self.csv.as_deref().or(self.file.as_deref());
-        file.unwrap_or(Path::new(""))
-    }
-
-    /// Opens the file so that it can be read several times: what cannot, such as a pipe, and what is no JSON yet, is
-    /// copied to a temporary file without a name.
-    fn open(&self) -> io::Result<File> {
-        let mut input: Box<dyn Read> = match self.path() == Path::new("-") {
+    fn read(
+        &self,
+        path: &Path,
+        csv: Option<Option<&str>>,
+        contents: &mut Contents,
+    ) -> io::Result<()> {
+        let input: Box<dyn Read> = match path == Path::new("-") {
             true => Box::new(io::stdin().lock()),
-            false => {
-                let file = File::open(self.path())?;
-                if self.csv.is_none() && file.metadata()?.is_file() {
-                    return Ok(file);
-                }
-                Box::new(io::BufReader::new(file))
-            }
+            false => Box::new(File::open(path)?),
         };
-        let copy = tempfile::tempfile()?;
-        let mut lines = io::BufWriter::new(&copy);
-        match &self.csv {
-            Some(_) => csv_lines::convert(input, &self.map, self.kind.as_deref(), &mut lines)?,
-            None => drop(io::copy(&mut input, &mut lines)?),
+        match csv {
+            None => contents.read_lines(BufReader::with_capacity(1 << 16, input)),
+            Some(kind) => contents.read_csv(input, &self.map, kind, self.delimiter, &self.null),
         }
-        lines.flush()?;
-        drop(lines);
-        Ok(copy)
     }
 }
 
-/// The last timestamp that a process on the store may have accepted without a mark in the store: nonces that processes
-/// share are recorded one by one, perhaps outside the store, and the processes may still run.
-fn accepted_until(context: &Context) -> UnixTime {
-    match context.config.nonce_scope() {
-        NonceScope::Local => UnixTime(0),
-        NonceScope::Shared => next_high_water_mark(context),
+/// Imports into the store. A dry run does not create one.
+async fn import(context: &Context, list: ImportList) -> Result<Import, CommandError> {
+    if !list.dry_run {
+        return Ok(context.store()?.import(list).await?);
+    }
+    let opened = match services::open_store(&context.config, Opening::Existing) {
+        Err(ServiceError::Missing(_)) => None,
+        Err(ServiceError::Store(error)) if error.is_missing() => None,
+        opened => Some(opened?),
+    };
+    if let Some(store) = opened {
+        return Ok(store.import(list).await?);
+    }
+    let directory = tempfile::tempdir()?;
+    let store = SqliteStore::open(sqlite::Params {
+        path: directory.path().join("store"),
+        keys: Vec::new(),
+        accepts_clear: false,
+    })?;
+    Ok(store.import(list).await?)
+}
+
+/// What is wrong with a file, a line for each problem.
+#[derive(Debug)]
+pub(super) struct ImportProblems(String);
+
+impl std::error::Error for ImportProblems {}
+
+impl fmt::Display for ImportProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
-/// A timestamp above any that a process with this configuration accepts now.
-fn next_high_water_mark(context: &Context) -> UnixTime {
-    nonce::next_high_water_mark(context.now, context.config.signature.timestamp_window)
-}
-
-/// Where an export goes.
-enum ExportTo {
-    Stdout(io::Stdout),
-    File(NewFile),
-}
-
-/// Why an export was not written to its end.
-enum ExportFailure {
-    /// The reader of standard output has read enough.
-    Closed,
-    Failed(CommandError),
-    Cut(Cut),
-}
-
-impl ExportTo {
-    fn write(&mut self, text: &str) -> Result<(), ExportFailure> {
-        let stdout = match self {
-            Self::File(file) => return file.write(text.as_bytes()).map_err(ExportFailure::Failed),
-            Self::Stdout(stdout) => stdout,
-        };
-        let written = stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush());
-        written.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => ExportFailure::Closed,
-            _ => ExportFailure::Failed(
-                CommandError::from(error).about("cannot write to standard output"),
+impl ImportProblems {
+    fn new(name: &str, mut problems: Vec<(usize, String)>) -> Self {
+        problems.sort();
+        let rest = problems.len().saturating_sub(MAX_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
+        let one = problems.len() == 1;
+        let lines = problems
+            .into_iter()
+            .map(|(line, problem)| format!("{name}:{line}: {problem}"));
+        let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
+        Self(match (one, rest) {
+            (true, _) => format!("{lines}; nothing was imported"),
+            (false, 0) => format!("{lines}\ncountersign: nothing was imported"),
+            (false, _) => format!(
+                "{lines}\ncountersign: there are {rest} problems more; nothing was imported"
             ),
         })
-    }
-}
-
-/// Writes an export; returns the first line if it was not known in the beginning.
-async fn write(
-    target: &mut ExportTo,
-    records: &mut Receiver<Record>,
-    accepted_until: UnixTime,
-) -> Result<Option<String>, ExportFailure> {
-    let mut progress = ProgressLine::new("exported");
-    let (mut count, mut is_counted, mut is_begun) = (0, false, false);
-    let mut origin = None;
-    loop {
-        match records.receive().await.map_err(ExportFailure::Cut)? {
-            Part::Origin(mut from) => {
-                from.accepted_until = from.accepted_until.max(accepted_until);
-                origin = Some(from);
-            }
-            Part::Count(records) => {
-                target.write(&format::head(Some(records), origin.as_ref()))?;
-                (is_counted, is_begun) = (true, true);
-            }
-            Part::Records(records) => {
-                if !is_begun {
-                    target.write(&format::padded_head(None))?;
-                    is_begun = true;
-                }
-                count += records.len() as u64;
-                let text: String = records.iter().map(format::line).collect();
-                target.write(&text)?;
-                progress.show(count);
-            }
-            Part::End => return Ok((!is_counted).then(|| format::padded_head(Some(count)))),
-        }
-    }
-}
-
-/// Streams of the records of a file, each read by a thread of its own.
-fn source(checked: &Arc<Checked>) -> Source {
-    let checked = Arc::clone(checked);
-    Arc::new(move || {
-        let (sender, receiver) = transfer::stream();
-        let checked = Arc::clone(&checked);
-        // If the thread fails, the stream ends early, and the store rejects such an import.
-        tokio::task::spawn_blocking(move || send(&checked, &sender));
-        receiver
-    })
-}
-
-fn send(checked: &Checked, to: &Sender<Numbered>) -> io::Result<()> {
-    let send = |part| to.blocking_send(part).map_err(io::Error::other);
-    if let Some(origin) = checked.origin.clone() {
-        send(Part::Origin(origin))?;
-    }
-    let mut progress = ProgressLine::new("imported");
-    let (mut count, mut batch) = (0, Vec::with_capacity(transfer::BATCH));
-    checked.each(|record| {
-        batch.push(record);
-        if batch.len() == transfer::BATCH {
-            count += batch.len() as u64;
-            send(Part::Records(std::mem::take(&mut batch)))?;
-            progress.show(count);
-        }
-        Ok(())
-    })?;
-    send(Part::Records(batch))?;
-    send(Part::End)
-}
-
-const fn fix(refusal: ImportRefusal) -> &'static str {
-    match refusal {
-        ImportRefusal::Differs => "make the two alike, or take the line out",
-        ImportRefusal::NameTaken => "rename one of the two, or take the line out",
-        ImportRefusal::ConsumerUnknown => "add a line with that consumer",
-        ImportRefusal::UserUnknown => "add a line with that user",
-        ImportRefusal::TooManyCosts => "leave password_hash out and set a password",
-        ImportRefusal::UserDisabled => "enable the user, or give the token a revoked_at",
     }
 }
 
@@ -380,6 +388,7 @@ const fn fix(refusal: ImportRefusal) -> &'static str {
 #[derive(Default)]
 struct ImportWarnings {
     permissions: BTreeSet<Permission>,
+    /// How many consumers have a callback that is http on another host.
     unprotected: usize,
 }
 

@@ -24,7 +24,7 @@ use crate::{
             AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState,
             Session, User, password_cost,
         },
-        transfer::{Import, Record, Sender, Source},
+        transfer::{Export, Import, ImportList},
     },
 };
 
@@ -332,8 +332,8 @@ impl Store for MemoryStore {
         fn set_user_enabled(&'a UserId, bool, UnixTime) -> bool;
         fn remove_user(&'a UserId, UnixTime) -> bool;
         fn users(Option<&'a UserId>, u32) -> Vec<User>;
-        fn export_to(Sender<Record>) -> ();
-        fn import_from(Source) -> Import;
+        fn export() -> Export;
+        fn import(ImportList) -> Import;
         fn record_command(String) -> ();
         fn changes_since(u64) -> Changes;
         fn local_nonces_until() -> Option<UnixTime>;

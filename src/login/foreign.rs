@@ -1,5 +1,5 @@
-//! Password hashes that other systems made: bcrypt, PBKDF2, scrypt and phpass. They are imported and verified until
-//! their users have logged in, and never made here.
+//! Password hashes that other systems made: bcrypt, PBKDF2, scrypt, SHA-crypt, and phpass with its variant of Drupal.
+//! They are imported and verified until their users have logged in, and never made here.
 
 use std::num::NonZeroU32;
 
@@ -9,8 +9,10 @@ use base64::{
     alphabet::BCRYPT,
     engine::{GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD_NO_PAD},
 };
-use md5::{Digest as _, Md5};
+use md5::{Digest, Md5};
 use scrypt::scrypt;
+use sha_crypt::{PasswordVerifier as _, ShaCrypt};
+use sha2::Sha512;
 use zeroize::Zeroizing;
 
 use super::password::UnusableHash;
@@ -24,6 +26,8 @@ const MAX_SHA512_ITERATIONS: u32 = PBKDF2_STEPS[1];
 const MAX_SCRYPT_BYTES: u128 = 128 << 20;
 /// Each round hashes the whole password, however long.
 const MAX_PHPASS_LOG: u8 = 16;
+/// Each round hashes the password up to three times.
+const MAX_SHA_CRYPT_ROUNDS: u32 = 100_000;
 
 /// What determines the time of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +42,10 @@ pub(super) enum ForeignCost {
     },
     /// The logarithm of the rounds.
     Phpass(u8),
+    /// The variant of phpass with SHA-512; the logarithm of the rounds.
+    Drupal(u8),
+    /// The rounds.
+    ShaCrypt(Sha, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,12 +89,24 @@ impl ForeignCost {
                 (Self::Pbkdf2(Sha::Sha512, iterations), is_affordable)
             }
             ["", "scrypt", params] => scrypt_cost(params).ok_or(form)?,
-            ["", "P", log] if log.len() == 1 => {
+            ["", id @ ("5" | "6"), rounds] => {
+                let sha = if id == "5" { Sha::Sha256 } else { Sha::Sha512 };
+                let rounds = rounds.strip_prefix("rounds=").ok_or(form)?;
+                let rounds = rounds.parse().map_err(|_| form)?;
+                sha_crypt::Params::new(rounds).map_err(|_| form)?;
+                (Self::ShaCrypt(sha, rounds), rounds <= MAX_SHA_CRYPT_ROUNDS)
+            }
+            ["", id @ ("P" | "S"), log] if log.len() == 1 => {
                 let log = log.bytes().next().and_then(phpass_value).ok_or(form)?;
                 if !(7..=30).contains(&log) {
                     return Err(form);
                 }
-                (Self::Phpass(log), log <= MAX_PHPASS_LOG)
+                let cost = if id == "P" {
+                    Self::Phpass(log)
+                } else {
+                    Self::Drupal(log)
+                };
+                (cost, log <= MAX_PHPASS_LOG)
             }
             _ => return Err(form),
         };
@@ -99,9 +119,50 @@ impl ForeignCost {
             // The last of the 24 bytes is not kept.
             Self::Bcrypt(_) => 23,
             Self::Pbkdf2(Sha::Sha512, _) => 64,
-            Self::Pbkdf2(Sha::Sha256, _) | Self::Scrypt { .. } => 32,
+            // Of a hash of Drupal half is kept.
+            Self::Pbkdf2(Sha::Sha256, _) | Self::Scrypt { .. } | Self::Drupal(_) => 32,
             Self::Phpass(_) => 16,
+            // In text.
+            Self::ShaCrypt(Sha::Sha256, _) => 43,
+            Self::ShaCrypt(Sha::Sha512, _) => 86,
         }
+    }
+
+    /// The time that a hash takes, in milliseconds of a processor of 2020.
+    pub(super) fn milliseconds(self) -> u32 {
+        match self {
+            Self::Bcrypt(cost) => (1 << cost) / 17,
+            Self::Pbkdf2(Sha::Sha256, iterations) => iterations / 3_000,
+            Self::Pbkdf2(Sha::Sha512, iterations) => iterations / 1_000,
+            Self::Scrypt { log_n, r, p } => {
+                let kibibytes = ((u128::from(r) * u128::from(p)) << log_n) / 8;
+                u32::try_from(kibibytes / 280).unwrap_or(u32::MAX)
+            }
+            Self::Phpass(log) => (1 << log) / 700,
+            Self::Drupal(log) => (1 << log) / 500,
+            Self::ShaCrypt(_, rounds) => rounds / 200,
+        }
+    }
+
+    /// What a hash of no account has in place of its own bytes.
+    pub(super) fn dummy_hash(self) -> Vec<u8> {
+        match self {
+            Self::ShaCrypt(sha, rounds) => {
+                let id = if sha == Sha::Sha256 { 5 } else { 6 };
+                let hash = ".".repeat(self.output_bytes());
+                format!("${id}$rounds={rounds}$saltsaltsaltsalt${hash}").into_bytes()
+            }
+            _ => vec![0; self.output_bytes()],
+        }
+    }
+
+    /// Checks a password against a hash in the text of `crypt(3)`; `None`: the hash is of another form.
+    pub(super) fn matches_text(self, password: &[u8], hash: &[u8]) -> Option<bool> {
+        let Self::ShaCrypt(..) = self else {
+            return None;
+        };
+        let hash = str::from_utf8(hash).unwrap_or_default();
+        Some(ShaCrypt::default().verify_password(password, hash).is_ok())
     }
 
     /// Takes a hash of this cost apart.
@@ -123,6 +184,21 @@ impl ForeignCost {
             }
             (Self::Scrypt { .. }, ["", _, _, salt, expected]) => {
                 (from_base64(salt)?, from_base64(expected)?)
+            }
+            (Self::ShaCrypt(..), ["", _, .., expected])
+                if (4..=5).contains(&fields.len())
+                    && expected.len() == self.output_bytes()
+                    && from_phpass(expected).is_some() =>
+            {
+                return Some(Parts {
+                    salt: Vec::new(),
+                    expected: hash.as_bytes().to_vec(),
+                    iterations: 0,
+                });
+            }
+            (Self::Drupal(_), ["", _, text]) if text.is_ascii() && text.len() == 52 => {
+                let (salt, expected) = text[1..].split_at(8);
+                (salt.as_bytes().to_vec(), from_phpass(expected)?)
             }
             (Self::Phpass(_), ["", _, text]) if text.is_ascii() && text.len() == 31 => {
                 let (salt, expected) = text[1..].split_at(8);
@@ -181,18 +257,22 @@ impl ForeignCost {
                 let params = scrypt::Params::new(log_n, r, p).ok()?;
                 scrypt(password, salt, &params, output).ok()?;
             }
-            Self::Phpass(log) => {
-                let mut digest = Md5::new_with_prefix(salt).chain_update(password).finalize();
-                for _ in 0..1_u32 << log {
-                    digest = Md5::new_with_prefix(digest)
-                        .chain_update(password)
-                        .finalize();
-                }
-                output.copy_from_slice(digest.get(..output.len())?);
-            }
+            Self::Phpass(log) => phpass::<Md5>(log, password, salt, output)?,
+            Self::Drupal(log) => phpass::<Sha512>(log, password, salt, output)?,
+            Self::ShaCrypt(..) => return None,
         }
         Some(())
     }
+}
+
+fn phpass<D: Digest>(log: u8, password: &[u8], salt: &[u8], output: &mut [u8]) -> Option<()> {
+    let hash = |prefix: &[u8]| D::new_with_prefix(prefix).chain_update(password).finalize();
+    let mut digest = hash(salt);
+    for _ in 0..1_u32 << log {
+        digest = hash(&digest);
+    }
+    output.copy_from_slice(digest.get(..output.len())?);
+    Some(())
 }
 
 /// `ln=16,r=8,p=1`, and whether a login may take as much.
@@ -313,6 +393,23 @@ mod tests {
         // The test program of phpass.
         ("$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345", "$P$9"),
         ("$H$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345", "$P$9"),
+        // The specification of SHA-crypt.
+        (
+            "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5",
+            "Hello world!",
+            "$5$rounds=5000",
+        ),
+        (
+            "$6$rounds=10000$saltstringsaltst$OW1/O6BYHV6BcXZu8QVeXbDWra3Oeqh0sbHbbMCVNSnCM/UrjmM0Dp8vOuZeHBy/YTBmSK6H9qs/y3RnOaw5v.",
+            "Hello world!",
+            "$6$rounds=10000",
+        ),
+        // Python's hashlib, as Drupal 7 computes and cuts it.
+        (
+            "$S$Cabcdefgh6mR6yYMnABQaI213551nJk5P.vXhSnFQ8NKBZ1aTJIg",
+            "password",
+            "$S$C",
+        ),
     ];
 
     #[test]
@@ -337,6 +434,7 @@ mod tests {
         let (pbkdf2, sha512) = (&PUBLISHED[4].0[19..], &PUBLISHED[9].0[26..]);
         let scrypt = &PUBLISHED[6].0[21..];
         let phpass = &PUBLISHED[10].0[4..];
+        let sha_crypt = &PUBLISHED[12].0[3..];
         let usable =
             |hash: String| check_usable(&Secret::from(hash)).map_err(|error| error.to_string());
         for hash in [
@@ -346,6 +444,8 @@ mod tests {
             format!("$scrypt$ln=17,r=8,p=1{scrypt}"),
             format!("$scrypt$ln=14,r=8,p=8{scrypt}"),
             format!("$P$E{phpass}"),
+            format!("$5$rounds=100000${sha_crypt}"),
+            format!("$S$E{}", "a".repeat(51)),
         ] {
             assert_eq!(usable(hash.clone()), Ok(()), "{hash}");
         }
@@ -359,6 +459,8 @@ mod tests {
             format!("$scrypt$ln=63,r=4294967295,p=4294967295{scrypt}"),
             format!("$scrypt$ln=63,r=1,p=1{scrypt}"),
             format!("$P$F{phpass}"),
+            format!("$5$rounds=100001${sha_crypt}"),
+            format!("$S$F{}", "a".repeat(51)),
         ] {
             let refusal = usable(hash.clone()).unwrap_err();
             assert!(refusal.starts_with("asks for more"), "{hash}: {refusal}");
@@ -383,12 +485,18 @@ mod tests {
             format!("$P$4{phpass}"),
             format!("$P$9{}", &phpass[1..]),
             format!("$P$9{}!", &phpass[..29]),
+            format!("$S$5{}", "a".repeat(51)).replace("$S$5", "$S$4"),
+            format!("$S$E{}", "a".repeat(50)),
+            format!("$5$rounds=999${sha_crypt}"),
+            format!("$5${sha_crypt}$"),
+            format!("$6${sha_crypt}"),
+            "$5$saltstring$".to_owned(),
             "$1$salt$qJH7.N4xYta3aEG/dfqo/0".to_owned(),
             "5f4dcc3b5aa765d61d8327deb882cf99".to_owned(),
         ] {
             let refusal = usable(hash.clone()).unwrap_err();
             assert!(
-                refusal.starts_with("is no hash of a known form"),
+                refusal.starts_with("is not a hash of a known form"),
                 "{hash}: {refusal}"
             );
         }

@@ -29,7 +29,7 @@ const MAX_MEMORY_KIB: u32 = 131_072;
 const MAX_MEMORY_KIB_PASSES: u32 = 262_144;
 const MAX_LANES: u32 = 16;
 
-/// Hashed with where an account has no hash of that cost. No secret: the outcome is never looked at.
+/// The salt where an account has no hash of that cost. No secret: the outcome is never looked at.
 const DUMMY_SALT: &[u8] = b"a salt no one has";
 
 /// Why a password cannot be hashed.
@@ -48,13 +48,14 @@ pub enum PasswordError {
 pub enum UnusableHash {
     /// It is something else.
     #[error(
-        "is no hash of a known form, which are argon2id, bcrypt, PBKDF2 with SHA-256 or SHA-512, scrypt and phpass"
+        "is not a hash of a known form: argon2id, bcrypt, PBKDF2 with SHA-256 or SHA-512, scrypt, SHA-crypt ($5$, $6$) or \
+         phpass ($P$, $H$, $S$)"
     )]
     Form,
     /// It asks for too much.
     #[error(
         "asks for more than every login can take: argon2id 128 MiB, 256 MiB times passes and 16 lanes; bcrypt 13; \
-         PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; phpass 2^16"
+         PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; SHA-crypt 100000; phpass 2^16"
     )]
     Cost,
 }
@@ -129,6 +130,17 @@ pub fn has_our_cost(hash: &Secret) -> bool {
 /// [`UnusableHash`].
 pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
     parse(hash).map(|_| ())
+}
+
+/// The time that a login takes for a cost, as [`password_cost`] writes it, in milliseconds of a processor of 2020; 0 for
+/// one that verifies nothing, and for ours, which every login takes.
+#[must_use]
+pub fn milliseconds(cost: &str) -> u32 {
+    match Cost::parse(cost) {
+        Ok(Cost::OURS) | Err(_) => 0,
+        Ok(Cost::Argon2id(cost)) => (cost.memory_kib * cost.passes / 2_000).max(1),
+        Ok(Cost::Foreign(cost)) => cost.milliseconds().max(1),
+    }
 }
 
 thread_local! {
@@ -227,14 +239,14 @@ struct Stored {
 impl Stored {
     /// One of no account.
     fn dummy(cost: Cost) -> Self {
-        let (bytes, iterations) = match cost {
-            Cost::Foreign(cost @ ForeignCost::Pbkdf2(_, all)) => (cost.output_bytes(), all),
-            Cost::Foreign(cost) => (cost.output_bytes(), 0),
-            Cost::Argon2id(_) => (OUTPUT_BYTES, 0),
+        let (expected, iterations) = match cost {
+            Cost::Foreign(cost @ ForeignCost::Pbkdf2(_, all)) => (cost.dummy_hash(), all),
+            Cost::Foreign(cost) => (cost.dummy_hash(), 0),
+            Cost::Argon2id(_) => (vec![0; OUTPUT_BYTES], 0),
         };
         let parts = Parts {
             salt: DUMMY_SALT.to_vec(),
-            expected: vec![0; bytes],
+            expected,
             iterations,
         };
         Self { cost, parts }
@@ -242,6 +254,11 @@ impl Stored {
 
     /// Whether `password` gives what is stored; `None` if it cannot be computed.
     fn matches(&self, password: &Secret) -> Option<bool> {
+        if let Cost::Foreign(cost) = self.cost
+            && let Some(matches) = cost.matches_text(password.expose(), &self.parts.expected)
+        {
+            return Some(matches);
+        }
         let mut computed = [0; Output::MAX_LENGTH];
         let computed = computed.get_mut(..self.parts.expected.len())?;
         match self.cost {

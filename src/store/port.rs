@@ -13,7 +13,7 @@ use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
     remote::{Causes, StillDown},
     seal::Unopened,
-    transfer::{self, Import, Record, Sender, Source},
+    transfer::{Export, Import, ImportList},
 };
 use crate::{
     clock::UnixTime,
@@ -474,19 +474,10 @@ pub trait Store: Send + Sync + 'static {
 
     // Transfer.
 
-    /// Sends all that an export holds: consumers, users, access tokens, and the marks of users and access tokens that
-    /// were removed, as the store is at one moment.
-    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
-    /// Imports records, all or none; a record that is there already with the same content is not an error. The rules are documented at [`Import`]. None comes twice.
-    fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
-    /// All records of [`Self::export_to`] at once, for a store that is known to be small.
-    fn export(&self) -> StoreFuture<'_, Vec<Record>> {
-        Box::pin(transfer::collect(self))
-    }
-    /// As [`Self::import_from`], for a list in any order; numbers are places in the list.
-    fn import(&self, records: Vec<Record>) -> StoreFuture<'_, Import> {
-        self.import_from(transfer::listed(records))
-    }
+    /// Reads all that an export holds, as of one moment.
+    fn export(&self) -> StoreFuture<'_, Export>;
+    /// Imports all of the records or none. The rules are documented at [`Import`].
+    fn import(&self, list: ImportList) -> StoreFuture<'_, Import>;
 
     // Upkeep.
 

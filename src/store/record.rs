@@ -182,6 +182,12 @@ pub fn password_cost(hash: &Secret) -> String {
     match parts[..] {
         ["", "2a" | "2b" | "2y", cost, ..] => format!("$2b${cost}"),
         ["", "P" | "H", rest, ..] => format!("$P${}", rest.chars().next().unwrap_or_default()),
+        ["", "S", rest, ..] => format!("$S${}", rest.chars().next().unwrap_or_default()),
+        // SHA-crypt names its rounds only if they are not 5,000.
+        ["", name @ ("5" | "6"), first, ..] => {
+            let rounds = first.strip_prefix("rounds=").unwrap_or("5000");
+            format!("${name}$rounds={}", rounds.parse().unwrap_or(0_u32))
+        }
         ["", name @ ("pbkdf2-sha256" | "pbkdf2-sha512"), rounds, ..]
         | [name @ ("pbkdf2_sha256" | "pbkdf2_sha512"), rounds, ..] => {
             let iterations = pbkdf2_iterations(rounds).unwrap_or_default();

@@ -12,7 +12,7 @@ use super::{
         AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState, User,
     },
     rows::digest,
-    transfer::{ImportRefusal, Imported, Record, same_access_token, same_consumer, same_user},
+    transfer::{Conflict, Imported, Record, same_access_token, same_consumer, same_user},
 };
 use crate::{
     clock::UnixTime,
@@ -134,20 +134,20 @@ pub(super) fn exchange(
 
 /// What an import does with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Take {
+pub(super) enum Action {
     /// Keep it.
     Add,
     /// It is here already.
     Unchanged,
     /// Revoke the token that is here, at the time of the record, else now.
     Revoke,
-    /// Leave it out.
-    KeepOut,
+    /// It was removed here before: do not restore it.
+    Skip,
 }
 
 /// What the store has under the keys that some records of an import touch.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct Seen {
     pub(super) consumers: HashMap<ConsumerKey, Consumer>,
     pub(super) users: HashMap<UserId, User>,
     /// The [`digest`] of a hash that a login has replaced by the one that the user has now.
@@ -160,7 +160,7 @@ pub(super) struct World {
     pub(super) names: BTreeSet<String>,
 }
 
-impl World {
+impl Seen {
     fn is_user_removed(&self, id: &UserId) -> bool {
         self.removed_users.contains(id.as_str())
     }
@@ -174,91 +174,91 @@ pub(super) fn folded(name: &str) -> String {
 /// Decides what becomes of a record. The costs of password hashes are the caller's to count.
 ///
 /// # Errors
-/// Why the import is refused.
-pub(super) fn take(record: &Record, world: &World) -> Result<Take, ImportRefusal> {
+/// [`Conflict`]
+pub(super) fn action(record: &Record, seen: &Seen) -> Result<Action, Conflict> {
     match record {
-        Record::RemovedUser(id) if world.is_user_removed(id) => Ok(Take::Unchanged),
+        Record::RemovedUser(id) if seen.is_user_removed(id) => Ok(Action::Unchanged),
         // To remove a user is for a person to decide, not for a file.
-        Record::RemovedUser(id) if world.users.contains_key(id) => Err(ImportRefusal::Differs),
-        Record::RemovedUser(_) => Ok(Take::Add),
-        Record::RemovedToken(token) => Ok(match world.tokens.get(token) {
+        Record::RemovedUser(id) if seen.users.contains_key(id) => Err(Conflict::Differs),
+        Record::RemovedUser(_) => Ok(Action::Add),
+        Record::RemovedToken(token) => Ok(match seen.tokens.get(token) {
             Some(token) => revoke(token),
-            None if world.removed_tokens.contains(token) => Take::Unchanged,
-            None => Take::Add,
+            None if seen.removed_tokens.contains(token) => Action::Unchanged,
+            None => Action::Add,
         }),
-        Record::Consumer(consumer) => match world.consumers.get(&consumer.key) {
-            Some(same) if same_consumer(same, consumer) => Ok(Take::Unchanged),
-            Some(_) => Err(ImportRefusal::Differs),
-            None => Ok(Take::Add),
+        Record::Consumer(consumer) => match seen.consumers.get(&consumer.key) {
+            Some(same) if same_consumer(same, consumer) => Ok(Action::Unchanged),
+            Some(_) => Err(Conflict::Differs),
+            None => Ok(Action::Add),
         },
-        Record::User(user) => take_user(user, world),
-        Record::AccessToken(token) => take_access_token(token, world),
+        Record::User(user) => user_action(user, seen),
+        Record::AccessToken(token) => token_action(token, seen),
     }
 }
 
-fn take_user(user: &User, world: &World) -> Result<Take, ImportRefusal> {
-    if world.is_user_removed(&user.id) {
-        return Ok(Take::KeepOut);
+fn user_action(user: &User, seen: &Seen) -> Result<Action, Conflict> {
+    if seen.is_user_removed(&user.id) {
+        return Ok(Action::Skip);
     }
-    let Some(found) = world.users.get(&user.id) else {
-        return if world.names.contains(&folded(&user.name)) {
-            Err(ImportRefusal::NameTaken)
+    let Some(found) = seen.users.get(&user.id) else {
+        return if seen.names.contains(&folded(&user.name)) {
+            Err(Conflict::NameTaken)
         } else {
-            Ok(Take::Add)
+            Ok(Action::Add)
         };
     };
     let mut found = found.clone();
     // A login may have replaced the hash of the same password since the export.
     let hash = user.password_hash.as_ref();
-    if hash.is_some_and(|hash| world.replaced_hashes.get(&user.id) == Some(&digest(hash))) {
+    if hash.is_some_and(|hash| seen.replaced_hashes.get(&user.id) == Some(&digest(hash))) {
         found.password_hash.clone_from(&user.password_hash);
     }
     if same_user(&found, user) {
-        Ok(Take::Unchanged)
+        Ok(Action::Unchanged)
     } else {
-        Err(ImportRefusal::Differs)
+        Err(Conflict::Differs)
     }
 }
 
-fn take_access_token(token: &AccessToken, world: &World) -> Result<Take, ImportRefusal> {
-    if let Some(found) = world.tokens.get(&token.token) {
+fn token_action(token: &AccessToken, seen: &Seen) -> Result<Action, Conflict> {
+    if let Some(found) = seen.tokens.get(&token.token) {
         return match token.revoked_at {
-            _ if !same_access_token(found, token) => Err(ImportRefusal::Differs),
+            _ if !same_access_token(found, token) => Err(Conflict::Differs),
             Some(_) => Ok(revoke(found)),
-            None => Ok(Take::Unchanged),
+            None => Ok(Action::Unchanged),
         };
     }
-    if world.removed_tokens.contains(&token.token) {
-        return Ok(Take::KeepOut);
+    if seen.removed_tokens.contains(&token.token) {
+        return Ok(Action::Skip);
     }
-    if !world.consumers.contains_key(&token.consumer) {
-        return Err(ImportRefusal::ConsumerUnknown);
+    if !seen.consumers.contains_key(&token.consumer) {
+        return Err(Conflict::ConsumerUnknown(token.consumer.clone()));
     }
-    match world.users.get(&token.user) {
-        _ if token.revoked_at.is_some() => Ok(Take::Add),
-        Some(user) if user.enabled => Ok(Take::Add),
-        Some(_) => Err(ImportRefusal::UserDisabled),
-        None if world.is_user_removed(&token.user) => Ok(Take::KeepOut),
-        None => Err(ImportRefusal::UserUnknown),
+    match seen.users.get(&token.user) {
+        _ if token.revoked_at.is_some() => Ok(Action::Add),
+        Some(user) if user.enabled => Ok(Action::Add),
+        Some(_) => Err(Conflict::UserDisabled),
+        None if seen.is_user_removed(&token.user) => Ok(Action::Skip),
+        None => Err(Conflict::UserUnknown(token.user.clone())),
     }
 }
 
-fn revoke(found: &AccessToken) -> Take {
+fn revoke(found: &AccessToken) -> Action {
     if found.revoked_at.is_some() {
-        Take::Unchanged
+        Action::Unchanged
     } else {
-        Take::Revoke
+        Action::Revoke
     }
 }
 
 impl Imported {
     /// Counts a record by what becomes of it.
-    pub(super) const fn count(&mut self, take: Take) {
-        let counter = match take {
-            Take::Add => &mut self.added,
-            Take::Unchanged => &mut self.unchanged,
-            Take::Revoke => &mut self.revoked,
-            Take::KeepOut => &mut self.kept_out,
+    pub(super) const fn count(&mut self, action: Action) {
+        let counter = match action {
+            Action::Add => &mut self.added,
+            Action::Unchanged => &mut self.unchanged,
+            Action::Revoke => &mut self.revoked,
+            Action::Skip => &mut self.not_restored,
         };
         *counter += 1;
     }

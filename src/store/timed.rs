@@ -9,7 +9,7 @@ use super::{
         OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
     },
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-    transfer::{Import, Record, Sender, Source},
+    transfer::{Export, Import, ImportList},
 };
 use crate::{
     clock::UnixTime,
@@ -113,8 +113,8 @@ timed! {
     fn close_session<'a>(&'a self, id_hash: &'a [u8; 32]) -> StoreFuture<'a, ()>;
     fn open_sessions<'a>(&'a self, user: &'a UserId, now: UnixTime) -> StoreFuture<'a, OpenSessions>;
     fn close_sessions<'a>(&'a self, user: &'a UserId) -> StoreFuture<'a, ()>;
-    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()>;
-    fn import_from(&self, source: Source) -> StoreFuture<'_, Import>;
+    fn export(&self) -> StoreFuture<'_, Export>;
+    fn import(&self, list: ImportList) -> StoreFuture<'_, Import>;
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed>;
     fn record_command(&self, record: String) -> StoreFuture<'_, ()>;
     fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()>;

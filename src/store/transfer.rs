@@ -1,23 +1,22 @@
-//! What export gives and import takes, how it is streamed, and the rules by which a store takes it.
+//! What an export holds, and what an import does with it.
 
 use std::sync::Arc;
 
-use thiserror::Error;
-use tokio::sync::mpsc;
-
-use super::{
-    Store, StoreError,
-    record::{AccessToken, Consumer, User},
-};
+use super::record::{AccessToken, Consumer, User};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
 };
 
-/// Records that are handed on at once, at most.
+/// The most records that an export or an import handles in one step.
 pub const BATCH: usize = 500;
-/// Batches that wait at most: a store and a file are seldom equally fast.
-const WAITING: usize = 4;
+
+/// The most problems that an import reports.
+pub const MAX_PROBLEMS: usize = 100;
+
+/// The most milliseconds that the costs of all password hashes in a store may take together, after an import: every
+/// login takes the time of each of them.
+pub const MAX_PASSWORD_MILLISECONDS: u32 = 1_000;
 
 /// One record of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub enum Record {
     Consumer(Consumer),
     /// A user.
     User(User),
-    /// An access token; a revoked one too, so that it stays revoked wherever it is taken.
+    /// An access token; a revoked one too, so that it stays revoked in every store.
     AccessToken(AccessToken),
     /// The id of a removed user, never to be used again.
     RemovedUser(UserId),
@@ -35,45 +34,35 @@ pub enum Record {
 }
 
 impl Record {
+    /// Its kind, and its key, id or identifier.
+    #[must_use]
+    pub fn identity(&self) -> (&'static str, &str) {
+        match self {
+            Self::Consumer(consumer) => ("consumer", consumer.key.as_str()),
+            Self::User(user) => ("user", user.id.as_str()),
+            Self::AccessToken(token) => ("token", &token.token),
+            Self::RemovedUser(id) => ("removed_user", id.as_str()),
+            Self::RemovedToken(token) => ("removed_token", token),
+        }
+    }
+
+    /// What messages call it: its kind and its key.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let (kind, key) = self.identity();
+        format!("{kind} {key:?}")
+    }
+
     /// The consumer, the user and the access token that it is or names.
     pub(super) const fn names(&self) -> (Option<&ConsumerKey>, Option<&UserId>, Option<&String>) {
         match self {
             Self::Consumer(consumer) => (Some(&consumer.key), None, None),
             Self::User(User { id, .. }) | Self::RemovedUser(id) => (None, Some(id), None),
             Self::AccessToken(token) => {
-                let AccessToken {
-                    consumer,
-                    user,
-                    token,
-                    ..
-                } = token;
-                (Some(consumer), Some(user), Some(token))
+                (Some(&token.consumer), Some(&token.user), Some(&token.token))
             }
             Self::RemovedToken(token) => (None, None, Some(token)),
         }
-    }
-
-    /// Its key, id or identifier.
-    pub(super) fn key(&self) -> &str {
-        match self {
-            Self::Consumer(consumer) => consumer.key.as_str(),
-            Self::User(User { id, .. }) | Self::RemovedUser(id) => id.as_str(),
-            Self::AccessToken(AccessToken { token, .. }) | Self::RemovedToken(token) => token,
-        }
-    }
-}
-
-/// A record and its number in the place that it comes from: in a file its line.
-pub type Numbered = (usize, Record);
-
-/// The position of a record in the order in which an import takes them: what others name comes before them.
-#[must_use]
-pub const fn import_order(record: &Record) -> usize {
-    match record {
-        Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
-        Record::Consumer(_) => 1,
-        Record::User(_) => 2,
-        Record::AccessToken(_) => 3,
     }
 }
 
@@ -82,143 +71,80 @@ pub const fn import_order(record: &Record) -> usize {
 pub struct Origin {
     /// The random name of the store; empty if it is not known.
     pub store: String,
-    /// The last timestamp of a request that the store may have accepted; 1970 if it has accepted none. A store that imports its records knows none of
-    /// the nonces up to it, and so must accept no such request.
+    /// The last timestamp of a request that the store may have accepted; 1970 if it has accepted none. A store that
+    /// imports its records knows none of the nonces up to it, and so must accept no such request.
     pub accepted_until: UnixTime,
 }
 
-/// What an export hands on, and what an import receives.
-#[derive(Debug)]
-pub enum Part<T> {
-    /// Where the records are from, before all of them. Without it they are not from a store of ours.
-    Origin(Origin),
-    /// How many records there will be, where that is known beforehand.
-    Count(u64),
-    /// Some records.
-    Records(Vec<T>),
-    /// There are no more. An import that is not told so takes nothing in.
-    End,
+/// All that an export holds, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// The store.
+    pub origin: Origin,
+    /// Its records: consumers, users, access tokens, and the marks of removed users and access tokens.
+    pub records: Vec<Record>,
 }
 
-/// Makes a stream of records. It holds few at a time, so who sends waits for who receives.
-#[must_use]
-pub fn stream<T>() -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = mpsc::channel(WAITING);
-    (Sender(sender), Receiver(receiver))
+/// A record and its line in the file that it is from.
+pub type Numbered = (usize, Record);
+
+/// What to import.
+#[derive(Debug, Clone)]
+pub struct ImportList {
+    /// The records, each key of a kind once; a record comes after those that it names.
+    pub records: Arc<[Numbered]>,
+    /// Where they are from, if that is a store of ours.
+    pub origin: Option<Origin>,
+    /// `true`: find the problems and change nothing.
+    pub dry_run: bool,
+    /// The milliseconds that a password hash of this cost takes.
+    pub milliseconds: fn(&str) -> u32,
 }
 
-/// The end of a stream that is given records.
-#[derive(Debug)]
-pub struct Sender<T>(mpsc::Sender<Part<T>>);
-
-/// The end of a stream from which records are taken.
-#[derive(Debug)]
-pub struct Receiver<T>(mpsc::Receiver<Part<T>>);
-
-/// The other end of a stream was dropped.
-#[derive(Debug, Error)]
-#[error("the records are not read or not written to their end")]
-pub struct Cut;
-
-impl From<Cut> for StoreError {
-    fn from(cut: Cut) -> Self {
-        Self::Unavailable(Box::new(cut))
-    }
-}
-
-impl<T> Sender<T> {
-    /// Sends a part.
-    ///
-    /// # Errors
-    /// [`Cut`]
-    pub async fn send(&self, part: Part<T>) -> Result<(), Cut> {
-        self.0.send(part).await.map_err(|_| Cut)
-    }
-
-    /// As [`Self::send`], outside of a runtime.
-    ///
-    /// # Errors
-    /// [`Cut`]
-    pub fn blocking_send(&self, part: Part<T>) -> Result<(), Cut> {
-        self.0.blocking_send(part).map_err(|_| Cut)
-    }
-}
-
-impl<T> Receiver<T> {
-    /// Receives a part.
-    ///
-    /// # Errors
-    /// [`Cut`]
-    pub async fn receive(&mut self) -> Result<Part<T>, Cut> {
-        self.0.recv().await.ok_or(Cut)
-    }
-
-    /// Receives some records; `None`: there are no more. What comes before the records is left out.
-    ///
-    /// # Errors
-    /// [`Cut`]
-    pub async fn next(&mut self) -> Result<Option<Vec<T>>, Cut> {
-        loop {
-            match self.receive().await? {
-                Part::Count(_) | Part::Origin(_) => {}
-                Part::Records(records) => return Ok(Some(records)),
-                Part::End => return Ok(None),
-            }
-        }
-    }
-}
-
-/// What an import reads: each call begins a stream of the same records, in the order of [`import_order`].
-pub type Source = Arc<dyn Fn() -> Receiver<Numbered> + Send + Sync>;
-
-/// All that an export holds, for [`Store::export`].
-pub(super) async fn collect<S: Store + ?Sized>(store: &S) -> Result<Vec<Record>, StoreError> {
-    let (sender, mut receiver) = stream();
-    let collect = async {
-        let mut all = Vec::new();
-        while let Some(records) = receiver.next().await? {
-            all.extend(records);
-        }
-        Ok(all)
-    };
-    let (exported, all) = tokio::join!(store.export_to(sender), collect);
-    exported.and(all)
-}
-
-/// A list in any order as a source, for [`Store::import`].
-pub(super) fn listed(records: Vec<Record>) -> Source {
-    let mut records: Vec<Numbered> = records.into_iter().enumerate().collect();
-    records.sort_by_key(|(_, record)| import_order(record));
-    Arc::new(move || {
-        let (sender, receiver) = stream();
-        let parts: Vec<_> = records.chunks(BATCH).map(<[_]>::to_vec).collect();
-        tokio::spawn(async move {
-            for part in parts {
-                sender.send(Part::Records(part)).await?;
-            }
-            sender.send(Part::End).await
+impl ImportList {
+    /// Records in any order, of which none comes twice. `milliseconds` is the time that a password hash of a given cost
+    /// takes; a cost is what [`password_cost`](super::record::password_cost) returns.
+    #[must_use]
+    pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
+        records.sort_by_key(|(_, record)| match record {
+            Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
+            Record::Consumer(_) => 1,
+            Record::User(_) => 2,
+            Record::AccessToken(_) => 3,
         });
-        receiver
-    })
+        Self {
+            records: records.into(),
+            origin: None,
+            dry_run: false,
+            milliseconds,
+        }
+    }
 }
 
-/// The outcome of [`import_from`](super::port::Store::import_from).
+/// The outcome of [`Store::import`](super::port::Store::import).
 ///
-/// When something was registered, issued or last used is not compared: what the store knows stays. A password hash
+/// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.
-/// Revocation goes one way: a token that is revoked here stays so, one that is revoked in the list is revoked
-/// here too. What was removed here is kept out, and an active token of a removed user with it.
+/// Revocation goes one way: a token that is revoked here stays revoked, and one that is revoked in the list is revoked
+/// here too. What was removed here is not restored, nor is an active token of a removed user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Import {
-    /// All was taken in.
+    /// All was imported, or with [`ImportList::dry_run`] could be.
     Imported(Imported),
-    /// Nothing was taken in.
-    Refused {
-        /// The number of the record at fault.
-        index: usize,
-        /// What is wrong with it.
-        refusal: ImportRefusal,
-    },
+    /// Nothing was imported. At most [`MAX_PROBLEMS`], in the order of the import; what only follows from another one
+    /// is left out.
+    Rejected(Vec<Problem>),
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The line of the record.
+    pub line: usize,
+    /// What messages call it.
+    pub record: String,
+    /// What is wrong.
+    pub conflict: Conflict,
 }
 
 /// How many records an import met of each kind.
@@ -230,33 +156,39 @@ pub struct Imported {
     pub unchanged: u64,
     /// Tokens that were active here and are revoked now.
     pub revoked: u64,
-    /// Removed here before, and so left out.
-    pub kept_out: u64,
+    /// Removed here before, and so not restored.
+    pub not_restored: u64,
 }
 
-/// The most different costs of password hashes to which an import may bring a store.
-pub const MAX_PASSWORD_COSTS: usize = 4;
-
-/// Why an import was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ImportRefusal {
+/// Why a record cannot be imported, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
     /// There is a record of this key with other content.
-    #[error("is in the store with other content")]
+    #[error("is in the store with other content; make the two alike, or remove the line")]
     Differs,
     /// Another user has the login name.
-    #[error("has the name of another user in the store")]
+    #[error("has the name of another user; rename one of the two, or remove the line")]
     NameTaken,
-    /// The store would hold password hashes of more than [`MAX_PASSWORD_COSTS`] costs.
-    #[error("has a password hash of a fifth cost, and every login takes the time of all costs")]
-    TooManyCosts,
+    /// The costs of all password hashes would take more than [`MAX_PASSWORD_MILLISECONDS`].
+    #[error(
+        "has a password hash of another cost, and all costs in the store together would take more than a second of \
+         every login; leave password_hash out and set a password"
+    )]
+    PasswordCosts,
     /// A token's consumer is neither in the store nor in the list.
-    #[error("names a consumer that is neither in the file nor in the store")]
-    ConsumerUnknown,
+    #[error(
+        "names consumer {0:?}, which is neither in the file nor in the store; add a line with it"
+    )]
+    ConsumerUnknown(ConsumerKey),
     /// An active token's user is neither in the store nor in the list.
-    #[error("names a user that is neither in the file nor in the store")]
-    UserUnknown,
+    #[error(
+        "names user {0:?}, who is neither in the file nor in the store; add a line with this user"
+    )]
+    UserUnknown(UserId),
     /// An active token's user is disabled.
-    #[error("is active although its user is disabled")]
+    #[error(
+        "is active although its user is disabled; enable the user, or give the token a revoked_at"
+    )]
     UserDisabled,
 }
 

@@ -68,7 +68,7 @@ impl CommandRecord {
             user = self.user.as_ref().map(tracing::field::display),
             token = self.token.as_ref().map(tracing::field::display),
             added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
-            kept_out = count("kept_out"), rekeyed = count("rekeyed"), unopened = count("unopened"),
+            not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
             os_user = self.os_user.as_str(), host = self.host.as_str(), pid = self.pid, audit_id = %self.id,
         );
     }

@@ -274,6 +274,16 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
             "password",
         ),
         ("phpass", "$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345"),
+        (
+            "drupal",
+            "$S$Cabcdefgh6mR6yYMnABQaI213551nJk5P.vXhSnFQ8NKBZ1aTJIg",
+            "password",
+        ),
+        (
+            "crypt",
+            "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5",
+            "Hello world!",
+        ),
     ];
     let records = users.map(|(name, hash, _)| (name, Some(hash), true));
     import(&proxy, &records);
@@ -300,7 +310,28 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
     let lines = format!("{{\"kind\":\"export\",\"version\":1}}\n\n{md5}\n");
     let ended = proxy.command_with(&["import", "-"], &lines);
     assert_eq!(ended.code(), Some(1));
-    let expected = "standard input:3: user \"x\": password_hash is no hash of a known form";
+    let expected = "standard input:3: user \"x\": password_hash is not a hash of a known form";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+}
+
+#[test]
+fn an_import_rejects_costs_that_together_hold_up_every_login() {
+    let api = Upstream::start();
+    let proxy = with_account(&api);
+    let bcrypt = "$2b$13$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+    let scrypt =
+        "$scrypt$ln=17,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
+    let pbkdf2 = DJANGO.replace("$10000$", "$1200000$");
+    // Each of them is acceptable, and so are two; a third is too much, also later.
+    import(
+        &proxy,
+        &[("a", Some(bcrypt), true), ("b", Some(scrypt), true)],
+    );
+    let line = format!(r#"{{"kind":"user","id":"c","name":"c","password_hash":"{pbkdf2}"}}"#);
+    let lines = format!("{{\"kind\":\"export\",\"version\":1}}\n{line}\n");
+    let ended = proxy.command_with(&["import", "-"], &lines);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let expected = "standard input:2: user \"c\" has a password hash of another cost";
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
 }
 

@@ -9,7 +9,7 @@ fn wrong_usage_is_2_and_one_line() {
     let place = Place::new();
     for (arguments, expected) in [
         (&["consumer", "add"][..], "--name <NAME>"),
-        (&["consumer", "add", "--name", "x", "--key", "a,b"], "'a/b'"),
+        (&["consumer", "add", "--name", "x", "--key", "a,b"], "'a,b'"),
         (&["consumer", "add", "--name", "a\nb"], "control character"),
         (
             &[

@@ -63,7 +63,7 @@ fn an_export_makes_another_store_the_same() {
     let imported = other.json(&["import", file.to_str().unwrap()]);
     assert_eq!(
         imported,
-        json!({"added": count, "unchanged": 0, "revoked": 0, "kept_out": 0})
+        json!({"added": count, "unchanged": 0, "revoked": 0, "not_restored": 0})
     );
     assert_eq!(records(&export(&other)), records(&exported));
     // And once more, from standard input.
@@ -125,14 +125,16 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     let place = Place::new();
     let import = |file: &str, text: &str, options: &[&str]| {
         fs::write(place.path(file), text).unwrap();
-        place.run(&[&["import", "--json", "--csv", file], options].concat())
+        place.run(&[&["import", file, "--json"], options].concat())
     };
     // A byte order mark, CRLF, a quoted line break, a comma in a cell, and a column that nobody asked for.
     let apps = "\u{feff}consumer_key,title,consumer_secret,back,active,since,notes\r\n\
                 shop,\"Shop, the\",s1,https://a.test/ oob,1,2020-01-31 12:00:00,\"two\r\nlines\"\r\n\
                 old,Old,s2,,f,1580472000,\r\n";
     let map = "key=consumer_key,name=title,secret=consumer_secret,callbacks=back,enabled=active,created_at=since";
-    let done = import("apps.csv", apps, &["--map", map]).done().stdout;
+    let done = import("apps.csv", apps, &["--csv", "consumer", "--map", map])
+        .done()
+        .stdout;
     assert!(done.contains("\"added\":2"), "{done}");
     for (key, name, callbacks, enabled) in [
         ("shop", "Shop, the", json!(["https://a.test/", "oob"]), true),
@@ -145,14 +147,16 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         assert_eq!(consumer["created_at"], "2020-01-31T12:00:00Z");
     }
     assert!(export(&place).contains(r#""secret":"s1""#));
-    let again = import("apps.csv", apps, &["--map", map]).done().stdout;
+    let again = import("apps.csv", apps, &["--csv", "consumer", "--map", map])
+        .done()
+        .stdout;
     assert!(again.contains("\"added\":0,\"unchanged\":2"), "{again}");
 
     let users = "id,name,display_name,password_hash\n\
                  7,alice,,$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW\n8,bob,Bob,\n";
-    import("users.csv", users, &[]).done();
+    import("users.csv", users, &["--csv", "user"]).done();
     let tokens = "token,token_secret,consumer,user,permissions\nt1,ts,shop,7,read write\n";
-    import("tokens.csv", tokens, &[]).done();
+    import("tokens.csv", tokens, &["--csv", "token"]).done();
     let listed = place.json_lines(&["token", "list"]);
     assert_eq!(listed[0]["permissions"], json!(["read", "write"]));
     // The header may look like another kind.
@@ -160,12 +164,34 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     import(
         "odd.csv",
         odd,
-        &["--kind", "user", "--map", "id=token,name=handle"],
+        &["--csv", "user", "--map", "id=token,name=handle"],
     )
     .done();
     assert_eq!(place.json_lines(&["user", "list"]).len(), 3);
     let ended = place.run_with(&["import", "--csv", "-"], "id,name\n9,dave\n");
     assert!(ended.done().stdout.contains("added"));
+    // As MySQL and PostgreSQL write tables, and tokens that no user has.
+    let tabs = "token\tts\tconsumer\tuser\tpermissions\nt2\tts\tshop\t\\N\t\\N\n";
+    let map = "token,token_secret=ts,consumer,user,permissions";
+    let options = [
+        "--csv",
+        "token",
+        "--map",
+        map,
+        "--delimiter",
+        "\\t",
+        "--null",
+        "\\N",
+    ];
+    let told = import("tabs.csv", tabs, &options).failed(1);
+    assert!(
+        told.contains("tabs.csv:2: token \"t2\": names no user"),
+        "{told}"
+    );
+    let options = [&options[..], &["--token-user", "9"]].concat();
+    import("tabs.csv", tabs, &options).done();
+    let listed = place.json_lines(&["token", "list", "--user", "dave"]);
+    assert_eq!(listed[0]["permissions"], json!([]));
 }
 
 #[test]
@@ -195,7 +221,7 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         (
             "good,Good,s\ngood,Good,s",
             &[],
-            "3: consumer \"good\": stands on line 2 already",
+            "3: consumer \"good\": is on line 2 already",
         ),
         (
             "good,Good,s\nthere,Other,s",
@@ -210,7 +236,7 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         (
             good,
             &["--map", "key,name,secret,enabled=name"],
-            "2: enabled: \"Good\" is neither true nor false",
+            "2: consumer \"good\": enabled: \"Good\" is neither true nor false",
         ),
         (
             good,
@@ -242,6 +268,8 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
     for usage in [
         &["import"][..],
         &["import", "f", "--csv", "f.csv"],
+        &["import", "f", "--delimiter", ";"],
+        &["import", "f", "--csv", "user", "--delimiter", ";;"],
         &["import", "f", "--map", "key=k"],
         &["import", "--csv", "f.csv", "--map", "key="],
         &["import", "--csv", "f.csv", "--kind", "session"],
@@ -263,23 +291,23 @@ fn an_import_takes_all_or_nothing() {
         ("nonsense", "bad:3: is not a JSON object"),
         (
             r#"{"kind":"user","id":"a b","name":"x"}"#,
-            r#"bad:3: user "a b": a name has only"#,
+            r#"bad:3: user "a b": a key or an id has only"#,
         ),
         (
             r#"{"kind":"consumer","key":"shop","secret":"other","name":"Shop"}"#,
-            r#"bad:3: consumer "shop" is in the store with other content; make the two alike, or take the line out"#,
+            r#"bad:3: consumer "shop" is in the store with other content; make the two alike, or remove the line"#,
         ),
         (
             r#"{"kind":"user","id":"v","name":"Alice"}"#,
-            r#"bad:3: user "v" has the name of another user in the store"#,
+            r#"bad:3: user "v" has the name of another user; rename one of the two"#,
         ),
         (
             r#"{"kind":"token","token":"t","token_secret":"s","consumer":"none","user":"u"}"#,
-            r#"bad:3: token "t" names a consumer that is neither in the file nor in the store; add a line with that consumer"#,
+            r#"bad:3: token "t" names consumer "none", which is neither in the file nor in the store; add a line with it"#,
         ),
         (
             r#"{"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"none"}"#,
-            r#"bad:3: token "t" names a user that is neither in the file nor in the store; add a line with that user"#,
+            r#"bad:3: token "t" names user "none", who is neither in the file nor in the store; add a line with this user"#,
         ),
         (
             r#"{"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"id-alice"}"#,
@@ -304,6 +332,67 @@ fn an_import_takes_all_or_nothing() {
     let told = place.run_with(&["import", "-"], cut).failed(1);
     assert!(
         told.contains("standard input:2: ") && told.contains("cut off"),
+        "{told}"
+    );
+}
+
+#[test]
+fn problems_are_reported_together_each_with_its_line() {
+    let place = Place::new();
+    let file = r#"{"kind":"export","version":1}
+        {"kind":"consumer","key":"broken","secret":"","name":"Shop"}
+        {"kind":"token","token":"t","token_secret":"s","consumer":"broken","user":"u"}
+        {"kind":"token","token":"t","token_secret":"s","consumer":"broken","user":"u"}
+        nonsense
+        {"kind":"user","id":"u","name":"alice"}
+        {"kind":"user","id":"v","name":"Alice"}"#;
+    let ended = place.run_with(&["import", "-"], file);
+    assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    for (line, expected) in lines.iter().zip([
+        "standard input:2: consumer \"broken\": secret is missing",
+        "standard input:4: token \"t\": is on line 3 already",
+        "standard input:5: is not a JSON object",
+        "standard input:7: user \"v\" has the name of another user",
+        "nothing was imported",
+    ]) {
+        assert!(
+            line.starts_with(&format!("countersign: {expected}")),
+            "{line}"
+        );
+    }
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    let many = "\nx".repeat(150);
+    let ended = place.run_with(&["import", "-"], format!("{}{many}", &file[..30]));
+    assert_eq!(ended.stderr.lines().count(), 101);
+    assert!(
+        ended
+            .stderr
+            .ends_with("there are 50 problems more; nothing was imported\n")
+    );
+    assert!(!place.path("countersign.db").exists(), "no store was made");
+}
+
+#[test]
+fn a_dry_run_reports_and_changes_nothing() {
+    let place = Place::new();
+    let user = "id,name\n7,alice\n";
+    let import = ["import", "--csv", "-", "--json", "--dry-run"];
+    let counts =
+        json!({"added": 1, "unchanged": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
+    let dry_run = || {
+        let ended = place.run_with(&import, user).done();
+        serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
+    };
+    assert_eq!(dry_run(), counts);
+    assert!(!place.path("countersign.db").exists(), "no store was made");
+    place.consumer("shop");
+    assert_eq!(dry_run(), counts);
+    assert_eq!(place.json_lines(&["user", "list"]).len(), 0);
+    place.run_with(&import[..4], user).done();
+    let told = place.run_with(&import, "id,name\n8,Alice\n").failed(1);
+    assert!(
+        told.contains("2: user \"8\" has the name of another user"),
         "{told}"
     );
 }

@@ -14,8 +14,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, consumer, exchange, later, open_session, populate,
-        user,
+        NOW, access_token, allow, authorize, consumer, exchange, import_list, later, open_session,
+        populate, user,
     },
     suite::Backend,
 };
@@ -130,7 +130,7 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         Record::Consumer(consumer("i")),
         Record::RemovedToken("gone".to_owned()),
     ];
-    store.import(records).await.unwrap();
+    store.import(import_list(records)).await.unwrap();
     let mut imported = follower.news(&*store).await;
     imported.retain(|change| matches!(change, Change::Consumer(_)));
     assert_eq!(imported, [of_consumer("i")]);
@@ -179,7 +179,7 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     store.set_user_enabled(&w, false, NOW).await.unwrap();
     store.remove_user(&w, NOW).await.unwrap();
     store
-        .import(vec![Record::Consumer(consumer("c"))])
+        .import(import_list(vec![Record::Consumer(consumer("c"))]))
         .await
         .unwrap();
     // Not a change: it is told to nobody, for it happens all the time.

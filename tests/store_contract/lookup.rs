@@ -115,7 +115,7 @@ async fn finds_what_is_not_registered_here() {
     store.add_consumer(consumer("shop")).await.unwrap();
     let own = store.consumer(&key("shop")).await.unwrap();
     assert_eq!(own, Some(consumer("shop")));
-    assert_eq!(store.export().await.unwrap().len(), 1);
+    assert_eq!(store.export().await.unwrap().records.len(), 1);
     assert_eq!(store.consumers(None, 9).await.unwrap().len(), 1);
 }
 

@@ -15,7 +15,7 @@ use countersign::{
 };
 
 use crate::{
-    records::{access_token, allow, authorize, consumer, populate, rich_consumer},
+    records::{access_token, allow, authorize, consumer, import_list, populate, rich_consumer},
     suite::Backend,
 };
 
@@ -55,7 +55,7 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
     old.add_consumer(rich_consumer("rich")).await.unwrap();
     // More than a batch.
     let tokens = (0..1_100).map(|number| access_token(&format!("t{number}"), "c", "u"));
-    old.import(tokens.map(Record::AccessToken).collect())
+    old.import(import_list(tokens.map(Record::AccessToken).collect()))
         .await
         .unwrap();
     let serving = serve(&backend, &[1, 2]);

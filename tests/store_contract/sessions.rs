@@ -9,14 +9,14 @@ use countersign::{
         Store,
         port::{Change, Decided, VerifiedPassword},
         record::{RequestToken, Session, User},
-        transfer::{Import, ImportRefusal, Imported, Record},
+        transfer::{Conflict, Import, Record},
     },
 };
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, access_token, allow, later, open_session, populate, request_token,
-        session, until_answered, user, verified,
+        MOST_SESSIONS, NOW, access_token, allow, import_list, later, open_session, populate,
+        request_token, session, until_answered, user, verified,
     },
     suite::Backend,
 };
@@ -196,19 +196,16 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     let store = backend.open().await;
     populate(&store).await;
     let id: UserId = "u".parse().unwrap();
-    let imported = |refused: Option<ImportRefusal>| match refused {
-        Some(refusal) => Import::Refused { index: 0, refusal },
-        None => Import::Imported(Imported {
-            unchanged: 1,
-            ..Imported::default()
-        }),
-    };
     let import = async |hash: Option<&str>| {
         let user = User {
             password_hash: hash.map(Secret::from),
             ..user("u")
         };
-        store.import(vec![Record::User(user)]).await.unwrap()
+        let import = store.import(import_list(vec![Record::User(user)]));
+        match import.await.unwrap() {
+            Import::Imported(_) => None,
+            Import::Rejected(problems) => Some(problems[0].conflict.clone()),
+        }
     };
     let old = user("u").password_hash.unwrap();
     let old = std::str::from_utf8(old.expose()).unwrap().to_owned();
@@ -245,17 +242,14 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     );
     assert!(open_session(&store, 3, "u").await);
     // What was imported can be imported again, and nothing else.
-    assert_eq!(import(Some(&old)).await, imported(None));
+    assert_eq!(import(Some(&old)).await, None);
     assert_eq!(verified(&store, "u").await.hash, now);
     for other in [Some("other"), None] {
-        assert_eq!(import(other).await, imported(Some(ImportRefusal::Differs)));
+        assert_eq!(import(other).await, Some(Conflict::Differs));
     }
     // Until the password is another.
     store.set_password(&id, "set".into()).await.unwrap();
-    assert_eq!(
-        import(Some(&old)).await,
-        imported(Some(ImportRefusal::Differs))
-    );
+    assert_eq!(import(Some(&old)).await, Some(Conflict::Differs));
 }
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
@@ -377,9 +371,13 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
             .unwrap()
     );
     assert!(!change(5, &old, "$ours$v=1$salt$third").await);
-    let imported = store.import(vec![Record::User(user("u"))]).await.unwrap();
-    let refusal = ImportRefusal::Differs;
-    assert_eq!(imported, Import::Refused { index: 0, refusal });
+    let imported = store
+        .import(import_list(vec![Record::User(user("u"))]))
+        .await
+        .unwrap();
+    assert!(
+        matches!(imported, Import::Rejected(problems) if problems[0].conflict == Conflict::Differs)
+    );
 
     store.set_user_enabled(&id, false, NOW).await.unwrap();
     assert!(!change(5, &new, "$ours$v=1$salt$disabled").await);

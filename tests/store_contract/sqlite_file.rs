@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::records::{
-    NOW, access_token, allow, authorize, consumer, populate, rich_consumer, user,
+    NOW, access_token, allow, authorize, consumer, import_list, populate, rich_consumer, user,
 };
 
 fn place() -> (TempDir, PathBuf) {
@@ -303,12 +303,12 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
     let store = open(&path, None).unwrap();
     let secrets = fill(&store).await;
     // More than one batch, and pages that were freed.
-    let mut records = store.export().await.unwrap();
+    let mut records = store.export().await.unwrap().records;
     for number in 0..2500 {
         let token = access_token(&format!("{number}"), "c", "u");
         records.push(countersign::store::transfer::Record::AccessToken(token));
     }
-    store.import(records).await.unwrap();
+    store.import(import_list(records)).await.unwrap();
     let before = store.export().await.unwrap();
     drop(store);
     for secret in secrets {

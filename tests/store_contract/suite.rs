@@ -45,9 +45,9 @@ macro_rules! contract {
                 admits_what_it_has_forgotten, tells_what_commands_did,
                 tells_of_failed_logins_where_several_serve;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
-                streams_more_than_it_holds_at_once, one_wrong_record_among_many_keeps_all_out,
-                a_stream_that_is_cut_is_not_taken_in, an_export_beside_changes_can_be_imported,
-                refuses_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
+                imports_more_than_one_step, reports_problems_together, a_dry_run_changes_nothing,
+                notes_what_another_store_accepted, an_export_beside_changes_can_be_imported,
+                rejects_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
             reseal: seals_everything_beside_processes_that_know_both_keys, keeps_what_changes_meanwhile,
                 seals_a_plain_store, names_a_secret_that_no_key_opens;

@@ -1,24 +1,16 @@
 //! Export and import.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use countersign::store::{
     Store,
     port::Added,
     record::{AccessToken, Consumer, User},
-    transfer::{
-        self, BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Part, Record, Source,
-    },
+    transfer::{BATCH, Conflict, Import, ImportList, Imported, MAX_PROBLEMS, Origin, Record},
 };
 
 use crate::{
-    records::{NOW, access_token, consumer, later, populate, rich_consumer, user},
+    records::{NOW, access_token, consumer, import_list, later, populate, rich_consumer, user},
     suite::Backend,
 };
 
@@ -75,24 +67,37 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 async fn export(store: &Arc<dyn Store>) -> Vec<Record> {
-    sorted(store.export().await.unwrap())
+    sorted(store.export().await.unwrap().records)
 }
 
-async fn import(store: &Arc<dyn Store>, records: &[Record]) -> Import {
-    store.import(records.to_vec()).await.unwrap()
+/// What an import counted, or its problems, each with the place of its record.
+type Outcome = Result<Imported, Vec<(usize, Conflict)>>;
+
+async fn import(store: &Arc<dyn Store>, records: &[Record]) -> Outcome {
+    outcome(store, import_list(records.to_vec())).await
 }
 
-fn imported(added: u64, unchanged: u64, revoked: u64, kept_out: u64) -> Import {
-    Import::Imported(Imported {
+async fn outcome(store: &Arc<dyn Store>, list: ImportList) -> Outcome {
+    match store.import(list).await.unwrap() {
+        Import::Imported(imported) => Ok(imported),
+        Import::Rejected(problems) => Err(problems
+            .into_iter()
+            .map(|problem| (problem.line, problem.conflict))
+            .collect()),
+    }
+}
+
+fn imported(added: u64, unchanged: u64, revoked: u64, not_restored: u64) -> Outcome {
+    Ok(Imported {
         added,
         unchanged,
         revoked,
-        kept_out,
+        not_restored,
     })
 }
 
-fn refused(index: usize, refusal: ImportRefusal) -> Import {
-    Import::Refused { index, refusal }
+fn rejected(place: usize, conflict: Conflict) -> Outcome {
+    Err(vec![(place, conflict)])
 }
 
 pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
@@ -191,7 +196,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
     ];
     assert_eq!(
         import(&store, &records).await,
-        refused(6, ImportRefusal::Differs)
+        rejected(6, Conflict::Differs)
     );
     assert_eq!(export(&store).await, before);
     assert_eq!(store.changes_since(position).await.unwrap().changes, []);
@@ -199,7 +204,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
     assert_eq!(import(&store, &records[..6]).await, imported(5, 0, 1, 0));
 }
 
-pub(crate) async fn refuses_other_content<B: Backend>() {
+pub(crate) async fn rejects_other_content<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
     populate(&store).await;
@@ -304,7 +309,7 @@ pub(crate) async fn refuses_other_content<B: Backend>() {
         let records = [Record::Consumer(consumer("new")), record];
         assert_eq!(
             import(&store, &records).await,
-            refused(1, ImportRefusal::Differs),
+            rejected(1, Conflict::Differs),
             "{records:?}"
         );
     }
@@ -314,7 +319,7 @@ pub(crate) async fn refuses_other_content<B: Backend>() {
     };
     assert_eq!(
         import(&store, &[Record::User(name_taken)]).await,
-        refused(0, ImportRefusal::NameTaken)
+        rejected(0, Conflict::NameTaken)
     );
     assert_eq!(export(&store).await, before);
 }
@@ -417,17 +422,17 @@ pub(crate) async fn needs_consumer_and_user<B: Backend>() {
     let refusals = [
         (
             access_token("a", "none", "u"),
-            ImportRefusal::ConsumerUnknown,
+            Conflict::ConsumerUnknown("none".parse().unwrap()),
         ),
-        (access_token("a", "c", "none"), ImportRefusal::UserUnknown),
         (
-            access_token("a", "c", "disabled"),
-            ImportRefusal::UserDisabled,
+            access_token("a", "c", "none"),
+            Conflict::UserUnknown("none".parse().unwrap()),
         ),
+        (access_token("a", "c", "disabled"), Conflict::UserDisabled),
     ];
     for (token, refusal) in &refusals {
         let records = [Record::AccessToken(token.clone())];
-        assert_eq!(import(&store, &records).await, refused(0, *refusal));
+        assert_eq!(import(&store, &records).await, rejected(0, refusal.clone()));
     }
     // A revoked token needs no user any more, but its consumer.
     let revoke = |token: &AccessToken| {
@@ -438,7 +443,7 @@ pub(crate) async fn needs_consumer_and_user<B: Backend>() {
     };
     assert_eq!(
         import(&store, &revoke(&refusals[0].0)).await,
-        refused(0, ImportRefusal::ConsumerUnknown)
+        rejected(0, Conflict::ConsumerUnknown("none".parse().unwrap()))
     );
     assert_eq!(
         import(&store, &revoke(&refusals[1].0)).await,
@@ -462,29 +467,28 @@ pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
     let with = |number: usize, cost: usize| {
+        let hash = format!("$argon2id$v=19$m={cost},t=1,p=1$c2FsdA$aGFzaA");
         Record::User(User {
-            password_hash: Some(
-                format!("$argon2id$v=19$m={cost},t=1,p=1$c2FsdA$aGFzaA")
-                    .as_str()
-                    .into(),
-            ),
+            password_hash: Some(hash.as_str().into()),
             ..user(&format!("u{number}"))
         })
     };
-    let four: Vec<_> = (0..8)
-        .map(|number| with(number, number % MAX_PASSWORD_COSTS))
-        .collect();
-    assert_eq!(import(&store, &four).await, imported(8, 0, 0, 0));
-    let fifth = [with(8, 0), with(9, MAX_PASSWORD_COSTS)];
+    // Each cost takes 300 ms, and all together at most a second.
+    let list =
+        |users: &[Record]| ImportList::new(users.iter().cloned().enumerate().collect(), |_| 300);
+    let three: Vec<_> = (0..9).map(|number| with(number, number % 3)).collect();
+    assert_eq!(outcome(&store, list(&three)).await, imported(9, 0, 0, 0));
+    let fourth = [with(9, 0), with(10, 3)];
     assert_eq!(
-        import(&store, &fifth).await,
-        refused(1, ImportRefusal::TooManyCosts)
+        outcome(&store, list(&fourth)).await,
+        rejected(1, Conflict::PasswordCosts)
     );
-    assert_eq!(store.users(None, 100).await.unwrap().len(), 8);
-    assert_eq!(import(&store, &fifth[..1]).await, imported(1, 0, 0, 0));
+    assert_eq!(store.users(None, 100).await.unwrap().len(), 9);
+    let known = outcome(&store, list(&fourth[..1])).await;
+    assert_eq!(known, imported(1, 0, 0, 0));
 }
 
-/// A consumer, a user and so many tokens of theirs.
+/// A consumer, a user and this many tokens of theirs.
 fn many(tokens: usize) -> Vec<Record> {
     let mut records = vec![
         Record::Consumer(consumer("many")),
@@ -498,7 +502,7 @@ fn many(tokens: usize) -> Vec<Record> {
     records
 }
 
-pub(crate) async fn streams_more_than_it_holds_at_once<B: Backend>() {
+pub(crate) async fn imports_more_than_one_step<B: Backend>() {
     let (from, to) = (B::fresh().await, B::fresh().await);
     let (from, to) = (from.open().await, to.open().await);
     let position = from.changes_since(0).await.unwrap().position;
@@ -508,84 +512,122 @@ pub(crate) async fn streams_more_than_it_holds_at_once<B: Backend>() {
     assert_eq!(import(&from, &records).await, imported(count, 0, 0, 0));
     assert!(from.changes_since(position).await.unwrap().incomplete);
     assert_eq!(import(&from, &records).await, imported(0, count, 0, 0));
-    let exported = from.export().await.unwrap();
-    assert_eq!(exported.len() as u64, count);
+    let exported = export(&from).await;
     assert_eq!(import(&to, &exported).await, imported(count, 0, 0, 0));
     assert_eq!(export(&to).await, sorted(records));
 }
 
-pub(crate) async fn one_wrong_record_among_many_keeps_all_out<B: Backend>() {
+pub(crate) async fn reports_problems_together<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
     populate(&store).await;
     let before = export(&store).await;
-    let mut records = many(10_500);
-    let last = records.len();
-    records.push(Record::AccessToken(access_token("z", "many", "nobody")));
-    let refusal = ImportRefusal::UserUnknown;
-    assert_eq!(import(&store, &records).await, refused(last, refusal));
+    let taken = User {
+        name: "u@example.org".to_owned(),
+        ..user("v")
+    };
+    let mut records = vec![
+        Record::AccessToken(access_token("a", "c", "none")),
+        // What only follows from another problem is none.
+        Record::AccessToken(access_token("b", "c", "v")),
+        Record::User(taken),
+        Record::AccessToken(access_token("d", "none", "u")),
+    ];
+    let unknown = |place| (place, Conflict::UserUnknown("none".parse().unwrap()));
+    assert_eq!(
+        import(&store, &records).await,
+        Err(vec![
+            (2, Conflict::NameTaken),
+            unknown(0),
+            (3, Conflict::ConsumerUnknown("none".parse().unwrap())),
+        ])
+    );
+    // One after many good ones, and more than are reported.
+    records = many(2 * BATCH);
+    let first = records.len();
+    let token = |number| Record::AccessToken(access_token(&format!("z{number}"), "c", "none"));
+    records.extend((0..MAX_PROBLEMS + 1).map(token));
+    let all: Vec<_> = (first..first + MAX_PROBLEMS).map(unknown).collect();
+    assert_eq!(
+        import(&store, &records[..=first]).await,
+        Err(all[..1].to_vec())
+    );
+    assert_eq!(import(&store, &records).await, Err(all));
     assert_eq!(export(&store).await, before);
 }
 
-pub(crate) async fn a_stream_that_is_cut_is_not_taken_in<B: Backend>() {
+pub(crate) async fn a_dry_run_changes_nothing<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
-    populate(&store).await;
-    let before = export(&store).await;
-    let source: Source = Arc::new(|| {
-        let (sender, receiver) = transfer::stream();
-        tokio::spawn(async move {
-            let records = many(3).into_iter().enumerate().collect();
-            sender.send(Part::Records(records)).await.unwrap();
-        });
-        receiver
-    });
-    assert!(store.import_from(source).await.is_err());
-    assert_eq!(export(&store).await, before);
-    assert_eq!(import(&store, &many(3)).await, imported(5, 0, 0, 0));
+    let position = store.changes_since(0).await.unwrap().position;
+    let list = |dry_run| ImportList {
+        dry_run,
+        origin: Some(Origin {
+            store: "other".to_owned(),
+            accepted_until: NOW,
+        }),
+        ..import_list(many(3))
+    };
+    assert_eq!(outcome(&store, list(true)).await, imported(5, 0, 0, 0));
+    assert_eq!(export(&store).await, []);
+    assert_eq!(store.imported_nonces_until().await.unwrap(), None);
+    assert_eq!(store.changes_since(position).await.unwrap().changes, []);
+    assert_eq!(outcome(&store, list(false)).await, imported(5, 0, 0, 0));
+    assert_eq!(store.imported_nonces_until().await.unwrap(), Some(NOW));
+}
+
+pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
+    let (from, to) = (B::fresh().await, B::fresh().await);
+    let (from, to) = (from.open().await, to.open().await);
+    let from_store = from.export().await.unwrap().origin;
+    assert_ne!(from_store.store, to.export().await.unwrap().origin.store);
+    from.set_local_nonces_until(later(5)).await.unwrap();
+    let until = async |store: &Arc<dyn Store>| store.imported_nonces_until().await.unwrap();
+    let import = async |to: &Arc<dyn Store>, origin: Origin| {
+        let list = ImportList {
+            origin: Some(origin),
+            ..import_list(Vec::new())
+        };
+        to.import(list).await.unwrap();
+    };
+    let origin = from.export().await.unwrap().origin;
+    assert_eq!(origin.accepted_until, later(5));
+    import(&from, origin.clone()).await;
+    assert_eq!(until(&from).await, None, "a store knows its own nonces");
+    import(&to, origin.clone()).await;
+    let earlier = Origin {
+        accepted_until: later(4),
+        ..origin
+    };
+    import(&to, earlier).await;
+    assert_eq!(until(&to).await, Some(later(5)), "never lowered");
+    // A third store gets it too.
+    to.set_local_nonces_until(later(1)).await.unwrap();
+    let origin = to.export().await.unwrap().origin;
+    assert_eq!(origin.accepted_until, later(5));
 }
 
 pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
     let (from, to) = (B::fresh().await, B::fresh().await);
     let (from, to) = (from.open().await, to.open().await);
-    import(&from, &many(3 * BATCH)).await;
-    let (sender, mut receiver) = transfer::stream();
-    let exporting = {
-        let from = Arc::clone(&from);
-        tokio::spawn(async move { from.export_to(sender).await })
+    import(&from, &many(3 * BATCH)).await.unwrap();
+    let change = async {
+        for round in 0..20 {
+            let (key, id) = (format!("c{round}"), format!("u{round}"));
+            from.add_consumer(consumer(&key)).await.unwrap();
+            from.add_user(user(&id)).await.unwrap();
+            let new = access_token(&format!("z{round}"), &key, &id);
+            assert_eq!(from.issue_access_token(new).await.unwrap(), Added::Added);
+            let old = format!("t{:06}", round * 50);
+            from.revoke_access_token(&old, NOW).await.unwrap();
+        }
+        from.remove_consumer(&"c0".parse().unwrap()).await.unwrap();
     };
-    let mut exported = Vec::new();
-    let round = AtomicU32::new(0);
-    loop {
-        match receiver.receive().await.unwrap() {
-            Part::Count(_) | Part::Origin(_) => {}
-            Part::Records(records) => exported.extend(records),
-            Part::End => break,
-        }
-        // What a flow, an operator and a revocation do meanwhile.
-        let round = round.fetch_add(1, Ordering::Relaxed);
-        let (key, id, token) = (
-            format!("c{round}"),
-            format!("u{round}"),
-            format!("z{round}"),
-        );
-        from.add_consumer(consumer(&key)).await.unwrap();
-        from.add_user(user(&id)).await.unwrap();
-        let new = access_token(&token, &key, &id);
-        assert_eq!(from.issue_access_token(new).await.unwrap(), Added::Added);
-        if round == 2 {
-            from.remove_consumer(&"c0".parse().unwrap()).await.unwrap();
-            from.remove_user(&"u1".parse().unwrap(), NOW).await.unwrap();
-        }
-        let old = format!("t{:06}", round * 100);
-        from.revoke_access_token(&old, NOW).await.unwrap();
-    }
-    exporting.await.unwrap().unwrap();
+    let (exported, ()) = tokio::join!(from.export(), change);
+    let exported = exported.unwrap().records;
     let count = exported.len() as u64;
-    let Import::Imported(taken) = import(&to, &exported).await else {
-        panic!("the export is not taken in");
-    };
-    assert_eq!(taken.added + taken.kept_out, count);
+    let taken = import(&to, &exported).await.unwrap();
+    assert_eq!(taken.added + taken.not_restored, count);
     let tokens = |records: &[Record]| -> BTreeSet<String> {
         let token = |record: &Record| match record {
             Record::AccessToken(token) => Some(token.token.clone()),

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, BufWriter, Seek as _, Write as _},
+    io::{self, BufWriter, Write},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
@@ -46,20 +46,16 @@ impl NewFile {
         })
     }
 
-    pub(super) fn write(&mut self, text: &[u8]) -> Result<(), CommandError> {
-        let written = self.file.write_all(text);
-        written.map_err(|error| failed(&self.path, self.force, error))
+    /// Why the file could not be written.
+    pub(super) fn failed(&self, error: io::Error) -> CommandError {
+        failed(&self.path, self.force, error)
     }
 
-    /// Writes `head` over the beginning, if it is given, and makes the file what `path` names.
-    pub(super) fn finish(self, head: Option<&str>) -> Result<(), CommandError> {
+    /// Makes the file what `path` names.
+    pub(super) fn finish(self) -> Result<(), CommandError> {
         let Self { file, path, force } = self;
         let finished = || {
-            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            if let Some(head) = head {
-                file.seek(io::SeekFrom::Start(0))?;
-                file.write_all(head.as_bytes())?;
-            }
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.as_file().sync_all()?;
             match force {
                 true => file.persist(&path)?,
@@ -72,6 +68,16 @@ impl NewFile {
     }
 }
 
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 fn failed(path: &Path, force: bool, error: io::Error) -> CommandError {
     match error.kind() {
         io::ErrorKind::AlreadyExists if !force => exists(path),
@@ -81,7 +87,7 @@ fn failed(path: &Path, force: bool, error: io::Error) -> CommandError {
 
 fn exists(path: &Path) -> CommandError {
     CommandError::failed(format!(
-        "{}: is there already; give another name, or --force to replace it",
+        "{}: exists; give another name, or --force to replace it",
         path.display()
     ))
 }
@@ -94,18 +100,8 @@ mod tests {
 
     fn write(path: &Path, text: &[u8], force: bool) -> Result<(), CommandError> {
         let mut file = NewFile::create(path, force)?;
-        file.write(text)?;
-        file.finish(None)
-    }
-
-    #[test]
-    fn writes_the_beginning_last() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("export");
-        let mut file = NewFile::create(&path, false).unwrap();
-        file.write(b"....text").unwrap();
-        file.finish(Some("head")).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"headtext");
+        file.write_all(text).map_err(|error| file.failed(error))?;
+        file.finish()
     }
 
     fn names(directory: &Path) -> Vec<String> {

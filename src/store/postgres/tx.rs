@@ -20,8 +20,7 @@ use crate::{
         rows::{self, Columns, Read},
         rules::MOST_CHANGES,
         seal::Seal,
-        sql::{self, Mode, Param, Rejected, Statements},
-        transfer::{Imported, Numbered},
+        sql::{self, Mode, Param, Statements},
     },
 };
 
@@ -229,12 +228,17 @@ impl sql::Tx for PostgresTx {
         self.record_all_uses(uses).await
     }
 
-    async fn take_tokens(
+    async fn rows_among<T: Send>(
         &mut self,
-        tokens: &[Numbered],
-        imported: &mut Imported,
-    ) -> Result<Rejected, StoreError> {
-        self.take_all_tokens(tokens, imported).await
+        sql: &'static str,
+        keys: &[String],
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(sql, &[&keys], read).await
+    }
+
+    async fn insert_tokens(&mut self, tokens: &[&AccessToken]) -> Result<bool, StoreError> {
+        self.insert_all_tokens(tokens).await
     }
 
     async fn in_time<T: Send>(

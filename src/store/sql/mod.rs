@@ -11,7 +11,6 @@ use super::{
     record::{AccessToken, Consumer},
     rows::Read,
     seal::Seal,
-    transfer::{ImportRefusal, Imported, Numbered},
 };
 use crate::{
     clock::UnixTime,
@@ -26,7 +25,7 @@ pub(super) mod sealing;
 mod sessions;
 mod store;
 pub(super) mod tokens;
-pub(super) mod transfer;
+mod transfer;
 pub(super) mod users;
 
 pub(super) use flow::FIND_REQUEST_TOKEN;
@@ -37,9 +36,6 @@ impl<T: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync> Param for T {}
 
 /// The parameters of a statement.
 pub(super) type Params<'p> = &'p [&'p dyn Param];
-
-/// The record that an import rejects, and why.
-pub(super) type Rejected = Option<(usize, ImportRefusal)>;
 
 /// Statements that engines word differently.
 pub(super) struct Statements {
@@ -127,12 +123,19 @@ pub(super) trait Tx: Send {
         uses: &[(String, UnixTime)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Takes the access tokens of an import in; returns the one that is rejected.
-    fn take_tokens(
+    /// Reads the rows of `sql` whose key, compared by `= ANY($1)`, is one of `keys`.
+    fn rows_among<T: Send>(
         &mut self,
-        tokens: &[Numbered],
-        imported: &mut Imported,
-    ) -> impl Future<Output = Result<Rejected, StoreError>> + Send;
+        sql: &'static str,
+        keys: &[String],
+        read: Read<T>,
+    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
+
+    /// Keeps access tokens; `false` if an identifier is in use or was before.
+    fn insert_tokens(
+        &mut self,
+        tokens: &[&AccessToken],
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Whether the identifier of an access token was in use before, if that is not for [`Statements::insert_token`] to find.
     fn is_token_removed(&self, _token: &str) -> Result<bool, StoreError> {

@@ -15,7 +15,7 @@ use crate::{
             NoncesKept, OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-        transfer::{Import, Record, Sender, Source},
+        transfer::{Export, Import, ImportList},
     },
 };
 
@@ -286,16 +286,12 @@ impl<E: Engine> Store for E {
         ask!(self, Shared, TIMEOUT, tx => sessions::close_all(tx, &user))
     }
 
-    fn export_to(&self, to: Sender<Record>) -> StoreFuture<'_, ()> {
-        ask!(self, Snapshot, LONG_TIMEOUT, tx => transfer::export_to(tx, &to))
+    fn export(&self) -> StoreFuture<'_, Export> {
+        ask!(self, Snapshot, LONG_TIMEOUT, tx => transfer::export(tx))
     }
 
-    fn import_from(&self, source: Source) -> StoreFuture<'_, Import> {
-        Box::pin(async move {
-            // Begun here, because a source may need the runtime of the caller.
-            let records = source();
-            ask!(self, Alone, LONG_TIMEOUT, tx => transfer::import(tx, records)).await
-        })
+    fn import(&self, list: ImportList) -> StoreFuture<'_, Import> {
+        ask!(self, Alone, LONG_TIMEOUT, tx => transfer::import(tx, &list))
     }
 
     fn reseal(&self, from: ResealFrom, look: bool) -> StoreFuture<'_, Resealed> {

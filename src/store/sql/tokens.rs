@@ -155,18 +155,11 @@ pub(in crate::store) async fn revoke_at<T: Tx>(
     tx.changed(Change::AccessToken(token.to_owned()))
 }
 
-/// Whether an identifier is in use or was before.
-pub(super) async fn is_taken(tx: &mut impl Tx, token: &str) -> Result<bool, StoreError> {
-    tx.has_row(
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM access_tokens WHERE token = $1)
-         OR EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)",
-        &[&token],
-    )
-    .await
-}
-
 /// Keeps a token; `false` if its identifier is in use or was before.
-pub(super) async fn insert<T: Tx>(tx: &mut T, token: &AccessToken) -> Result<bool, StoreError> {
+pub(in crate::store) async fn insert<T: Tx>(
+    tx: &mut T,
+    token: &AccessToken,
+) -> Result<bool, StoreError> {
     if tx.is_token_removed(&token.token)? {
         return Ok(false);
     }

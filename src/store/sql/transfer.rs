@@ -1,15 +1,17 @@
 //! Export and import.
 
-use super::{Rejected, Tx, consumers, tokens, users};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Tx, consumers, tokens, users};
 use crate::store::{
     StoreError,
     port::Change,
-    record::AccessToken,
+    record::{AccessToken, password_cost},
     rows::{self, Read, digest, name, needed, seconds, unix_time},
-    rules::{self, Take, World, folded},
+    rules::{self, Action, Seen, folded},
     transfer::{
-        BATCH, Import, ImportRefusal, Imported, MAX_PASSWORD_COSTS, Numbered, Origin, Part,
-        Receiver, Record, Sender,
+        BATCH, Conflict, Export, Import, ImportList, Imported, MAX_PASSWORD_MILLISECONDS,
+        MAX_PROBLEMS, Numbered, Origin, Problem, Record,
     },
 };
 
@@ -37,30 +39,22 @@ const KINDS: [(&str, Read<Record>); 5] = [
     ),
 ];
 
-pub(super) async fn export_to(tx: &mut impl Tx, to: &Sender<Record>) -> Result<(), StoreError> {
-    let count = tx
-        .row(
-            "SELECT (SELECT count(*) FROM consumers) + (SELECT count(*) FROM users)
-                 + (SELECT count(*) FROM access_tokens) + (SELECT count(*) FROM removed_users)
-                 + (SELECT count(*) FROM removed_tokens) AS count",
-            &[],
-            |row, _| needed(row.integer("count")?),
-        )
-        .await?;
-    to.send(Part::Origin(origin(tx).await?)).await?;
-    to.send(Part::Count(needed(count)?.unsigned_abs())).await?;
+pub(super) async fn export(tx: &mut impl Tx) -> Result<Export, StoreError> {
+    let origin = origin(tx).await?;
+    let mut records: Vec<Record> = Vec::new();
     for (page, read) in KINDS {
         let mut after = String::new();
         loop {
-            let records = tx.rows(page, &[&after, &(BATCH as i64)], read).await?;
-            let Some(last) = records.last() else { break };
-            after = last.key().to_owned();
-            to.send(Part::Records(records)).await?;
+            let next = tx.rows(page, &[&after, &(BATCH as i64)], read).await?;
+            let Some(last) = next.last() else { break };
+            last.identity().1.clone_into(&mut after);
+            records.extend(next);
         }
     }
-    Ok(to.send(Part::End).await?)
+    Ok(Export { origin, records })
 }
 
+/// Which store this is, and up to which timestamp it may have accepted requests.
 async fn origin<T: Tx>(tx: &mut T) -> Result<Origin, StoreError> {
     let read: Read<_> = |row, _| {
         Ok(Origin {
@@ -71,162 +65,190 @@ async fn origin<T: Tx>(tx: &mut T) -> Result<Origin, StoreError> {
     needed(tx.row(T::STATEMENTS.origin, &[], read).await?)
 }
 
-pub(super) async fn import(
-    tx: &mut impl Tx,
-    mut records: Receiver<Numbered>,
-) -> Result<Import, StoreError> {
+/// An import under way.
+struct State {
+    imported: Imported,
+    problems: Vec<Problem>,
+    /// Kind and key of records with a problem: that others name them is no further problem.
+    rejected: HashSet<(&'static str, String)>,
+    /// The costs of all password hashes.
+    costs: BTreeSet<String>,
+    milliseconds: fn(&str) -> u32,
+}
+
+pub(super) async fn import<T: Tx>(tx: &mut T, list: &ImportList) -> Result<Import, StoreError> {
     tx.execute("SAVEPOINT import", &[]).await?;
-    let import = take_all(tx, &mut records).await?;
-    if matches!(import, Import::Refused { .. }) {
+    if let Some(from) = &list.origin
+        && from.store != origin(tx).await?.store
+    {
+        let raise = T::STATEMENTS.raise_imported_nonces_until;
+        tx.execute(raise, &[&seconds(from.accepted_until)]).await?;
+    }
+    let mut state = State {
+        imported: Imported::default(),
+        problems: Vec::new(),
+        rejected: HashSet::new(),
+        costs: users::password_costs(tx).await?.into_iter().collect(),
+        milliseconds: list.milliseconds,
+    };
+    for batch in list.records.chunks(BATCH) {
+        T::in_time(import_batch(tx, batch, &mut state)).await?;
+        if state.problems.len() >= MAX_PROBLEMS {
+            break;
+        }
+        tx.drop_changes()?;
+    }
+    if list.dry_run || !state.problems.is_empty() {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
         tx.forget_changes();
     }
     tx.execute("RELEASE SAVEPOINT import", &[]).await?;
-    Ok(import)
+    state.problems.truncate(MAX_PROBLEMS);
+    Ok(match state.problems.is_empty() {
+        true => Import::Imported(state.imported),
+        false => Import::Rejected(state.problems),
+    })
 }
 
-/// Takes all records in, or rejects them; a rejection leaves changes behind, which the caller rolls back.
-async fn take_all<T: Tx>(
-    tx: &mut T,
-    records: &mut Receiver<Numbered>,
-) -> Result<Import, StoreError> {
-    let mut imported = Imported::default();
-    loop {
-        let batch = match records.receive().await? {
-            Part::Origin(from) => {
-                note_origin(tx, &from).await?;
-                continue;
-            }
-            Part::Count(_) => continue,
-            Part::Records(batch) => batch,
-            Part::End => break,
-        };
-        if let Some((index, refusal)) = T::in_time(take_batch(tx, &batch, &mut imported)).await? {
-            return Ok(Import::Refused { index, refusal });
-        }
-        tx.drop_changes()?;
-    }
-    Ok(Import::Imported(imported))
-}
-
-/// Notes up to which timestamp the nonces of the imported records are unknown, unless they are from this very store.
-async fn note_origin<T: Tx>(tx: &mut T, from: &Origin) -> Result<(), StoreError> {
-    if from.store != origin(tx).await?.store {
-        let raise = T::STATEMENTS.raise_imported_nonces_until;
-        tx.execute(raise, &[&seconds(from.accepted_until)]).await?;
-    }
-    Ok(())
-}
-
-/// Takes some records in; returns the one that is rejected.
-async fn take_batch(
+/// Imports some records; a problem leaves changes, which the caller rolls back.
+async fn import_batch(
     tx: &mut impl Tx,
     batch: &[Numbered],
-    imported: &mut Imported,
-) -> Result<Rejected, StoreError> {
-    let first_token =
-        batch.partition_point(|(_, record)| !matches!(record, Record::AccessToken(_)));
-    let (others, tokens) = batch.split_at(first_token);
-    match take_each(tx, others, imported).await? {
-        None => tx.take_tokens(tokens, imported).await,
-        rejected => Ok(rejected),
-    }
-}
-
-/// Takes records in one after the other; returns the one that is rejected.
-pub(in crate::store) async fn take_each(
-    tx: &mut impl Tx,
-    records: &[Numbered],
-    imported: &mut Imported,
-) -> Result<Rejected, StoreError> {
-    for (index, record) in records {
-        match take(tx, record).await? {
-            Ok(take) => {
-                if take == Take::Add
-                    && matches!(record, Record::User(_))
-                    && users::password_costs(tx).await?.len() > MAX_PASSWORD_COSTS
-                {
-                    return Ok(Some((*index, ImportRefusal::TooManyCosts)));
-                }
-                imported.count(take);
+    state: &mut State,
+) -> Result<(), StoreError> {
+    let mut seen = look_up(tx, batch).await?;
+    let mut new_tokens = Vec::new();
+    for (line, record) in batch {
+        if let Record::User(user) = record {
+            if users::find_by_name(tx, &user.name).await?.is_some() {
+                seen.names.insert(folded(&user.name));
             }
-            Err(refusal) => return Ok(Some((*index, refusal))),
-        }
-    }
-    Ok(None)
-}
-
-async fn take(
-    tx: &mut impl Tx,
-    record: &Record,
-) -> Result<Result<Take, ImportRefusal>, StoreError> {
-    let world = look_around(tx, record).await?;
-    let take = match rules::take(record, &world) {
-        Ok(take) => take,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    match (take, record) {
-        (Take::Add, Record::RemovedUser(id)) => users::retire(tx, id).await?,
-        (Take::Add, Record::RemovedToken(token)) => {
-            let insert = "INSERT INTO removed_tokens (token) VALUES ($1)";
-            tx.execute(insert, &[token]).await?;
-            tx.changed(Change::AccessToken(token.clone()))?;
-        }
-        (Take::Add, Record::Consumer(consumer)) => consumers::put(tx, consumer).await?,
-        (Take::Add, Record::User(user)) => users::insert(tx, user).await?,
-        (Take::Add, Record::AccessToken(token)) => {
-            let is_new = tokens::insert(tx, token).await?;
-            if !is_new {
-                return Err(StoreError::Broken("a token comes twice in the import"));
+            if let Some(hash) = &user.password_hash
+                && users::is_replaced_hash(tx, &user.id, hash).await?
+            {
+                seen.replaced_hashes.insert(user.id.clone(), digest(hash));
             }
         }
-        (Take::Revoke, Record::RemovedToken(token)) => tokens::revoke_at(tx, token, None).await?,
-        (
-            Take::Revoke,
-            Record::AccessToken(AccessToken {
-                token, revoked_at, ..
-            }),
-        ) => tokens::revoke_at(tx, token, *revoked_at).await?,
-        _ => {}
+        let action = rules::action(record, &seen)
+            .and_then(|action| state.check_costs(record, action).map(|()| action));
+        let action = match action {
+            Ok(action) => action,
+            Err(conflict) => {
+                state.reject(*line, record, conflict);
+                continue;
+            }
+        };
+        state.imported.count(action);
+        match (action, record) {
+            (Action::Add, Record::RemovedUser(id)) => {
+                users::retire(tx, id).await?;
+                seen.removed_users.insert(id.to_string());
+            }
+            (Action::Add, Record::RemovedToken(token)) => {
+                let insert = "INSERT INTO removed_tokens (token) VALUES ($1)";
+                tx.execute(insert, &[token]).await?;
+                tx.changed(Change::AccessToken(token.clone()))?;
+                seen.removed_tokens.insert(token.clone());
+            }
+            (Action::Add, Record::Consumer(consumer)) => {
+                consumers::put(tx, consumer).await?;
+                seen.consumers
+                    .insert(consumer.key.clone(), consumer.clone());
+            }
+            (Action::Add, Record::User(user)) => {
+                users::insert(tx, user).await?;
+                seen.users.insert(user.id.clone(), user.clone());
+            }
+            (Action::Add, Record::AccessToken(token)) => new_tokens.push(token),
+            (Action::Revoke, Record::RemovedToken(token)) => {
+                tokens::revoke_at(tx, token, None).await?;
+            }
+            (Action::Revoke, Record::AccessToken(token)) => {
+                tokens::revoke_at(tx, &token.token, token.revoked_at).await?;
+            }
+            _ => {}
+        }
     }
-    Ok(Ok(take))
+    if tx.insert_tokens(&new_tokens).await? {
+        Ok(())
+    } else {
+        Err(StoreError::Broken("a token comes twice in the import"))
+    }
 }
 
-/// Reads all that decides what becomes of a record.
-async fn look_around(tx: &mut impl Tx, record: &Record) -> Result<World, StoreError> {
-    let mut world = World::default();
-    let (consumer, user, token) = record.names();
-    if let Some(key) = consumer {
-        let found = consumers::find(tx, key).await?;
-        world
-            .consumers
-            .extend(found.map(|found| (key.clone(), found)));
+impl State {
+    /// Adds the cost of a new user's password hash to the others, unless together they take too long.
+    fn check_costs(&mut self, record: &Record, action: Action) -> Result<(), Conflict> {
+        let (Action::Add, Record::User(user)) = (action, record) else {
+            return Ok(());
+        };
+        let Some(cost) = user.password_hash.as_ref().map(password_cost) else {
+            return Ok(());
+        };
+        if self.costs.contains(&cost) {
+            return Ok(());
+        }
+        let costs = self.costs.iter().chain([&cost]);
+        let all: u32 = costs.map(|cost| (self.milliseconds)(cost)).sum();
+        if all > MAX_PASSWORD_MILLISECONDS {
+            return Err(Conflict::PasswordCosts);
+        }
+        self.costs.insert(cost);
+        Ok(())
     }
-    if let Some(id) = user {
-        let found = users::find(tx, id).await?;
-        world.users.extend(found.map(|found| (id.clone(), found)));
-        if users::is_removed(tx, id).await? {
-            world.removed_users.insert(id.to_string());
+
+    fn reject(&mut self, line: usize, record: &Record, conflict: Conflict) {
+        let named = match &conflict {
+            Conflict::ConsumerUnknown(key) => Some(("consumer", key.to_string())),
+            Conflict::UserUnknown(id) => Some(("user", id.to_string())),
+            _ => None,
+        };
+        let (kind, key) = record.identity();
+        self.rejected.insert((kind, key.to_owned()));
+        if !named.is_some_and(|named| self.rejected.contains(&named)) {
+            self.problems.push(Problem {
+                line,
+                record: record.name(),
+                conflict,
+            });
         }
     }
-    if let Some(token) = token {
-        let found = tokens::find(tx, token).await?;
-        world
-            .tokens
-            .extend(found.map(|found| (token.clone(), found)));
-        if tokens::is_taken(tx, token).await? {
-            world.removed_tokens.insert(token.clone());
-        }
+}
+
+/// Reads what the store has under the keys of some records.
+async fn look_up(tx: &mut impl Tx, batch: &[Numbered]) -> Result<Seen, StoreError> {
+    let (mut keys, mut ids, mut tokens) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (_, record) in batch {
+        let (consumer, user, token) = record.names();
+        keys.extend(consumer.map(|key| key.as_str()));
+        ids.extend(user.map(|id| id.as_str()));
+        tokens.extend(token.map(String::as_str));
     }
-    if let Record::User(user) = record {
-        if users::find_by_name(tx, &user.name).await?.is_some() {
-            world.names.insert(folded(&user.name));
-        }
-        if let Some(hash) = &user.password_hash
-            && users::is_replaced_hash(tx, &user.id, hash).await?
-        {
-            world.replaced_hashes.insert(user.id.clone(), digest(hash));
-        }
-    }
-    Ok(world)
+    let list = |set: BTreeSet<&'_ str>| set.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (keys, ids, tokens) = (list(keys), list(ids), list(tokens));
+    let find = "SELECT * FROM consumers WHERE key = ANY($1)";
+    let consumers = tx.rows_among(find, &keys, rows::consumer).await?;
+    let find = "SELECT * FROM users WHERE id = ANY($1)";
+    let users = tx.rows_among(find, &ids, rows::user).await?;
+    let find = "SELECT id FROM removed_users WHERE id = ANY($1)";
+    let read: Read<_> = |row, _| needed(row.text("id")?);
+    let removed_users = tx.rows_among(find, &ids, read).await?;
+    let find = "SELECT * FROM access_tokens WHERE token = ANY($1)";
+    let found: Vec<AccessToken> = tx.rows_among(find, &tokens, rows::access_token).await?;
+    let find = "SELECT token FROM removed_tokens WHERE token = ANY($1)";
+    let read: Read<_> = |row, _| needed(row.text("token")?);
+    let removed_tokens = tx.rows_among(find, &tokens, read).await?;
+    Ok(Seen {
+        consumers: by(consumers, |consumer| consumer.key.clone()),
+        users: by(users, |user| user.id.clone()),
+        tokens: by(found, |token| token.token.clone()),
+        removed_users: removed_users.into_iter().collect(),
+        removed_tokens: removed_tokens.into_iter().collect(),
+        ..Seen::default()
+    })
+}
+
+fn by<K: std::hash::Hash + Eq, T>(records: Vec<T>, key: impl Fn(&T) -> K) -> HashMap<K, T> {
+    let keyed = |record| (key(&record), record);
+    records.into_iter().map(keyed).collect()
 }

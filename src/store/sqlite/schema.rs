@@ -134,7 +134,7 @@ const MIGRATIONS: &[&str] = &[
     ",
     // A random name of the store, by which an import knows an export of the same store.
     "
-    INSERT INTO meta (name, value) VALUES ('id', lower(hex(randomblob(16))));
+    INSERT OR IGNORE INTO meta (name, value) VALUES ('id', lower(hex(randomblob(16))));
     ",
     // The key that seals is no property of the store any more.
     "DELETE FROM meta WHERE name = 'sealed';",

@@ -9,11 +9,11 @@ use crate::{
     store::{
         StoreError,
         port::Change,
-        rows::{self, Columns, Read, seconds},
+        record::AccessToken,
+        rows::{self, Columns, Read, json, seconds},
         rules::MOST_CHANGES,
         seal::Seal,
-        sql::{self, FIND_REQUEST_TOKEN, Params, Rejected, Statements},
-        transfer::{Imported, Numbered},
+        sql::{self, FIND_REQUEST_TOKEN, Params, Statements},
     },
 };
 
@@ -151,12 +151,23 @@ impl sql::Tx for SqliteTx {
         Ok(())
     }
 
-    async fn take_tokens(
+    async fn rows_among<T: Send>(
         &mut self,
-        tokens: &[Numbered],
-        imported: &mut Imported,
-    ) -> Result<Rejected, StoreError> {
-        sql::transfer::take_each(self, tokens, imported).await
+        sql: &'static str,
+        keys: &[String],
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let sql = sql.replace("= ANY($1)", "IN (SELECT value FROM json_each(?1))");
+        self.all(&sql, [json(keys)?], |row| read(row, &self.seal))
+    }
+
+    async fn insert_tokens(&mut self, tokens: &[&AccessToken]) -> Result<bool, StoreError> {
+        for token in tokens {
+            if !sql::tokens::insert(self, token).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
             OpenSessions, ResealFrom, Resealed, TokenFilter, Updated, VerifiedPassword,
         },
         record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-        transfer::{Import, Record, Sender, Source},
+        transfer::{Export, Import, ImportList},
     },
 };
 
@@ -183,8 +183,8 @@ impl Store for Double {
         fn close_session<'a>(&'a self, &'a [u8; 32]) -> StoreFuture<'a, ()>;
         fn open_sessions<'a>(&'a self, &'a UserId, UnixTime) -> StoreFuture<'a, OpenSessions>;
         fn close_sessions<'a>(&'a self, &'a UserId) -> StoreFuture<'a, ()>;
-        fn export_to(&self, Sender<Record>) -> StoreFuture<'_, ()>;
-        fn import_from(&self, Source) -> StoreFuture<'_, Import>;
+        fn export(&self) -> StoreFuture<'_, Export>;
+        fn import(&self, ImportList) -> StoreFuture<'_, Import>;
         fn local_nonces_until(&self) -> StoreFuture<'_, Option<UnixTime>>;
         fn set_local_nonces_until(&self, UnixTime) -> StoreFuture<'_, ()>;
         fn reseal(&self, ResealFrom, bool) -> StoreFuture<'_, Resealed>;

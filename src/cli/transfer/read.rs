@@ -1,0 +1,320 @@
+//! Reads a file of records: JSON Lines as [`mod@super::line`] describes them, or CSV whose columns are mapped onto the
+//! same members.
+
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    io::{self, BufRead, Read},
+    time::Duration,
+};
+
+use csv::{ErrorKind, StringRecord};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+use super::line::{Defaults, Head, Line, LineError, VERSION, name_of};
+use crate::{
+    clock::UnixTime,
+    store::transfer::{Numbered, Origin},
+};
+
+/// What a file holds.
+pub(super) struct Contents {
+    pub(super) records: Vec<Numbered>,
+    /// Where the records are from, if the file names it.
+    pub(super) origin: Option<Origin>,
+    /// It is an export from before exports named that.
+    pub(super) is_undated_export: bool,
+    /// What is wrong, with the line.
+    pub(super) problems: Vec<(usize, String)>,
+    /// The records of lines that cannot be read; that others name them is no further problem.
+    pub(super) unread: BTreeSet<String>,
+    /// A line cannot be read at all.
+    pub(super) has_unnamed: bool,
+    /// The lines of the records.
+    lines: HashMap<String, usize>,
+    defaults: Defaults,
+}
+
+impl Contents {
+    pub(super) fn new(defaults: Defaults) -> Self {
+        Self {
+            records: Vec::new(),
+            origin: None,
+            is_undated_export: false,
+            problems: Vec::new(),
+            unread: BTreeSet::new(),
+            has_unnamed: false,
+            lines: HashMap::new(),
+            defaults,
+        }
+    }
+
+    /// Reads JSON Lines.
+    pub(super) fn read_lines(&mut self, mut input: impl BufRead) -> io::Result<()> {
+        let (mut head, mut number, mut last, mut found) = (None, 0, 1, 0);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            number += 1;
+            let text = line.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            last = number;
+            if head.is_none() {
+                match self.read_head(text) {
+                    Ok(first) => head = Some(first),
+                    Err(error) => {
+                        self.problems.push((number, error.to_string()));
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
+            found += 1;
+            // Serde would take a list for an object whose members have lost their names.
+            let line = match text.first() {
+                Some(b'{') => serde_json::from_slice(text).map_err(LineError::from),
+                _ => Err(LineError::NotAnObject),
+            };
+            let named = || name_of(&serde_json::from_slice(text).ok()?);
+            self.add(number, line, named);
+        }
+        let error = match head.map(|head| head.records) {
+            None => LineError::NotAnExport,
+            Some(Some(announced)) if announced != found => LineError::CutOff { found, announced },
+            Some(_) => return Ok(()),
+        };
+        self.problems.push((last, error.to_string()));
+        Ok(())
+    }
+
+    fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
+        let first: Map<String, Value> =
+            serde_json::from_slice(text).map_err(|_| LineError::NotAnExport)?;
+        if first.get("kind").and_then(Value::as_str) != Some("export") {
+            return Err(LineError::NotAnExport);
+        }
+        let version = first.get("version").and_then(Value::as_u64);
+        if let Some(version) = version.filter(|version| *version > VERSION.into()) {
+            return Err(LineError::Version(version));
+        }
+        let Ok(Line::Export(head)) = Line::deserialize(Value::Object(first)) else {
+            return Err(LineError::NotAnExport);
+        };
+        let day_ahead = self.defaults.now.after(Duration::from_secs(86_400));
+        match (head.store.clone(), head.accepted_until) {
+            (_, Some(until)) if until > day_ahead => return Err(LineError::OriginAhead(until)),
+            (Some(store), Some(accepted_until)) => {
+                self.origin = Some(Origin {
+                    store,
+                    accepted_until,
+                });
+            }
+            _ if head.version == VERSION => return Err(LineError::OriginMissing),
+            _ => self.is_undated_export = head.records.is_some(),
+        }
+        Ok(head)
+    }
+
+    /// Reads the rows of a CSV file with a header. Without a `map` all its columns are members; without a
+    /// `kind`, `key` among the members makes the rows consumers, `token` tokens, and neither users. A cell that is empty
+    /// or `null` is left out.
+    pub(super) fn read_csv(
+        &mut self,
+        input: impl Read,
+        map: &[Mapping],
+        kind: Option<&str>,
+        delimiter: u8,
+        null: &str,
+    ) -> io::Result<()> {
+        let mut rows = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .from_reader(input);
+        let header = match rows.headers().map_err(LineError::of_csv) {
+            Ok(header) => header,
+            Err(error) => {
+                self.problems.push((1, error?.to_string()));
+                return Ok(());
+            }
+        };
+        let members = match members(header, map) {
+            Ok(members) => members,
+            Err(problem) => {
+                self.problems.push((1, problem));
+                return Ok(());
+            }
+        };
+        let has = |name: &str| members.iter().any(|(member, _)| member == name);
+        let kind = match kind {
+            Some(kind) => kind,
+            None if has("key") => "consumer",
+            None if has("token") => "token",
+            None => "user",
+        };
+        let mut row = StringRecord::new();
+        loop {
+            let line = match rows.read_record(&mut row) {
+                Ok(false) => return Ok(()),
+                Ok(true) => row.position().map_or(0, csv::Position::line),
+                Err(error) => {
+                    let line = error.position().map_or(1, csv::Position::line);
+                    let error = LineError::of_csv(error)?;
+                    self.has_unnamed = true;
+                    self.problems.push((to_usize(line), error.to_string()));
+                    continue;
+                }
+            };
+            let mut record = Map::from_iter([("kind".to_owned(), kind.into())]);
+            let mut read = Ok(());
+            for (member, column) in &members {
+                let cell = row.get(*column).unwrap_or_default();
+                if !cell.is_empty() && cell != null {
+                    match value(member, cell) {
+                        Ok(value) => drop(record.insert(member.clone(), value)),
+                        Err(error) => read = Err(error),
+                    }
+                }
+            }
+            let name = name_of(&record);
+            let value = Value::Object(record);
+            let read = read.and_then(|()| Line::deserialize(value).map_err(LineError::from));
+            self.add(to_usize(line), read, || name);
+        }
+    }
+
+    /// Adds the record of a line, or what is wrong with it. `named` is what messages call a record that cannot be read.
+    fn add(
+        &mut self,
+        number: usize,
+        line: Result<Line, LineError>,
+        named: impl FnOnce() -> Option<String>,
+    ) {
+        match line.and_then(|line| line.into_record(&self.defaults)) {
+            Ok(record) => match self.lines.entry(record.name()) {
+                Entry::Vacant(place) => {
+                    place.insert(number);
+                    self.records.push((number, record));
+                }
+                Entry::Occupied(first) => {
+                    let error = LineError::Twice(*first.get());
+                    let problem = format!("{}: {error}", first.key());
+                    self.problems.push((number, problem));
+                }
+            },
+            Err(error) => {
+                let name = named().filter(|_| !matches!(error, LineError::SecondExport));
+                let problem = match &name {
+                    Some(name) => format!("{name}: {error}"),
+                    None => error.to_string(),
+                };
+                self.problems.push((number, problem));
+                self.has_unnamed |= name.is_none();
+                self.unread.extend(name);
+            }
+        }
+    }
+}
+
+/// A member of a record and the column that holds it.
+#[derive(Debug, Clone)]
+pub(super) struct Mapping {
+    member: String,
+    column: String,
+}
+
+impl Mapping {
+    /// Reads `key=consumer_key`, or `key` where both have one name.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let (member, column) = text.split_once('=').unwrap_or((text, text));
+        if member.is_empty() || column.is_empty() {
+            return Err("write MEMBER=COLUMN, as in key=consumer_key");
+        }
+        Ok(Self {
+            member: member.to_owned(),
+            column: column.to_owned(),
+        })
+    }
+}
+
+/// Each member and the number of its column.
+fn members(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, String> {
+    let all: Vec<Mapping> = match map {
+        [] => header
+            .iter()
+            .filter_map(|name| Mapping::parse(name).ok())
+            .collect(),
+        map => map.to_vec(),
+    };
+    let mut members: Vec<(String, usize)> = Vec::new();
+    for Mapping { member, column } in all {
+        let mut found = header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| *name == column);
+        let (first, second) = (found.next(), found.next());
+        let Some((index, _)) = first else {
+            let columns: Vec<&str> = header.iter().collect();
+            let columns = columns.join(", ");
+            return Err(format!(
+                "there is no column {column:?}; the columns are {columns}"
+            ));
+        };
+        if second.is_some() {
+            return Err(format!("there are two columns {column:?}; rename one"));
+        }
+        if members.iter().any(|(known, _)| *known == member) {
+            return Err(format!("{member} is mapped twice; remove one of the two"));
+        }
+        members.push((member, index));
+    }
+    Ok(members)
+}
+
+/// A cell as the JSON value of its member.
+fn value(member: &str, cell: &str) -> Result<Value, LineError> {
+    match member {
+        "callbacks" | "permissions" => Ok(cell.split_whitespace().collect()),
+        "rsa_only" | "enforce" | "enabled" => match &*cell.to_ascii_lowercase() {
+            "true" | "t" | "yes" | "y" | "1" => Ok(true.into()),
+            "false" | "f" | "no" | "n" | "0" => Ok(false.into()),
+            _ => Err(LineError::Flag(member.to_owned(), cell.to_owned())),
+        },
+        _ if member.ends_with("_at") || member.ends_with("_until") => Ok(time(cell).into()),
+        _ => Ok(cell.into()),
+    }
+}
+
+/// Seconds since 1970, and `2026-01-31 12:00:00` as databases write UTC, in the form of RFC 3339.
+fn time(cell: &str) -> String {
+    if let Ok(seconds) = cell.parse() {
+        return UnixTime(seconds).to_string();
+    }
+    match cell.split_once(' ') {
+        Some((date, time)) if !time.contains(['+', '-', 'Z']) => format!("{date}T{time}Z"),
+        Some((date, time)) => format!("{date}T{time}"),
+        None => cell.to_owned(),
+    }
+}
+
+fn to_usize(line: u64) -> usize {
+    usize::try_from(line).unwrap_or(usize::MAX)
+}
+
+impl LineError {
+    /// What is wrong with a row; the outer error is the file's.
+    fn of_csv(error: csv::Error) -> io::Result<Self> {
+        match *error.kind() {
+            ErrorKind::UnequalLengths {
+                expected_len: expected,
+                len: found,
+                ..
+            } => Ok(Self::Cells { found, expected }),
+            ErrorKind::Utf8 { .. } => Ok(Self::NotUtf8),
+            _ => Err(error.into()),
+        }
+    }
+}
