@@ -1,7 +1,9 @@
 //! Hosts, origins and prefixes before the proxy; addresses of the API behind it.
 
+use std::time::Duration;
+
 use crate::support::{
-    Call, Connection, Proxy, Reply, Upstream, tls::Certificate, upstream::nobody,
+    Call, Connection, Proxy, Reply, Upstream, tls::Certificate, upstream::nobody, within,
 };
 
 #[test]
@@ -467,7 +469,7 @@ fn a_trusted_proxy_that_sends_the_other_family_of_forwarded_fields_is_warned_of_
                  operations.unlisted = 'anonymous'"
             ))
             .start();
-        let field = format!("field={} ", other.0.to_ascii_lowercase());
+        let field = format!("field={}", other.0.to_ascii_lowercase());
         let warned = || {
             let lines = proxy.log().lines();
             let of_field = |line: &&String| line.contains("WARN") && line.contains(&field);
@@ -479,6 +481,9 @@ fn a_trusted_proxy_that_sends_the_other_family_of_forwarded_fields_is_warned_of_
             let call = Call::get("/").header(other.0, other.1);
             proxy.send(call).has_status(200);
         }
+        within(Duration::from_secs(5), "the warning", || {
+            (warned() > 0).then_some(())
+        });
         assert_eq!(warned(), 1);
     }
     let distrustful = Proxy::in_front_of(&api).start();
