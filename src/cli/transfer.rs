@@ -1,5 +1,5 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
-//! for taking over an existing system's keys. [`mod@line`] describes the format.
+//! for taking over an existing system's keys. `line.rs` describes the format.
 
 mod file;
 mod line;

@@ -1,7 +1,7 @@
 //! What operators do with consumers, users and access tokens: the rules, the audit record, and the view of each record.
 //!
 //! [`Management`] has one function for each thing that an operator can do. The command line is a front of it: it reads
-//! arguments, calls a function and prints a [view](view).
+//! arguments, calls a function and prints a [`view`].
 
 mod consumers;
 mod tokens;
