@@ -99,7 +99,7 @@ fuzz_target!(|input: &[u8]| {
         vouched_for(&head, &received, trusted);
     }
     match origins.choose(&received, target.path) {
-        Ok(url) => {
+        Some(url) => {
             assert!(target.path.starts_with(url.prefix.as_bytes()));
             let host = std::str::from_utf8(received.authority.host).expect("ASCII");
             assert!(url.origin.host.eq_ignore_ascii_case(host));
@@ -113,7 +113,7 @@ fuzz_target!(|input: &[u8]| {
                 }
             }
         }
-        Err(error) => assert_eq!(error, OriginError::Misdirected),
+        None => {}
     }
 });
 

@@ -2,6 +2,8 @@
 //! for taking over an existing system's keys. `line.rs` describes the format.
 
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod line;
 mod read;
 #[cfg(test)]

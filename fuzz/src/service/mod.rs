@@ -10,16 +10,17 @@ use std::{
     num::NonZeroU32,
     rc::Rc,
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use countersign::{
+    admin::readiness::Readiness,
     app::{live, services::Services},
     clock::{Clock, UnixTime},
     config,
     forward::pool,
     login::{LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
-    nonce::{Gap, LocalWindow, Params},
+    nonce::{Blackout, LocalWindow, Params},
     pages,
     peer::Peer,
     policy::rate::Rate,
@@ -27,7 +28,7 @@ use countersign::{
     secret::Secret,
     server::{
         connection,
-        buffered::{API_FORMS, FormMemory, PAGE_FORMS},
+        buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
         wire::Stream,
     },
     store::{
@@ -36,7 +37,7 @@ use countersign::{
         feed::Feed,
         record::{AccessToken, Consumer, Session, User},
     },
-    telemetry::metrics::Metrics,
+    telemetry::{conditions::Conditions, metrics::Metrics},
     verify::{Verifier, nonces::Nonces},
 };
 use tokio::{
@@ -198,13 +199,21 @@ impl World {
             window: config.signature.timestamp_window,
             max_entries: 1_000_000,
         };
-        let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Gap::None));
+        let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Blackout::None));
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
-        nonces.marked(nonces.next_mark(clock.now()), clock.now()).expect("no disk");
+        nonces.marked(nonces.next_high_water_mark(clock.now()), clock.now()).expect("no disk");
         let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
         let metrics = Arc::new(Metrics::new(1));
+        let conditions = Arc::new(Conditions::new(clock.clone()));
+        let readiness = Arc::new(Readiness {
+            store: Arc::clone(&store),
+            verifier: Arc::clone(&verifier),
+            nonces: Arc::clone(&nonces),
+            max_nonces: 1_000_000,
+            conditions: Arc::clone(&conditions),
+        });
         let services = Services {
-            clock,
+            clock: clock.clone(),
             hop: "hop".into(),
             store: Arc::clone(&store),
             credentials: Arc::clone(&credentials),
@@ -222,6 +231,9 @@ impl World {
                 }, &Secret::from(""))),
             },
             metrics: Arc::clone(&metrics),
+            conditions: Arc::clone(&conditions),
+            certificates: Arc::default(),
+            readiness,
         };
         let listener = SocketAddr::from(([127, 0, 0, 1], 8080));
         let mut live = live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
@@ -236,7 +248,7 @@ impl World {
             draining_announced: false.into(),
             draining: false.into(),
             drain: Notify::new(),
-            started: Instant::now(),
+            conditions,
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         Self {
@@ -492,5 +504,5 @@ async fn act(
 
 /// Whether nobody has taken any of it, but for a byte or two.
 fn is_free(memory: &'static FormMemory) -> bool {
-    memory.reserve(None).resize(1, 4).is_ok()
+    memory.reserve(None).resize(1, Shares { all: 4, each: 1 }).is_ok()
 }
