@@ -30,7 +30,6 @@ use rustix::io::Errno;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch as channel},
-    task::LocalSet,
     time::{sleep, timeout},
 };
 
@@ -267,11 +266,7 @@ impl App {
     ///
     /// # Errors
     /// [`StartError::System`]
-    pub async fn run(self) -> Result<(), StartError> {
-        LocalSet::new().run_until(self.serve()).await
-    }
-
-    async fn serve(mut self) -> Result<(), StartError> {
+    pub async fn run(mut self) -> Result<(), StartError> {
         upkeep::start(&self.services);
         let mut threads = Vec::new();
         if let Some(listeners) = self.listeners.take() {

@@ -4,17 +4,13 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{
-    sync::watch,
-    task::{LocalSet, spawn_local},
-    time::interval,
-};
+use tokio::{runtime::LocalOptions, sync::watch, task::spawn_local, time::interval};
 
 use crate::{
     proxy::{Shared, Worker},
@@ -92,15 +88,23 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
     let mut threads = Vec::new();
     for (index, listeners) in listeners.by_worker.into_iter().enumerate() {
         let common = common.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
         let thread = thread::Builder::new().name(format!("worker-{index}"));
+        let (started, starts) = mpsc::sync_channel(1);
         threads.push(thread.spawn(move || {
-            LocalSet::new().block_on(&runtime, run(common, index, listeners));
-            // DNS lookups may still run on the runtime's own threads: nothing waits for them.
-            runtime.shutdown_background();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build_local(LocalOptions::default());
+            match runtime {
+                Ok(runtime) => {
+                    let _ = started.send(Ok(()));
+                    runtime.block_on(run(common, index, listeners));
+                    // DNS lookups may still run on the runtime's own threads: nothing waits for them.
+                    runtime.shutdown_background();
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
         })?);
+        starts.recv().map_err(io::Error::other)??;
     }
     Ok(threads)
 }

@@ -22,6 +22,7 @@ use std::{
 use rustix::{process::getuid, system::uname};
 use serde::Serialize;
 use thiserror::Error;
+use tokio::runtime::LocalOptions;
 
 use super::{
     output::{Listing, Members},
@@ -496,7 +497,7 @@ fn os_user() -> String {
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
+        .build_local(LocalOptions::default())
         .map_err(|error| CommandError::from(error).about("cannot start the runtime"))?;
     Ok(runtime.block_on(future))
 }

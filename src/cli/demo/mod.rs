@@ -9,10 +9,7 @@ use std::{
     os::unix::fs::PermissionsExt as _, path::Path, rc::Rc, sync::Arc,
 };
 
-use tokio::{
-    net::TcpListener,
-    task::{LocalSet, spawn_local},
-};
+use tokio::{net::TcpListener, task::spawn_local};
 
 use self::{
     application::DemoApplication,
@@ -61,8 +58,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
             CommandError::from(error).about(what)
         })?;
     let demo = demonstrate(args.listen, directory.path());
-    block_on(LocalSet::new().run_until(demo))?
-        .map_err(|problem| CommandError::failed(problem).about("demo"))?;
+    block_on(demo)?.map_err(|problem| CommandError::failed(problem).about("demo"))?;
     Ok(Output::default())
 }
 
