@@ -16,9 +16,9 @@ use super::{
     response::drop_fields,
 };
 use crate::server::{
-    caller::{Caller, UploadError},
+    caller::{Caller, Upload, UploadError},
     request::RequestBody,
-    response::Cut,
+    response::{Cut, PIECE_BYTES},
 };
 
 /// The body of a request to the API.
@@ -32,9 +32,6 @@ pub enum UpstreamBody {
     /// One that goes on while it arrives.
     Streamed(RequestBody),
 }
-
-/// A held body goes on in pieces of so many bytes: hyper copies what it is given, and the whole would be there twice.
-const PIECE_BYTES: usize = 16 * 1024;
 
 impl Body for UpstreamBody {
     type Data = Bytes;
@@ -75,8 +72,7 @@ impl Body for UpstreamBody {
     }
 }
 
-/// The body of a response of the API. It drives the connection that it comes by, and gives that back to its pool at its
-/// end.
+/// The body of a response of the API. At its end it gives the connection back to its pool.
 pub struct Download {
     incoming: Incoming,
     lease: Option<Lease>,
@@ -98,25 +94,12 @@ impl Download {
         }
     }
 
-    fn poll_incoming(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let incoming = &mut self.incoming;
-        match &mut self.lease {
-            Some(lease) => lease.poll(context, |context| {
-                Pin::new(&mut *incoming).poll_frame(context)
-            }),
-            None => Pin::new(incoming).poll_frame(context),
-        }
-    }
-
     fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let Poll::Ready(frame) = self.poll_incoming(context) else {
+        let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(context) else {
             let since = *self.waiting_since.get_or_insert_with(Instant::now);
             let until = since + self.caller.limits().body_timeout;
             ready!(self.caller.poll_deadline(context, until));
-            tracing::warn!("the API stopped in the middle of its response");
+            tracing::warn!("upstream stalled mid-response");
             return Poll::Ready(Some(Err(Cut)));
         };
         self.waiting_since = None;
@@ -135,14 +118,16 @@ impl Download {
                 Poll::Ready(None)
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "the API broke off its response");
+                tracing::warn!(%error, "upstream closed the connection mid-response");
                 Poll::Ready(Some(Err(Cut)))
             }
         }
     }
 
     fn give_back(&mut self) {
-        if let Some(lease) = self.lease.take() {
+        if let Some(lease) = self.lease.take()
+            && self.caller.upload() == Upload::Done
+        {
             self.pool.give_back(lease);
         }
     }

@@ -19,6 +19,7 @@ use super::{
     body::UpstreamBody,
     pool::{Lease, Pool},
     request::{into_http1, into_http2},
+    stream::Control,
 };
 use crate::server::{
     caller::{Caller, Upload},
@@ -27,9 +28,9 @@ use crate::server::{
     wire::Watch,
 };
 
-/// So many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
+/// This many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
 /// and an API that sends nothing else is broken.
-const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
+const MAX_BEFORE_RESPONSE: usize = 256 * 1024;
 
 /// How an exchange failed.
 enum NoResponse {
@@ -65,7 +66,7 @@ pub async fn send(
     }
     let lease = Box::pin(pool.connect(upgrade)).await?;
     match (kept, &lease) {
-        (Some(bytes), Lease::Http1(http1)) => http1.watch.write_instead(bytes),
+        (Some(bytes), Lease::Http1(http1)) => http1.control.replace_next_write(bytes),
         // It was written as HTTP/1.1 has it.
         (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
         (None, _) => {}
@@ -82,15 +83,11 @@ fn unanswered() -> Fault {
     Fault::BrokenResponse("the connection ended before a response".into())
 }
 
-fn flooded() -> Fault {
-    Fault::BrokenResponse("too many interim responses".into())
-}
-
 /// What it takes to send a request twice.
 enum Repeat {
     /// hyper does not give back what it has written, and a copy of the fields would be dear for what hardly ever happens:
     /// over HTTP/1.1 the bytes of the head are kept as they were written.
-    Written { method: Method, by: Rc<Watch> },
+    Written { method: Method, by: Rc<Control> },
     /// A copy: over HTTP/2 the bytes mean something on their connection alone.
     Copy(Box<Request<UpstreamBody>>),
 }
@@ -105,10 +102,10 @@ impl Repeat {
             );
         match lease {
             Lease::Http1(http1) => {
-                http1.watch.keep_written(repeatable);
+                http1.control.record(repeatable);
                 repeatable.then(|| Self::Written {
                     method: request.method().clone(),
-                    by: Rc::clone(&http1.watch),
+                    by: Rc::clone(&http1.control),
                 })
             }
             Lease::Http2(_) if repeatable => {
@@ -128,7 +125,7 @@ impl Repeat {
         match self {
             Self::Copy(request) => Some((*request, None)),
             Self::Written { method, by } => {
-                let bytes = by.take_written();
+                let bytes = by.recorded();
                 let mut request = Request::new(UpstreamBody::Empty);
                 *request.method_mut() = method;
                 bytes
@@ -154,29 +151,19 @@ async fn attempt(
     .map_err(|fault| NoResponse::Failed(fault.into()))?;
     let answered = match &mut lease {
         Lease::Http1(http1) => {
-            let mut answered = pin!(http1.sender.try_send_request(mem::take(request)));
-            poll_fn(|context| {
-                match lease.poll(context, |context| answered.as_mut().poll(context)) {
-                    Poll::Ready(answered) => Poll::Ready(Ok(answered)),
-                    Poll::Pending => wait.poll(context, &lease).map(Err),
-                }
-            })
-            .await
+            http1.control.limit_reading(Some(MAX_BEFORE_RESPONSE));
+            let sent = http1.sender.try_send_request(mem::take(request));
+            wait.for_response(sent).await
         }
         Lease::Http2(http2) => {
-            let mut answered = pin!(http2.sender.try_send_request(mem::take(request)));
-            poll_fn(|context| match answered.as_mut().poll(context) {
-                Poll::Ready(answered) => Poll::Ready(Ok(answered)),
-                Poll::Pending => wait.poll(context, &lease).map(Err),
-            })
-            .await
+            let sent = http2.sender.try_send_request(mem::take(request));
+            wait.for_response(sent).await
         }
     };
     match answered {
-        // They may have come in one go with the response.
-        Ok(Ok(_)) if wait.is_flooded(&lease) => Err(NoResponse::Failed(flooded().into())),
         Ok(Ok(response)) => {
             if let Lease::Http1(http1) = &mut lease {
+                http1.control.limit_reading(None);
                 http1.outdated = response.version() != Version::HTTP_11;
             }
             Ok((response, lease))
@@ -198,6 +185,8 @@ async fn attempt(
 struct Wait<'c> {
     caller: &'c Caller,
     response_timeout: Duration,
+    /// Of a connection that serves this request alone.
+    own: Option<Rc<Watch>>,
     /// How many bytes had arrived on the connection before.
     arrived_before: u64,
     sent_at: Option<Instant>,
@@ -208,20 +197,31 @@ impl<'c> Wait<'c> {
         Self {
             caller,
             response_timeout,
+            own: match lease {
+                Lease::Http1(http1) => Some(Rc::clone(&http1.watch)),
+                Lease::Http2(_) => None,
+            },
             arrived_before: arrived(lease),
             sent_at: None,
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, lease: &Lease) -> Poll<ExchangeError> {
-        if self.is_flooded(lease) {
-            return Poll::Ready(flooded().into());
-        }
+    async fn for_response<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ExchangeError> {
+        let mut sent = pin!(sent);
+        poll_fn(|context| match sent.as_mut().poll(context) {
+            Poll::Ready(answered) => Poll::Ready(Ok(answered)),
+            Poll::Pending => self.poll(context).map(Err),
+        })
+        .await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeError> {
         let body_timeout = self.caller.limits().body_timeout;
-        let blocked_since = match lease {
-            Lease::Http1(http1) => http1.watch.blocked_since(),
-            Lease::Http2(_) => None,
-        };
+        let blocked_since = self.own.as_ref().and_then(|watch| watch.blocked_since());
+        if matches!(self.caller.upload(), Upload::Awaited(_) | Upload::Taken(_)) {
+            // The time for the response begins at the end of the upload.
+            self.caller.wake_at_upload_end(context);
+        }
         let (at, failure): (_, fn() -> ExchangeError) = match (blocked_since, self.caller.upload())
         {
             (Some(since), _) => (since + body_timeout, || Fault::ApiTooSlow.into()),
@@ -237,12 +237,6 @@ impl<'c> Wait<'c> {
         self.caller
             .poll_deadline(context, at)
             .map(|Elapsed| failure())
-    }
-
-    fn is_flooded(&self, lease: &Lease) -> bool {
-        // What arrives over HTTP/2 is that of all streams.
-        matches!(lease, Lease::Http1(_))
-            && arrived(lease) - self.arrived_before > MAX_BEFORE_RESPONSE
     }
 
     /// Whose doing it is that there is no response.

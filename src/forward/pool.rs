@@ -1,16 +1,13 @@
 //! Connections to the API: opened, kept by the worker that opened them, and used again.
 //!
-//! A connection over HTTP/1.1 is driven by whoever uses it, and while it is kept by nobody. One over HTTP/2 serves all
-//! requests of its worker at once, and a task of its own drives it.
+//! A task of the worker drives each connection. One over HTTP/2 serves all requests of its worker at once.
 
 use std::{
     cell::{Cell, RefCell},
     fmt, io,
     path::PathBuf,
-    pin::Pin,
     rc::Rc,
     sync::Arc,
-    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -24,14 +21,17 @@ use rustls::pki_types::ServerName;
 use tokio::{
     net::{TcpStream, UnixStream, lookup_host},
     sync::Mutex,
-    task::spawn_local,
+    task::{JoinHandle, spawn_local},
     time::{Instant, timeout},
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Fault, body::UpstreamBody};
+use super::{
+    Fault,
+    body::UpstreamBody,
+    stream::{ApiStream, Control},
+};
 use crate::server::{
-    quiet::Quiet,
     tls::HTTP2,
     wire::{Stream, Watch, Wire},
 };
@@ -85,19 +85,42 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 /// Of all of a connection together.
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// A connection over HTTP/1.1.
+/// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
-    connection: http1::Connection<TokioIo<Wire>, UpstreamBody>,
-    /// The connection has come to its end and is not to be polled any more.
-    over: bool,
-    quiet: Quiet,
+    task: JoinHandle<hyper::Result<Wire>>,
     pub(super) watch: Rc<Watch>,
+    pub(super) control: Rc<Control>,
     /// It has served a request before: it may have been closed at the other end in the meantime.
     pub(super) reused: bool,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
+}
+
+impl Http1 {
+    /// Whether the API ended the connection, or stopped reading from it.
+    fn is_over(&self) -> bool {
+        self.sender.is_closed() || self.control.write_failed()
+    }
+
+    /// The stream of a connection that has switched to another protocol.
+    ///
+    /// # Errors
+    /// [`Fault::BrokenResponse`]
+    pub async fn into_wire(mut self) -> Result<Wire, Fault> {
+        match (&mut self.task).await {
+            Ok(Ok(wire)) => Ok(wire),
+            Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
+            Err(_) => Err(Fault::Internal("the task of a connection ended")),
+        }
+    }
+}
+
+impl Drop for Http1 {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// A place on a connection over HTTP/2.
@@ -131,64 +154,13 @@ pub enum Lease {
     Http2(Http2),
 }
 
-impl Lease {
-    /// Drives the connection and then polls what depends on it.
-    pub fn poll<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        let Self::Http1(http1) = self else {
-            return poll(context);
-        };
-        let Http1 {
-            connection,
-            over,
-            quiet,
-            ..
-        } = &mut **http1;
-        quiet.poll(context, |context| {
-            if !*over {
-                *over = Pin::new(&mut *connection).poll(context).is_ready();
-            }
-            poll(context)
-        })
-    }
-}
-
-impl Http1 {
-    /// Whether the connection is there for another request: nothing is under way, and nothing has arrived, neither an end
-    /// nor bytes that belong to no request.
-    fn is_free(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        if !self.over {
-            self.over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
-        }
-        !self.over && !self.watch.has_refused() && self.sender.is_ready()
-    }
-
-    /// The stream of a connection that has switched to another protocol.
-    ///
-    /// # Errors
-    /// hyper's.
-    pub async fn into_wire(mut self) -> hyper::Result<Wire> {
-        if !self.over {
-            std::future::poll_fn(|context| Pin::new(&mut self.connection).poll(context)).await?;
-        }
-        let parts = self.connection.into_parts();
-        let mut wire = parts.io.into_inner();
-        wire.unread(parts.read_buf);
-        Ok(wire)
-    }
-}
-
 /// One worker's connections to the API.
 pub struct Pool {
     params: Params,
     idle: RefCell<Vec<(Box<Http1>, Instant)>>,
     http2: RefCell<Option<Http2>>,
     /// Held while the first connection over HTTP/2 is opened: all who wait for it share it.
-    greeting: Mutex<()>,
+    opening: Mutex<()>,
     /// ALPN agreed on HTTP/1.1 last time.
     speaks_http1: Cell<bool>,
 }
@@ -211,7 +183,7 @@ impl Pool {
             params,
             idle: RefCell::default(),
             http2: RefCell::default(),
-            greeting: Mutex::default(),
+            opening: Mutex::default(),
             speaks_http1: Cell::new(false),
         }
     }
@@ -229,9 +201,12 @@ impl Pool {
             return Some(lease);
         }
         let mut idle = self.idle.borrow_mut();
-        while let Some((mut connection, since)) = idle.pop() {
-            if since.elapsed() < self.params.idle_timeout && connection.is_free() {
-                return Some(Lease::Http1(connection));
+        for at in (0..idle.len()).rev() {
+            let (connection, since) = &idle[at];
+            if connection.is_over() || since.elapsed() >= self.params.idle_timeout {
+                idle.remove(at);
+            } else if connection.sender.is_ready() {
+                return Some(Lease::Http1(idle.remove(at).0));
             }
         }
         None
@@ -254,15 +229,18 @@ impl Pool {
         let connected = timeout(self.params.connect_timeout, async {
             let mut first = None;
             if http2 && !self.speaks_http1.get() {
-                first = Some(self.greeting.lock().await);
+                first = Some(self.opening.lock().await);
                 if let Some(lease) = self.reuse_http2() {
                     return Ok(lease);
                 }
             }
             let stream = self.open(http2).await?;
-            let greeted = self.greet(stream, http2).await.map_err(io::Error::other);
+            let lease = self
+                .handshake(stream, http2)
+                .await
+                .map_err(io::Error::other);
             drop(first);
-            greeted
+            lease
         });
         connected
             .await
@@ -312,7 +290,7 @@ impl Pool {
         Err(last)
     }
 
-    async fn greet(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
+    async fn handshake(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
         let speaks_http2 = match &stream {
             Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
             _ => http2,
@@ -345,33 +323,42 @@ impl Pool {
             *self.http2.borrow_mut() = Some(http2.clone());
             return Ok(Lease::Http2(http2));
         }
-        let wire = wire.writing_in_vain();
-        let (sender, connection) = http1::Builder::new()
+        let control = Rc::new(Control::default());
+        let stream = ApiStream {
+            wire,
+            control: Rc::clone(&control),
+        };
+        let (sender, mut connection) = http1::Builder::new()
             .preserve_header_case(true)
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
             .max_header_size(HEAD_BYTES)
             .writev(false)
-            .handshake(TokioIo::new(wire))
+            .handshake(TokioIo::new(stream))
             .await?;
+        let task = spawn_local(async move {
+            (&mut connection).await?;
+            let parts = connection.into_parts();
+            let mut wire = parts.io.into_inner().wire;
+            wire.unread(parts.read_buf);
+            Ok(wire)
+        });
         Ok(Lease::Http1(Box::new(Http1 {
             sender,
-            connection,
-            over: false,
-            quiet: Quiet::default(),
+            task,
             watch,
+            control,
             reused: false,
             outdated: false,
         })))
     }
 
-    /// Keeps a connection for the next request, if it can serve another; the one unused for longest makes room.
+    /// Keeps a connection whose request and response are over for the next request; the one unused for longest makes room.
     pub fn give_back(&self, lease: Lease) {
         let Lease::Http1(mut connection) = lease else {
             return;
         };
-        let is_free = connection.sender.is_ready() || connection.is_free();
-        if self.params.max_idle == 0 || connection.outdated || !is_free {
+        if self.params.max_idle == 0 || connection.outdated || connection.is_over() {
             return;
         }
         connection.reused = true;
@@ -387,8 +374,8 @@ impl Pool {
         self.http2.borrow_mut().take_if(|http2| {
             !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
         });
-        self.idle.borrow_mut().retain_mut(|(connection, since)| {
-            since.elapsed() < self.params.idle_timeout && connection.is_free()
+        self.idle.borrow_mut().retain(|(connection, since)| {
+            since.elapsed() < self.params.idle_timeout && !connection.is_over()
         });
     }
 }

@@ -17,7 +17,10 @@ use super::{
 use crate::{
     fields::{is_hop_by_hop, named_by_connection, trim},
     parse::origin::{Origins, PublicUrl},
-    server::{caller::Caller, response::ResponseBody},
+    server::{
+        caller::{Caller, Upload},
+        response::ResponseBody,
+    },
 };
 
 /// What the response's head depends on besides the API's.
@@ -146,7 +149,9 @@ pub fn with_body(
     caller: &Rc<Caller>,
 ) -> Response<ResponseBody> {
     let body = if incoming.is_end_stream() {
-        pool.give_back(lease);
+        if caller.upload() == Upload::Done {
+            pool.give_back(lease);
+        }
         let announces = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
         let length = parts.headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

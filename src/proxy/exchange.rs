@@ -96,8 +96,7 @@ impl Worker {
             return Err(Fault::BrokenResponse(reason).into());
         };
         handshake.check(&response)?;
-        let upstream = Box::pin(http1.into_wire()).await;
-        let upstream = upstream.map_err(|error| Fault::BrokenResponse(error.to_string().into()))?;
+        let upstream = Box::pin(http1.into_wire()).await?;
         let idle = params.tunnel_timeout;
         let in_flight = record.in_flight.take();
         caller.switch(Box::new(move |wire, stalled| {

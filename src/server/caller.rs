@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
     num::NonZeroU32,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -88,6 +88,8 @@ pub struct Caller {
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
+    /// Waits for the end of the upload.
+    awaiting_end: Cell<Option<Waker>>,
 }
 
 impl Caller {
@@ -102,6 +104,7 @@ impl Caller {
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
             takeover: Cell::new(None),
+            awaiting_end: Cell::new(None),
         }
     }
 
@@ -152,6 +155,16 @@ impl Caller {
 
     pub(super) fn set_upload(&self, upload: Upload) {
         self.upload.set(upload);
+        if matches!(upload, Upload::Done | Upload::Failed(_))
+            && let Some(waker) = self.awaiting_end.take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// Wakes the task of `context` when the upload has come to its end.
+    pub fn wake_at_upload_end(&self, context: &Context<'_>) {
+        self.awaiting_end.set(Some(context.waker().clone()));
     }
 
     /// Ready once `at` has passed. One timer serves all waits of a connection.

@@ -26,7 +26,6 @@ use super::{
     deadline::Elapsed,
     guard::PREFACE,
     http2,
-    quiet::Quiet,
     request::RequestBody,
     response::{Follow, Gone, ResponseBody},
     wire::{Stream, Watch, Wire},
@@ -276,10 +275,8 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
     };
     let (ended, mut wire, read_ahead) = loop {
         let mut connection = builder.serve_connection(TokioIo::new(wire), service_fn(&service));
-        let quiet = Quiet::default();
         let ended = poll_fn(|context| {
-            let hyper = quiet.poll(context, |context| Pin::new(&mut connection).poll(context));
-            if let Poll::Ready(result) = hyper {
+            if let Poll::Ready(result) = Pin::new(&mut connection).poll(context) {
                 return Poll::Ready(ConnectionEnd::Hyper(result));
             }
             if let Some(since) = watch.blocked_since() {

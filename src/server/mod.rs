@@ -9,7 +9,6 @@ pub mod fuzzing;
 mod guard;
 pub mod http2;
 pub mod listener;
-pub mod quiet;
 pub mod rejection;
 pub mod request;
 pub mod response;

@@ -1,7 +1,7 @@
 //! The byte streams under hyper, and what a connection has to know of them: what has arrived, and whether a write waits.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     io,
     pin::Pin,
     rc::Rc,
@@ -62,12 +62,6 @@ pub struct Watch {
     flushed: Cell<bool>,
     /// When bytes last moved, where somebody keeps account of it.
     moved_at: Cell<Option<Instant>>,
-    /// The other side no longer takes what is written.
-    refused: Cell<bool>,
-    /// What was written, where it may have to be written again.
-    written: RefCell<Option<Vec<u8>>>,
-    /// What is written in place of what comes next.
-    instead: RefCell<Vec<u8>>,
 }
 
 impl Watch {
@@ -80,9 +74,6 @@ impl Watch {
             ended: Cell::new(false),
             flushed: Cell::new(true),
             moved_at: Cell::new(None),
-            refused: Cell::new(false),
-            written: RefCell::new(None),
-            instead: RefCell::new(Vec::new()),
         }
     }
 
@@ -120,39 +111,6 @@ impl Watch {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.get()
-    }
-
-    /// Whether the other side no longer takes what is written.
-    #[must_use]
-    pub fn has_refused(&self) -> bool {
-        self.refused.get()
-    }
-
-    /// From now on what is written is kept, or is not.
-    pub fn keep_written(&self, keep: bool) {
-        let mut written = self.written.borrow_mut();
-        match (&mut *written, keep) {
-            (Some(written), true) => written.clear(),
-            (none, true) => *none = Some(Vec::with_capacity(2048)),
-            (_, false) => *written = None,
-        }
-    }
-
-    /// What was written since [`Watch::keep_written`].
-    #[must_use]
-    pub fn take_written(&self) -> Vec<u8> {
-        self.written.take().unwrap_or_default()
-    }
-
-    /// Has `bytes` written in place of what is written next.
-    pub fn write_instead(&self, bytes: Vec<u8>) {
-        self.instead.replace(bytes);
-    }
-
-    fn keep(&self, bytes: &[u8]) {
-        if let Some(written) = &mut *self.written.borrow_mut() {
-            written.extend_from_slice(bytes);
-        }
     }
 
     /// Keeps account of when bytes move, beginning now.
@@ -210,34 +168,23 @@ impl Watch {
 pub struct Wire {
     stream: Stream,
     /// Bytes that were read before and are to be read again.
-    again: Bytes,
-    /// What cannot be written is thrown away: the other side may still have something to say.
-    writes_in_vain: bool,
+    unread: Bytes,
     watch: Rc<Watch>,
 }
 
 impl Wire {
-    /// Watches a stream, of which `again` has been read already.
+    /// Watches a stream, of which `unread` has been read already.
     #[must_use]
-    pub fn new(stream: Stream, again: Bytes) -> Self {
+    pub fn new(stream: Stream, unread: Bytes) -> Self {
         let watch = Watch::new();
-        if !again.is_empty() {
-            watch.read(again.len());
+        if !unread.is_empty() {
+            watch.read(unread.len());
         }
         Self {
             stream,
-            again,
-            writes_in_vain: false,
+            unread,
             watch: Rc::new(watch),
         }
-    }
-
-    /// From now on a failed write is no error: an API may respond and close before it has read the whole request, and the
-    /// response counts.
-    #[must_use]
-    pub const fn writing_in_vain(mut self) -> Self {
-        self.writes_in_vain = true;
-        self
     }
 
     /// Has the connection reset rather than closed, so that what was cut off cannot look whole.
@@ -262,7 +209,7 @@ impl Wire {
 
     /// Ready once something has arrived: bytes, an end or an error. Nothing is read.
     pub fn poll_arrival(&self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(stream) = self.stream.tcp().filter(|_| self.again.is_empty()) else {
+        let Some(stream) = self.stream.tcp().filter(|_| self.unread.is_empty()) else {
             return Poll::Ready(());
         };
         // A mere readiness may be left over from what was read before.
@@ -274,8 +221,8 @@ impl Wire {
 
     /// Puts bytes that a reader took too many in front of what comes next.
     pub fn unread(&mut self, bytes: Bytes) {
-        debug_assert!(self.again.is_empty());
-        self.again = bytes;
+        debug_assert!(self.unread.is_empty());
+        self.unread = bytes;
     }
 }
 
@@ -292,22 +239,6 @@ macro_rules! each {
     };
 }
 
-impl Wire {
-    fn poll_bytes(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.watch.refused.get() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        let written =
-            each!(&mut self.stream, stream => Pin::new(stream).poll_write(context, bytes));
-        self.watch.wrote(&written);
-        if self.writes_in_vain && matches!(written, Poll::Ready(Err(_))) {
-            self.watch.refused.set(true);
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        written
-    }
-}
-
 impl AsyncRead for Wire {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -315,12 +246,12 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let count = this.again.len().min(buffer.remaining());
+        let count = this.unread.len().min(buffer.remaining());
         if count > 0 {
-            buffer.put_slice(&this.again[..count]);
-            this.again.advance(count);
+            buffer.put_slice(&this.unread[..count]);
+            this.unread.advance(count);
         }
-        if count > 0 && (!this.again.is_empty() || buffer.remaining() == 0) {
+        if count > 0 && (!this.unread.is_empty() || buffer.remaining() == 0) {
             return Poll::Ready(Ok(()));
         }
         // Together with what has come since: for a head in two reads hyper takes a buffer of twice the size.
@@ -344,21 +275,9 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let mut instead = this.watch.instead.take();
-        while !instead.is_empty() {
-            let Poll::Ready(written) = this.poll_bytes(context, &instead) else {
-                this.watch.instead.replace(instead);
-                return Poll::Pending;
-            };
-            instead.drain(..written?);
-            if instead.is_empty() {
-                return Poll::Ready(Ok(bytes.len()));
-            }
-        }
-        let written = this.poll_bytes(context, bytes);
-        if let Poll::Ready(Ok(count)) = written {
-            this.watch.keep(&bytes[..count]);
-        }
+        let written =
+            each!(&mut this.stream, stream => Pin::new(stream).poll_write(context, bytes));
+        this.watch.wrote(&written);
         written
     }
 
@@ -366,10 +285,6 @@ impl AsyncWrite for Wire {
         let this = self.get_mut();
         let flushed = each!(&mut this.stream, stream => Pin::new(stream).poll_flush(context));
         this.watch.flushed.set(flushed.is_ready());
-        if this.writes_in_vain && matches!(flushed, Poll::Ready(Err(_))) {
-            this.watch.refused.set(true);
-            return Poll::Ready(Ok(()));
-        }
         flushed
     }
 
