@@ -23,7 +23,7 @@ use crate::{
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         buffered::Shares,
-        caller::Limits,
+        caller::{HeaderCase, Limits},
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -138,6 +138,7 @@ const LIMITS: Limits = Limits {
         each: 256 * 1024,
     },
     form_fields: 100,
+    header_case: HeaderCase::Title,
     streams: None,
 };
 

@@ -111,6 +111,7 @@ fn limits(config: &Config) -> Limits {
         page_form_timeout: limits.page_form_timeout,
         form_shares: Shares::of(limits.form_memory.as_usize(), limits.form_bytes.as_usize()),
         form_fields: limits.form_fields.get() as usize,
+        header_case: config.upstream.header_case,
         streams: config.listen.http2.then_some(limits.http2_streams),
     }
 }
@@ -306,6 +307,7 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
     };
     Ok(pool::Params {
         address,
+        header_case: upstream.header_case,
         tls,
         http2: upstream.http2,
         connect_timeout: upstream.connect_timeout,

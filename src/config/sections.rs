@@ -35,6 +35,7 @@ use crate::{
     policy::{operations::Kind, rate::Rate},
     proxy::Conventions,
     respond::colour::Colour,
+    server::caller::HeaderCase,
     store::record::Dialect,
     telemetry::log::{Format, LogLevel},
     verify::Advice,
@@ -115,6 +116,8 @@ section! {
         max_idle: u32 = 128, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
         http2: bool = false, reload;
+        /// How field names are written over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
+        header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
         /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.

@@ -32,6 +32,7 @@ use super::{
     stream::{ApiStream, Control},
 };
 use crate::server::{
+    caller::HeaderCase,
     tls::HTTP2,
     wire::{Stream, Watch, Wire},
 };
@@ -68,6 +69,8 @@ pub struct Params {
     pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
     /// HTTP/2: where ALPN agrees, and without TLS by prior knowledge.
     pub http2: bool,
+    /// How field names are written over HTTP/1.1.
+    pub header_case: HeaderCase,
     /// For resolving, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
     /// How long an unused connection is kept.
@@ -329,7 +332,7 @@ impl Pool {
             control: Rc::clone(&control),
         };
         let (sender, mut connection) = http1::Builder::new()
-            .preserve_header_case(true)
+            .preserve_header_case(self.params.header_case == HeaderCase::Preserve)
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
             .max_header_size(HEAD_BYTES)

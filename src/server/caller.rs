@@ -19,6 +19,16 @@ use super::{
 };
 use crate::peer::Peer;
 
+/// How field names are written over HTTP/1.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeaderCase {
+    /// In Title-Case.
+    Title,
+    /// As they came.
+    Preserve,
+}
+
 /// Bounds and deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -46,6 +56,8 @@ pub struct Limits {
     pub form_shares: Shares,
     /// How many fields a form may have.
     pub form_fields: usize,
+    /// How field names of responses over HTTP/1.1 are written.
+    pub header_case: HeaderCase,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
     pub streams: Option<NonZeroU32>,
 }

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    caller::{Caller, Limits, Upload},
+    caller::{Caller, HeaderCase, Limits, Upload},
     deadline::Elapsed,
     guard::PREFACE,
     http2,
@@ -219,7 +219,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
     let mut builder = http1::Builder::new();
     builder
         .header_read_timeout(None)
-        .preserve_header_case(true)
+        .preserve_header_case(limits.header_case == HeaderCase::Preserve)
         .title_case_headers(true)
         .max_header_size(limits.head_bytes)
         .max_buf_size(BUFFER_BYTES.max(limits.head_bytes))

@@ -1,6 +1,6 @@
 //! The proxy as a proxy: bytes, bodies, connections, hosts, prefixes.
 
-use crate::support::{Call, Proxy, Reply, Upstream};
+use crate::support::{Call, Proxy, Reply, Upstream, http::Fields};
 
 #[test]
 fn hop_by_hop_fields_of_every_connection_line_stop_here() {
@@ -116,6 +116,28 @@ fn path_query_and_fields_go_on_as_they_came() {
         (seen.header("cookie"), seen.header("accept")),
         (Some("a=b; c=d"), Some("a/b"))
     );
+}
+
+#[test]
+fn field_names_are_written_in_title_case_or_as_they_came() {
+    let api = Upstream::replying(|_| Reply::ok("ok").header("x-FROM-api", "1"));
+    for (config, to_api, to_caller) in [
+        ("", "X-From-Caller", "X-From-Api"),
+        (
+            "upstream.header_case = 'preserve'",
+            "x-FROM-caller",
+            "x-FROM-api",
+        ),
+    ] {
+        let proxy = Proxy::in_front_of(&api).config(config).start();
+        let (consumer, _, token) = proxy.somebody();
+        let call = Call::get("/").by(&consumer).with(&token);
+        let answer = proxy.send(call.header("x-FROM-caller", "1"));
+        let has = |fields: &Fields, name: &str| fields.0.iter().any(|(it, _)| it == name);
+        let seen = api.last_request().fields;
+        assert!(has(&seen, to_api) && has(&seen, "X-Auth-User"), "{seen:?}");
+        assert!(has(&answer.fields, to_caller), "{answer:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         buffered::Shares,
-        caller::Limits,
+        caller::{HeaderCase, Limits},
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -34,6 +34,7 @@ const LIMITS: Limits = Limits {
         each: 16 * 1024 * 1024,
     },
     form_fields: 10_000,
+    header_case: HeaderCase::Title,
     streams: None,
 };
 
