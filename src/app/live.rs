@@ -18,7 +18,7 @@ use crate::{
         operations::{Access, Operation, OperationError, Operations},
         rate::ConsumerRate,
     },
-    proxy::{Live, Served},
+    proxy::Live,
     respond::look::{self, Look, LookError},
     route,
     server::{buffered::Shares, caller::Limits, tls::TlsError},
@@ -73,9 +73,6 @@ pub fn live(
             assets: look.assets().map(|asset| asset.path.clone()).collect(),
         },
         endpoints,
-        operation_metrics: services
-            .metrics
-            .operations(Served::labels(&authorizer.operations)),
         authorizer,
         conventions: config.paths.policy,
         forward: forward_params(config, origins.base.origin.is_https(), services),

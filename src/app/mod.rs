@@ -206,7 +206,6 @@ impl App {
         }
         let services = Arc::new(services::open(&config, Clock::system()).await?);
         let live = live::live(&config, first, &services)?;
-        services.metrics.show_operations(&live.operation_metrics);
         inspect::log(&config, first);
         let mut warned = Warned::default();
         warned.look(&certificates, services.clock.now(), &services.conditions);
@@ -432,8 +431,14 @@ impl App {
 
     fn swap_live(&self, live: Live) {
         let shared = &self.common.shared;
-        shared.metrics.show_operations(&live.operation_metrics);
-        shared.live.store(Arc::new(live));
+        let live = Arc::new(live);
+        let before = shared.live.swap(Arc::clone(&live));
+        let labels = live.authorizer.operations.labels();
+        for operation in before.authorizer.operations.labels() {
+            if !labels.contains(operation) {
+                shared.metrics.forget_operation(operation);
+            }
+        }
         shared.generation.fetch_add(1, Ordering::Release);
     }
 

@@ -8,11 +8,7 @@ use std::{
 use arc_swap::ArcSwap;
 use thiserror::Error;
 
-use super::{
-    certificates::Certificate,
-    own::resolved,
-    watch::{self, Watched},
-};
+use super::{certificates::Certificate, own::resolved, watch};
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
@@ -94,6 +90,9 @@ pub enum ServiceError {
     /// The certificates of the login endpoint's authorities.
     #[error(transparent)]
     LoginTls(#[from] TlsError),
+    /// Two metrics have one name.
+    #[error("cannot count: {0}")]
+    Metrics(#[from] prometheus::Error),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -250,8 +249,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let (store, store_metrics) = Timed::new(store);
-    let store: Arc<dyn Store> = Arc::new(store);
+    let metrics = Arc::new(Metrics::new()?);
+    let store: Arc<dyn Store> = Arc::new(Timed::new(store, Arc::clone(&metrics)));
     let window = start_window(config, opened, &*store).await?;
     let throttle = Arc::new(throttle(config)?);
     let cache = cached::Params {
@@ -285,7 +284,6 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         passwords,
         throttle,
     };
-    let metrics = Arc::new(Metrics::new(config.workers().get()));
     let conditions = Arc::new(Conditions::new(clock.clone()));
     let readiness = Arc::new(Readiness {
         store: Arc::clone(&store),
@@ -295,16 +293,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();
-    let watched = Watched {
-        store: store_metrics,
-        nonces: Arc::clone(&nonces),
-        credentials: Arc::clone(&credentials),
-        conditions: Arc::clone(&conditions),
-        certificates: Arc::clone(&certificates),
-        clock: clock.clone(),
-    };
-    watch::watch(&metrics, watched);
-    Ok(Services {
+    let services = Services {
         clock,
         hop: random::identifier()?.into(),
         store,
@@ -317,7 +306,9 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         conditions,
         certificates,
         readiness,
-    })
+    };
+    watch::watch(&services)?;
+    Ok(services)
 }
 
 /// What checks passwords, and where new ones are hashed.

@@ -2,53 +2,47 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use arc_swap::ArcSwap;
+use super::services::Services;
+use crate::telemetry::conditions::Condition;
 
-use super::certificates::Certificate;
-use crate::{
-    clock::Clock,
-    store::cached::Cached,
-    telemetry::{
-        conditions::{Condition, Conditions},
-        metrics::{Metrics, StoreMetrics},
-    },
-    verify::nonces::Nonces,
-};
-
-/// What is read at each scrape.
-pub(super) struct Watched {
-    /// Times of the store.
-    pub(super) store: Arc<StoreMetrics>,
-    /// Used nonces.
-    pub(super) nonces: Arc<Nonces>,
-    /// The caches.
-    pub(super) credentials: Arc<Cached>,
-    /// What is wrong at present.
-    pub(super) conditions: Arc<Conditions>,
-    /// The certificates that are shown.
-    pub(super) certificates: Arc<ArcSwap<Vec<Certificate>>>,
-    /// Tells the time.
-    pub(super) clock: Clock,
-}
-
-/// Lets `metrics` render what is watched.
-pub(super) fn watch(metrics: &Metrics, watched: Watched) {
-    let Watched {
-        store,
-        nonces,
-        credentials,
-        conditions,
-        certificates,
-        clock,
-    } = watched;
-    metrics.watch(Box::new(move |text| {
-        let window = nonces.window();
-        let name = "countersign_nonces";
-        text.gauge(name, "Nonces in the window.", window.entries());
-        let name = "countersign_nonce_window_bytes";
-        text.gauge(name, "Memory of the nonce window.", window.bytes());
-        let name = "countersign_cache_requests_total";
-        text.family(name, "counter", "Look-ups in the caches by their result.");
+/// Lets the metrics show what the services count.
+///
+/// # Errors
+/// Two metrics have one name.
+pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
+    let metrics = &services.metrics;
+    let nonces = Arc::clone(&services.nonces);
+    let entries = move || nonces.window().entries();
+    metrics.add_gauge("countersign_nonces", "Nonces in the window.", entries)?;
+    let nonces = Arc::clone(&services.nonces);
+    let bytes = move || nonces.window().bytes();
+    let help = "Memory of the nonce window.";
+    metrics.add_gauge("countersign_nonce_window_bytes", help, bytes)?;
+    let lookups = metrics.add_counters(
+        "countersign_cache_requests_total",
+        "Look-ups in the caches by their result.",
+        &["cache", "result"],
+    )?;
+    let stops = metrics.add_gauges(
+        "countersign_not_ready",
+        "1 while this cause stops signed calls.",
+        "cause",
+    )?;
+    let degrades = metrics.add_gauges(
+        "countersign_degraded",
+        "1 while this is wrong without stopping signed calls.",
+        "cause",
+    )?;
+    let remaining = metrics.add_gauges(
+        "countersign_certificate_remaining_seconds",
+        "Time until a certificate ends, by its file.",
+        "file",
+    )?;
+    let credentials = Arc::clone(&services.credentials);
+    let conditions = Arc::clone(&services.conditions);
+    let certificates = Arc::clone(&services.certificates);
+    let clock = services.clock.clone();
+    metrics.on_scrape(Box::new(move || {
         let (consumers, tokens) = credentials.counts();
         for (cache, counts) in [("consumer", consumers), ("access_token", tokens)] {
             for (result, count) in [
@@ -58,33 +52,26 @@ pub(super) fn watch(metrics: &Metrics, watched: Watched) {
                 ("stale", &counts.stale),
                 ("error", &counts.errors),
             ] {
-                let labels = [("cache", cache), ("result", result)];
-                text.sample(name, &labels, count.load(Ordering::Relaxed));
+                let shown = lookups.with_label_values(&[cache, result]);
+                shown.inc_by(count.load(Ordering::Relaxed).saturating_sub(shown.get()));
             }
         }
-        let (stops, degrades) = ("countersign_not_ready", "countersign_degraded");
-        text.family(stops, "gauge", "1 while this cause stops signed calls.");
         for &condition in Condition::ALL {
-            let name = match condition.stops_signed_calls() {
-                true => stops,
-                false => degrades,
+            let family = if condition.stops_signed_calls() {
+                &stops
+            } else {
+                &degrades
             };
-            if condition == Condition::NonceWindowFilling {
-                text.family(
-                    degrades,
-                    "gauge",
-                    "1 while this is wrong without stopping signed calls.",
-                );
-            }
-            let lasts = u8::from(conditions.lasts(condition));
-            text.sample(name, &[("cause", condition.as_str())], lasts);
+            let gauge = family.with_label_values(&[condition.as_str()]);
+            gauge.set(u8::from(conditions.lasts(condition)).into());
         }
-        let name = "countersign_certificate_remaining_seconds";
-        text.family(name, "gauge", "Time until a certificate ends, by its file.");
+        // A reload may have taken one away.
+        remaining.reset();
         for one in certificates.load().iter() {
             let left = one.seconds_left(clock.now());
-            text.sample(name, &[("file", &one.path.display().to_string())], left);
+            let gauge = remaining.with_label_values(&[&one.path.display().to_string()]);
+            gauge.set(left as f64);
         }
-        store.render(text);
     }));
+    Ok(())
 }

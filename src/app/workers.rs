@@ -97,7 +97,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
             match runtime {
                 Ok(runtime) => {
                     let _ = started.send(Ok(()));
-                    runtime.block_on(run(common, index, listeners));
+                    runtime.block_on(run(common, listeners));
                     // DNS lookups may still run on the runtime's own threads: nothing waits for them.
                     runtime.shutdown_background();
                 }
@@ -109,8 +109,8 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
     Ok(threads)
 }
 
-async fn run(common: Common, index: usize, listeners: Vec<TcpListener>) {
-    let worker = Rc::new(Worker::new(Arc::clone(&common.shared), index));
+async fn run(common: Common, listeners: Vec<TcpListener>) {
+    let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
     for listener in listeners {
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,

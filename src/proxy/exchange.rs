@@ -4,7 +4,7 @@ use std::{mem, rc::Rc};
 
 use http::{Request, Response, StatusCode, request::Parts};
 
-use super::{Current, Worker, nanoseconds, record::RequestRecord};
+use super::{Current, Worker, record::RequestRecord};
 use crate::{
     forward::{
         Fault,
@@ -66,7 +66,7 @@ impl Worker {
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;
-        self.metrics().upstream_nanoseconds(nanoseconds(took));
+        self.metrics().upstream.observe(took.as_secs_f64());
         let (mut response, incoming) = answered.into_parts();
         response::check_framing(&response)?;
         let context = response::Context {

@@ -10,7 +10,6 @@ use crate::{
     respond::look::Look,
     route::{self},
     server::caller::Limits,
-    telemetry::metrics::AllOperations,
 };
 
 /// The configuration of requests, which a reload replaces as a whole.
@@ -25,8 +24,6 @@ pub struct Live {
     pub endpoints: Endpoints,
     /// Decides on calls to the API.
     pub authorizer: Authorizer,
-    /// Counts the responses of each [`Served`](super::Served).
-    pub operation_metrics: AllOperations,
     /// The service's path conventions.
     pub conventions: Conventions,
     /// How heads are rewritten.

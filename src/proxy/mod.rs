@@ -12,7 +12,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -99,7 +98,6 @@ pub struct Shared {
 /// A worker: its part of the connections, and its own connections to the API.
 pub struct Worker {
     shared: Arc<Shared>,
-    index: usize,
     request_ids: Rc<RequestIds>,
     current: RefCell<(u64, Rc<Current>)>,
 }
@@ -122,11 +120,10 @@ impl Current {
 impl Worker {
     /// A worker without connections.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, index: usize) -> Self {
+    pub fn new(shared: Arc<Shared>) -> Self {
         let current = RefCell::new(Current::of(&shared));
         Self {
             shared,
-            index,
             // Without randomness nothing else starts; the ids of workers would only look alike.
             request_ids: RequestIds::new(&random::identifier().unwrap_or_default()),
             current,
@@ -174,13 +171,6 @@ impl Worker {
         }
     }
 
-    /// Counts the response to a request.
-    fn count(&self, live: &Live, served: Served, status: u16) {
-        if let Some(metrics) = live.operation_metrics.get(served.index()) {
-            metrics.count(self.index, status);
-        }
-    }
-
     /// The id of a request from `peer`.
     fn request_id(&self, live: &Live, headers: &HeaderMap, peer: Option<IpAddr>) -> RequestId {
         let trusted = peer.is_some_and(|peer| live.origins.is_trusted(peer));
@@ -188,8 +178,8 @@ impl Worker {
         RequestId::new(&self.request_ids, kept)
     }
 
-    fn metrics(&self) -> &crate::telemetry::metrics::WorkerMetrics {
-        self.shared.metrics.worker(self.index)
+    fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 }
 
@@ -346,10 +336,6 @@ fn own_response(
     own.into_response(method)
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
     if live.conventions == Conventions::Off {
         return Ok(());
@@ -380,7 +366,7 @@ impl Handler for Worker {
     }
 
     fn opened(&self) {
-        self.metrics().connection_opened();
+        self.metrics().connections.inc();
     }
 
     fn handshake_failed(&self, failure: HandshakeFailure) {
@@ -388,7 +374,7 @@ impl Handler for Worker {
     }
 
     fn closed(&self) {
-        self.metrics().connection_closed();
+        self.metrics().connections.dec();
     }
 
     async fn answer(
@@ -443,7 +429,9 @@ impl Handler for Worker {
         };
         self.metrics().request(verdict);
         let current = self.current();
-        self.count(&current.live, Served::Unknown, status);
+        let operations = &current.live.authorizer.operations;
+        let operation = Served::Unknown.label(operations);
+        self.metrics().operation(operation, status);
         if current.live.access_log {
             tracing::info!(
                 target: ACCESS, status, verdict = verdict.as_str(),

@@ -4,7 +4,7 @@ use std::{error::Error, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, 
 
 use http::{Method, Uri, header};
 
-use super::{Current, Shared, Worker, nanoseconds};
+use super::{Current, Shared, Worker};
 use crate::{
     authorize::Facts,
     forward,
@@ -52,39 +52,21 @@ impl Served {
         }
     }
 
-    /// What logs and metrics call all but the operations.
-    const WORDS: [&str; 7] = [
-        "none",
-        "unlisted",
-        "other_method",
-        "request_token",
-        "access_token",
-        "revoke_token",
-        "page",
-    ];
-
-    /// What logs and metrics call all that is served, in the order of `Served::index`.
-    pub fn labels(operations: &Operations) -> impl Iterator<Item = &str> {
-        let operations = operations.labels().iter().map(String::as_str);
-        Self::WORDS.into_iter().chain(operations)
-    }
-
-    /// Its place in [`Served::labels`].
-    pub(super) const fn index(self) -> usize {
+    /// Its word in logs and metrics.
+    pub(super) fn label(self, operations: &Operations) -> &str {
         match self {
-            Self::Unknown => 0,
-            Self::Unlisted => 1,
-            Self::OtherMethod => 2,
-            Self::Token(TokenCall::RequestToken) => 3,
-            Self::Token(TokenCall::AccessToken) => 4,
-            Self::Token(TokenCall::RevokeToken) => 5,
-            Self::Page => 6,
-            Self::Operation(index) => Self::WORDS.len() + index,
+            Self::Unknown => "none",
+            Self::Unlisted => "unlisted",
+            Self::OtherMethod => "other_method",
+            Self::Token(TokenCall::RequestToken) => "request_token",
+            Self::Token(TokenCall::AccessToken) => "access_token",
+            Self::Token(TokenCall::RevokeToken) => "revoke_token",
+            Self::Page => "page",
+            Self::Operation(index) => operations
+                .labels()
+                .get(index)
+                .map_or("none", String::as_str),
         }
-    }
-
-    fn label(self, operations: &Operations) -> Option<&str> {
-        Self::labels(operations).nth(self.index())
     }
 }
 
@@ -273,12 +255,12 @@ impl RequestRecord {
     pub(super) fn apply(&mut self, facts: Facts) {
         let metrics = self.worker.metrics();
         match facts.verify {
-            Some(took) => metrics.verify_nanoseconds(nanoseconds(took)),
+            Some(took) => metrics.verify.observe(took.as_secs_f64()),
             // The time until now is not the API's.
             None => drop(self.stopwatch.lap()),
         }
         if let Some(skew) = facts.skew_seconds {
-            metrics.clock_skew_seconds(skew);
+            metrics.clock_skew(skew);
         }
         self.previous_secret = facts.previous_secret;
         self.claimed = facts.claimed;
@@ -306,10 +288,10 @@ impl RequestRecord {
     fn count_finding(&self, failure: &Failure) {
         let metrics = self.worker.metrics();
         if let Some(skew) = skew_seconds(failure) {
-            metrics.clock_skew_seconds(skew);
+            metrics.clock_skew(skew);
         }
         if let Some(mistake) = mistake(failure) {
-            metrics.diagnosed(mistake);
+            metrics.diagnosed(mistake.word());
         }
     }
 
@@ -350,11 +332,12 @@ impl Drop for RequestRecord {
         let took = self.stopwatch.total();
         let metrics = self.worker.metrics();
         metrics.request(self.verdict);
-        metrics.request_nanoseconds(nanoseconds(took));
+        metrics.request.observe(took.as_secs_f64());
         let live = &self.current.live;
-        self.worker.count(live, self.operation, self.status);
+        let operations = &live.authorizer.operations;
+        metrics.operation(self.operation.label(operations), self.status);
         if self.previous_secret {
-            metrics.previous_secret();
+            metrics.previous_secrets.inc();
         }
         // What observe finds is logged even where other requests are not.
         let finds = |details: &Details| details.reason.is_some();
@@ -372,7 +355,7 @@ impl Drop for RequestRecord {
         let token = permit
             .and_then(Permit::token)
             .map(|token| RedactedToken(token).to_string());
-        let operation = details.and_then(|_| self.operation.label(&live.authorizer.operations));
+        let operation = details.map(|_| self.operation.label(operations));
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,

@@ -16,27 +16,20 @@ use crate::{
     names::{ConsumerKey, UserId},
     nonce::SharedWindow,
     secret::Secret,
-    telemetry::metrics::StoreMetrics,
+    telemetry::metrics::Metrics,
 };
 
 /// A store whose use cases are timed.
 pub struct Timed {
     store: Arc<dyn Store>,
-    metrics: Arc<StoreMetrics>,
+    metrics: Arc<Metrics>,
 }
 
 impl Timed {
-    /// Times `store`; the metrics are made for all use cases.
+    /// Times `store`.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> (Self, Arc<StoreMetrics>) {
-        let metrics = Arc::new(StoreMetrics::new(USE_CASES));
-        (
-            Self {
-                store,
-                metrics: Arc::clone(&metrics),
-            },
-            metrics,
-        )
+    pub const fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+        Self { store, metrics }
     }
 
     fn time<'a, T: Send + 'a>(
@@ -47,8 +40,8 @@ impl Timed {
         Box::pin(async move {
             let begun = Instant::now();
             let result = work.await;
-            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.metrics.record(use_case, took, result.is_err());
+            self.metrics
+                .store(use_case, begun.elapsed(), result.is_err());
             result
         })
     }
@@ -57,9 +50,6 @@ impl Timed {
 /// Passes each use case on under its own name.
 macro_rules! timed {
     ($(fn $name:ident$(<$life:lifetime>)?(&$($self_life:lifetime)? self $(, $argument:ident: $type:ty)* $(,)?) -> $output:ty;)*) => {
-        /// The names under which use cases are timed.
-        const USE_CASES: &[&str] = &[$(stringify!($name)),*];
-
         impl Store for Timed {
             fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
                 self.store.notified()

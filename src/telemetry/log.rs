@@ -7,7 +7,7 @@ use tracing::{Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     Layer, Registry,
     filter::Targets,
-    fmt::{MakeWriter, layer},
+    fmt::{MakeWriter, format, layer},
     layer::SubscriberExt,
     reload,
     util::SubscriberInitExt,
@@ -154,15 +154,15 @@ impl LogControl {
 ///
 /// # Errors
 /// [`LogError::Running`] if there is one already.
-pub fn start(format: Format, level: &LogLevel) -> Result<LogControl, LogError> {
-    let (subscriber, control) = subscriber(format, level, io::stderr);
+pub fn start(form: Format, level: &LogLevel) -> Result<LogControl, LogError> {
+    let (subscriber, control) = subscriber(form, level, io::stderr);
     subscriber.try_init()?;
     Ok(control)
 }
 
 /// Makes the log without starting it; tests give it another place to write to.
 fn subscriber<W>(
-    format: Format,
+    form: Format,
     level: &LogLevel,
     writer: W,
 ) -> (impl Subscriber + Send + Sync + 'static, LogControl)
@@ -172,8 +172,10 @@ where
     let (filter, handle) = reload::Layer::new(level.targets());
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
-    let lines = match format {
-        Format::Text => lines.event_format(LogLines::new()).boxed(),
+    let lines = match form {
+        Format::Text => lines
+            .event_format(LogLines(format::Format::default().with_ansi(false)))
+            .boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(filter).with(lines);

@@ -203,7 +203,7 @@ impl World {
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
         nonces.marked(nonces.next_high_water_mark(clock.now()), clock.now()).expect("no disk");
         let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
-        let metrics = Arc::new(Metrics::new(1));
+        let metrics = Arc::new(Metrics::new().expect("each metric has a name of its own"));
         let conditions = Arc::new(Conditions::new(clock.clone()));
         let readiness = Arc::new(Readiness {
             store: Arc::clone(&store),
@@ -399,7 +399,7 @@ async fn execute(
     let Some((&flags, input)) = input.split_first() else {
         return;
     };
-    let worker = Rc::new(Worker::new(Arc::clone(shared), 0));
+    let worker = Rc::new(Worker::new(Arc::clone(shared)));
     let room = [64 * 1024, 64, 1024, 4096][usize::from(flags & 3)];
     let acting = act(input, shared, &worker, api, room, execution, flags);
     let accepting = async {
@@ -498,7 +498,7 @@ async fn act(
         }
     };
     timeout(DAY, quiet).await.expect("a request has no end");
-    assert_eq!(shared.metrics.connections(), 0);
+    assert_eq!(shared.metrics.connections.get(), 0);
     assert!(is_free(&API_FORMS) && is_free(&PAGE_FORMS), "memory of forms is not given back");
 }
 

@@ -1,10 +1,10 @@
-//! What became of a request, as one fixed word.
+//! The outcome of a request, as one fixed word.
 
 macro_rules! verdicts {
     ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
-        /// What became of a request: the label of `countersign_requests_total` and the `verdict` of the access log.
+        /// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log.
         ///
-        /// There is no catch-all, so that a new response needs a decision what it counts as.
+        /// There is no catch-all, so that each new response needs a decision on how it counts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Verdict {
             $($(#[$doc])* $variant,)+
@@ -20,11 +20,6 @@ macro_rules! verdicts {
                 match self {
                     $(Self::$variant => $word,)+
                 }
-            }
-
-            /// Its place in [`Verdict::ALL`].
-            pub(super) const fn index(self) -> usize {
-                self as usize
             }
         }
     };
@@ -116,33 +111,4 @@ verdicts! {
     LoopDetected = "loop_detected",
     /// The peer went away before there was a response.
     Aborted = "aborted",
-}
-
-impl Verdict {
-    /// How many verdicts there are.
-    pub(super) const COUNT: usize = Self::ALL.len();
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn has_a_word_of_its_own_for_each_verdict() {
-        let words: BTreeSet<_> = Verdict::ALL
-            .iter()
-            .map(|verdict| verdict.as_str())
-            .collect();
-        assert_eq!(words.len(), Verdict::COUNT);
-        let plain = |word: &&str| {
-            word.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-        };
-        assert!(words.iter().all(plain));
-        for (index, verdict) in Verdict::ALL.iter().enumerate() {
-            assert_eq!(verdict.index(), index);
-        }
-    }
 }

@@ -1,0 +1,374 @@
+//! What `/metrics` shows, in the Prometheus text format.
+//!
+//! Every label value is a constant of the program or an operation of the configuration, so no caller can add one.
+
+mod verdict;
+
+use std::{sync::OnceLock, time::Duration, time::Instant};
+
+use prometheus::{
+    GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry,
+    Result, TextEncoder, histogram_opts, opts, register_gauge_vec_with_registry,
+    register_histogram_vec_with_registry, register_histogram_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
+    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
+};
+
+pub use self::verdict::Verdict;
+
+/// The media type of [`Metrics::render`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Upper bounds in seconds, from below a cache hit to a store that hangs.
+const VERIFY_BOUNDS: &[f64] = &[
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2.5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 2.0,
+];
+
+/// Upper bounds in seconds, from an API on the same machine to the longest time-outs.
+const REQUEST_BOUNDS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0,
+];
+
+/// Upper bounds in seconds: below zero the consumer's clock is behind, above it ahead.
+const SKEW_BOUNDS: &[f64] = &[
+    -3600.0, -600.0, -300.0, -120.0, -30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0, 120.0, 300.0, 600.0,
+    3600.0,
+];
+
+/// The classes of status codes; a request without a response counts as `none`.
+const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Why a TLS handshake of a caller failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandshakeFailure {
+    /// The caller has no certificate that `listen.tls.client_ca` accepts.
+    CallerCertificate,
+    /// The caller does not accept our certificate.
+    OurCertificate,
+    /// It took longer than `limits.handshake_timeout`.
+    TooSlow,
+    /// Anything else, such as plain HTTP or no common version.
+    Other,
+}
+
+impl HandshakeFailure {
+    /// Every failure.
+    const ALL: [Self; 4] = [
+        Self::CallerCertificate,
+        Self::OurCertificate,
+        Self::TooSlow,
+        Self::Other,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallerCertificate => "caller_certificate",
+            Self::OurCertificate => "our_certificate",
+            Self::TooSlow => "too_slow",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Sets, before each scrape, what others count.
+pub type Refresh = Box<dyn Fn() + Send + Sync>;
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Registry,
+    refresh: OnceLock<Refresh>,
+    /// In the order of [`Verdict::ALL`].
+    requests: Vec<IntCounter>,
+    observed: IntCounterVec,
+    diagnoses: IntCounterVec,
+    operations: IntCounterVec,
+    handshakes: IntCounterVec,
+    clock_skew: Histogram,
+    store_seconds: HistogramVec,
+    store_errors: IntCounterVec,
+    /// Calls signed with a replaced secret during its grace.
+    pub previous_secrets: IntCounter,
+    /// Seconds that verification took.
+    pub verify: Histogram,
+    /// Seconds from the request sent to the API to the head of its response.
+    pub upstream: Histogram,
+    /// Seconds from the head of a request to the end of its response.
+    pub request: Histogram,
+    /// Callers' connections that are open.
+    pub connections: IntGauge,
+}
+
+impl Metrics {
+    /// Everything at zero.
+    ///
+    /// # Errors
+    /// Two metrics have one name.
+    pub fn new() -> Result<Self> {
+        let registry = Registry::new();
+        let counters = |name, help, labels: &[&str]| {
+            register_int_counter_vec_with_registry!(opts!(name, help), labels, registry)
+        };
+        let histogram = |name, help, bounds: &[f64]| {
+            let options = histogram_opts!(name, help, bounds.to_vec());
+            register_histogram_with_registry!(options, registry)
+        };
+        let started = Instant::now();
+        registry.register(Box::new(PullingGauge::new(
+            "countersign_uptime_seconds",
+            "Time since the process started.",
+            Box::new(move || started.elapsed().as_secs_f64()),
+        )?))?;
+        register_int_gauge_vec_with_registry!(
+            "countersign_build_info",
+            "Which version this is; always 1.",
+            &["version"],
+            registry
+        )?
+        .with_label_values(&[env!("CARGO_PKG_VERSION")])
+        .set(1);
+        let requests = counters(
+            "countersign_requests_total",
+            "Requests by their outcome.",
+            &["verdict"],
+        )?;
+        let handshakes = counters(
+            "countersign_tls_handshake_failures_total",
+            "TLS handshakes of callers that failed, by the reason.",
+            &["reason"],
+        )?;
+        for failure in HandshakeFailure::ALL {
+            handshakes.with_label_values(&[failure.as_str()]);
+        }
+        Ok(Self {
+            requests: Verdict::ALL
+                .iter()
+                .map(|verdict| requests.with_label_values(&[verdict.as_str()]))
+                .collect(),
+            observed: counters(
+                "countersign_observed_total",
+                "Requests that observe let through, by what would have rejected them.",
+                &["verdict"],
+            )?,
+            diagnoses: counters(
+                "countersign_signature_diagnoses_total",
+                "Wrong signatures by the known mistake that makes them.",
+                &["diagnosis"],
+            )?,
+            operations: counters(
+                "countersign_operation_requests_total",
+                "Requests by operation and class of the status; none is no response.",
+                &["operation", "status"],
+            )?,
+            handshakes,
+            clock_skew: histogram(
+                "countersign_clock_skew_seconds",
+                "How far consumers' clocks are ahead; below zero they are behind.",
+                SKEW_BOUNDS,
+            )?,
+            store_seconds: register_histogram_vec_with_registry!(
+                histogram_opts!(
+                    "countersign_store_seconds",
+                    "Time that the store took, by operation.",
+                    REQUEST_BOUNDS.to_vec()
+                ),
+                &["operation"],
+                registry
+            )?,
+            store_errors: counters(
+                "countersign_store_errors_total",
+                "Faults of the store, by operation.",
+                &["operation"],
+            )?,
+            previous_secrets: register_int_counter_with_registry!(
+                "countersign_previous_secret_total",
+                "Calls signed with a secret that rotate-secret replaced, during its grace.",
+                registry
+            )?,
+            verify: histogram(
+                "countersign_verify_seconds",
+                "Time that verification took.",
+                VERIFY_BOUNDS,
+            )?,
+            upstream: histogram(
+                "countersign_upstream_seconds",
+                "Time from the request sent to the API to the head of its response.",
+                REQUEST_BOUNDS,
+            )?,
+            request: histogram(
+                "countersign_request_seconds",
+                "Time from the head of a request to the end of its response.",
+                REQUEST_BOUNDS,
+            )?,
+            connections: register_int_gauge_with_registry!(
+                "countersign_connections",
+                "Open connections of callers.",
+                registry
+            )?,
+            registry,
+            refresh: OnceLock::new(),
+        })
+    }
+
+    /// Counts a request that is done.
+    pub fn request(&self, verdict: Verdict) {
+        if let Some(counter) = self.requests.get(verdict as usize) {
+            counter.inc();
+        }
+    }
+
+    /// Counts what would have rejected a request that `observe` let through. The request itself counts as
+    /// [`Verdict::Observed`].
+    pub fn observed(&self, verdict: Verdict) {
+        self.observed.with_label_values(&[verdict.as_str()]).inc();
+    }
+
+    /// Counts the known mistake that makes a wrong signature.
+    pub fn diagnosed(&self, mistake: &'static str) {
+        self.diagnoses.with_label_values(&[mistake]).inc();
+    }
+
+    /// Counts a TLS handshake that failed.
+    pub fn handshake_failed(&self, failure: HandshakeFailure) {
+        self.handshakes.with_label_values(&[failure.as_str()]).inc();
+    }
+
+    /// Counts how many seconds a consumer's clock is ahead of ours; below zero it is behind. Anybody can send any
+    /// timestamp, so more than a day counts as a day: the sum stays of use.
+    pub fn clock_skew(&self, seconds: i64) {
+        let seconds = seconds.clamp(-86_400, 86_400);
+        self.clock_skew.observe(seconds as f64);
+    }
+
+    /// Counts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
+    /// response.
+    pub fn operation(&self, operation: &str, status: u16) {
+        let class = CLASSES
+            .get(usize::from(status / 100))
+            .unwrap_or(&CLASSES[0]);
+        self.operations.with_label_values(&[operation, class]).inc();
+    }
+
+    /// No longer shows an operation. A request to it that ends later brings its label back.
+    pub fn forget_operation(&self, operation: &str) {
+        for class in CLASSES {
+            // Most operations have responses of few classes.
+            let _ = self.operations.remove_label_values(&[operation, class]);
+        }
+    }
+
+    /// Counts a use case of the store.
+    pub fn store(&self, use_case: &'static str, took: Duration, failed: bool) {
+        let labels = &[use_case];
+        let seconds = self.store_seconds.with_label_values(labels);
+        seconds.observe(took.as_secs_f64());
+        let errors = self.store_errors.with_label_values(labels);
+        errors.inc_by(failed.into());
+    }
+
+    /// Shows a gauge that is read at each scrape.
+    ///
+    /// # Errors
+    /// Another metric has this name.
+    pub fn add_gauge(
+        &self,
+        name: &str,
+        help: &str,
+        value: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<()> {
+        let gauge = PullingGauge::new(name, help, Box::new(move || value() as f64))?;
+        self.registry.register(Box::new(gauge))
+    }
+
+    /// Shows gauges with a label, which the caller sets.
+    ///
+    /// # Errors
+    /// Another metric has this name.
+    pub fn add_gauges(&self, name: &str, help: &str, label: &str) -> Result<GaugeVec> {
+        register_gauge_vec_with_registry!(name, help, &[label], self.registry)
+    }
+
+    /// Shows counters with labels, which the caller counts.
+    ///
+    /// # Errors
+    /// Another metric has this name.
+    pub fn add_counters(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
+        register_int_counter_vec_with_registry!(name, help, labels, self.registry)
+    }
+
+    /// Runs `refresh` before each scrape. Only the first call counts.
+    pub fn on_scrape(&self, refresh: Refresh) {
+        let _ = self.refresh.set(refresh);
+    }
+
+    /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
+    #[must_use]
+    pub fn render(&self) -> String {
+        if let Some(refresh) = self.refresh.get() {
+            refresh();
+        }
+        let families = self.registry.gather();
+        // What a registry gathers has names and samples, so it can be written.
+        let text = TextEncoder::new().encode_to_string(&families);
+        text.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the page has exactly this line.
+    fn shows(metrics: &Metrics, line: &str) -> bool {
+        metrics.render().lines().any(|shown| shown == line)
+    }
+
+    #[test]
+    fn shows_every_verdict_before_anything_happens() {
+        let metrics = Metrics::new().unwrap();
+        for verdict in Verdict::ALL {
+            let verdict = verdict.as_str();
+            let line = format!("countersign_requests_total{{verdict=\"{verdict}\"}} 0");
+            assert!(shows(&metrics, &line), "{line}");
+        }
+        metrics.request(Verdict::NonceUsed);
+        let line = "countersign_requests_total{verdict=\"nonce_used\"} 1";
+        assert!(shows(&metrics, line), "{}", metrics.render());
+    }
+
+    #[test]
+    fn histograms_are_in_seconds_and_a_bound_is_in_its_own_bucket() {
+        let metrics = Metrics::new().unwrap();
+        metrics.verify.observe(2e-6);
+        metrics.clock_skew(-2);
+        metrics.clock_skew(i64::MAX);
+        metrics.store("exchange", Duration::from_secs(1), true);
+        for line in [
+            "countersign_verify_seconds_bucket{le=\"0.000001\"} 0",
+            "countersign_verify_seconds_bucket{le=\"0.000002\"} 1",
+            "countersign_clock_skew_seconds_bucket{le=\"-5\"} 0",
+            "countersign_clock_skew_seconds_bucket{le=\"-1\"} 1",
+            "countersign_clock_skew_seconds_sum 86398",
+            "countersign_store_seconds_bucket{operation=\"exchange\",le=\"1\"} 1",
+            "countersign_store_errors_total{operation=\"exchange\"} 1",
+        ] {
+            assert!(shows(&metrics, line), "{line}\n{}", metrics.render());
+        }
+    }
+
+    #[test]
+    fn forgets_an_operation_that_a_reload_removed() {
+        let metrics = Metrics::new().unwrap();
+        for status in [200, 204, 404, 0, 999] {
+            metrics.operation("/a", status);
+            metrics.operation("/b", status);
+        }
+        metrics.forget_operation("/b");
+        for (status, count) in [("2xx", 2), ("4xx", 1), ("none", 2)] {
+            let labels = format!("{{operation=\"/a\",status=\"{status}\"}}");
+            let line = format!("countersign_operation_requests_total{labels} {count}");
+            assert!(shows(&metrics, &line), "{}", metrics.render());
+        }
+        assert!(!metrics.render().contains("/b"));
+    }
+}
