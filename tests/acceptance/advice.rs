@@ -3,8 +3,7 @@
 use std::{fs, thread, time::Duration};
 
 use crate::support::{
-    Call, Proxy, Token, Upstream, fresh, now,
-    proxy::Consumer,
+    Call, Caller, Proxy, Upstream, fresh, now,
     signer::{self, encode},
     within,
 };
@@ -13,8 +12,7 @@ use crate::support::{
 struct Service {
     api: Upstream,
     proxy: Proxy,
-    consumer: Consumer,
-    token: Token,
+    caller: Caller,
 }
 
 const ORIGIN: &str = "http://api.test";
@@ -28,21 +26,13 @@ impl Service {
         let proxy = Proxy::in_front_of(&api)
             .config(&format!("{urls}\nsignature.enforcement = '{enforcement}'"))
             .start();
-        let (consumer, _, token) = proxy.somebody();
-        Self {
-            api,
-            proxy,
-            consumer,
-            token,
-        }
+        let caller = proxy.somebody();
+        Self { api, proxy, caller }
     }
 
     /// A call of the public URL, signed for it.
     fn signed(&self, call: Call) -> Call {
-        call.host("api.test")
-            .by(&self.consumer)
-            .with(&self.token)
-            .for_origin(ORIGIN)
+        call.host("api.test").of(&self.caller).for_origin(ORIGIN)
     }
 
     fn get(&self, target: &str) -> Call {
@@ -56,15 +46,15 @@ impl Service {
         let oauth = format!(
             "oauth_consumer_key={}&oauth_nonce={nonce}&oauth_signature_method=HMAC-SHA1&oauth_timestamp={time}&\
              oauth_token={}&oauth_version=1.0",
-            encode(&self.consumer.key),
-            encode(&self.token.token)
+            encode(&self.caller.consumer.key),
+            encode(&self.caller.token.token)
         );
         let normalized = encode(normalized(&oauth));
         let base = format!("{}&{}&{normalized}", call.method, encode(uri));
         let key = format!(
             "{}&{}",
-            encode(&self.consumer.secret),
-            encode(&self.token.secret)
+            encode(&self.caller.consumer.secret),
+            encode(&self.caller.token.secret)
         );
         self.signed(call)
             .parameter("oauth_nonce", &nonce)
@@ -81,7 +71,10 @@ impl Service {
         let answer = self.proxy.send(call);
         answer.is(401, "signature_invalid");
         let text = answer.text();
-        assert!(!text.contains(&self.consumer.secret) && !text.contains(&self.token.secret));
+        assert!(
+            !text.contains(&self.caller.consumer.secret)
+                && !text.contains(&self.caller.token.secret)
+        );
         answer.form("oauth_problem_advice").unwrap()
     }
 }
@@ -267,7 +260,10 @@ fn a_body_that_was_read_for_the_advice_still_goes_to_the_api_in_observe_mode() {
 #[test]
 fn names_the_secrets_that_were_joined_wrong_and_no_others() {
     let service = Service::start("enforce");
-    let (consumer, token) = (&service.consumer.secret, &service.token.secret);
+    let (consumer, token) = (
+        &service.caller.consumer.secret,
+        &service.caller.token.secret,
+    );
     let (consumer, token) = (encode(consumer), encode(token));
     let get = || service.get("/v2/x");
     for (call, told) in [
@@ -291,7 +287,7 @@ fn names_the_secrets_that_were_joined_wrong_and_no_others() {
     }
     let asks = |key: &str| {
         let call = Call::get("/oauth/request_token")
-            .by(&service.consumer)
+            .by(&service.caller.consumer)
             .parameter("oauth_callback", "oob");
         let answer = service.proxy.send(call.key(key));
         answer.is(401, "signature_invalid");
@@ -306,7 +302,7 @@ fn names_the_secrets_that_were_joined_wrong_and_no_others() {
 #[test]
 fn names_the_previous_secret_once_its_grace_is_over() {
     let service = Service::start("enforce");
-    let key = service.consumer.key.clone();
+    let key = service.caller.consumer.key.clone();
     let rotate = ["consumer", "rotate-secret", &key, "--grace", "1s"];
     service.proxy.command(&rotate).done();
     let refused = within(Duration::from_secs(10), "the grace ends", || {

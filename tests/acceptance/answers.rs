@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use crate::support::{
-    Call, Placement, Proxy, Token, Upstream, Visitor,
+    Call, Caller, Placement, Proxy, Scene, Token, Upstream, Visitor,
     legs::{REQUEST_TOKEN, asks, exchanges, token_of},
     now,
     proxy::{Builder, Consumer},
-    signer::encode,
     within,
 };
 
@@ -29,10 +28,8 @@ fn unknown_consumer() -> Consumer {
 
 #[test]
 fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || Call::get("/x?y=1").by(&consumer).with(&token);
+    let Scene { api, proxy, caller } = Scene::start();
+    let call = || Call::get("/x?y=1").of(&caller);
     for name in [
         "oauth_consumer_key",
         "oauth_signature_method",
@@ -119,51 +116,9 @@ fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
 }
 
 #[test]
-fn a_parameter_twice_or_in_two_places_is_400() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    for call in [
-        Call::get("/x?oauth_nonce=a").by(&consumer).with(&token),
-        Call::get("/x?oauth_other=a&oauth_other=a")
-            .by(&consumer)
-            .with(&token)
-            .placed(Placement::Query),
-        Call::get("/x?oauth_unknown=a").by(&consumer).with(&token),
-        Call::post("/x")
-            .form("oauth_unknown=a")
-            .by(&consumer)
-            .with(&token),
-        Call::post("/x")
-            .form("oauth_token=a")
-            .by(&consumer)
-            .with(&token)
-            .placed(Placement::Query),
-        Call::post("/x?oauth_version=1.0")
-            .form("a=b")
-            .by(&consumer)
-            .with(&token)
-            .placed(Placement::Body),
-    ] {
-        let answer = proxy.send(call);
-        answer.is(400, "parameter_rejected");
-        assert!(
-            answer
-                .form("oauth_parameters_rejected")
-                .unwrap()
-                .starts_with("oauth_"),
-            "{answer:?}"
-        );
-    }
-    api.saw_nothing();
-}
-
-#[test]
 fn credentials_that_do_not_hold_are_401_and_say_which() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, user, token) = proxy.somebody();
-    let call = || Call::get("/x").by(&consumer).with(&token);
+    let (_api, proxy, caller) = Scene::start().into_parts();
+    let call = || Call::get("/x").of(&caller);
     proxy.send(Call::get("/x")).is(401, "parameter_absent");
     proxy
         .send(Call::get("/x").header("Authorization", "Basic YTpi"))
@@ -172,18 +127,18 @@ fn credentials_that_do_not_hold_are_401_and_say_which() {
         .send(Call::get("/x").header("Authorization", "Bearer x"))
         .is(401, "parameter_absent");
     proxy
-        .send(Call::get("/x").by(&unknown_consumer()).with(&token))
+        .send(Call::get("/x").by(&unknown_consumer()).with(&caller.token))
         .is(401, "consumer_key_unknown");
     proxy
-        .send(Call::get("/x").by(&consumer).with(&unknown_token()))
+        .send(Call::get("/x").by(&caller.consumer).with(&unknown_token()))
         .is(401, "token_rejected");
     proxy
-        .send(Call::get("/x").by(&consumer))
+        .send(Call::get("/x").by(&caller.consumer))
         .is(401, "token_rejected");
     for forged in [
         call().key("wrong&wrong"),
-        call().key(&format!("{}&", consumer.secret)),
-        call().key(&consumer.secret),
+        call().key(&format!("{}&", caller.consumer.secret)),
+        call().key(&caller.consumer.secret),
         call().signs_target("/y"),
         call().signs_method("POST"),
         call().signs_target("/x?added=1"),
@@ -216,7 +171,9 @@ fn credentials_that_do_not_hold_are_401_and_say_which() {
             .send(call().parameter("oauth_timestamp", &time.to_string()))
             .has_status(200);
     }
-    proxy.command(&["token", "revoke", &token.token]).done();
+    proxy
+        .command(&["token", "revoke", &caller.token.token])
+        .done();
     within(Duration::from_secs(1), "the revocation is seen", || {
         (proxy.send(call()).status == 401).then_some(())
     });
@@ -224,11 +181,11 @@ fn credentials_that_do_not_hold_are_401_and_say_which() {
     proxy
         .send(call().key("wrong&wrong"))
         .is(401, "signature_invalid");
-    let second = proxy.token(&consumer, &user);
+    let second = proxy.token(&caller.consumer, &caller.user);
     proxy
-        .command(&["consumer", "disable", &consumer.key])
+        .command(&["consumer", "disable", &caller.consumer.key])
         .done();
-    let call = || Call::get("/x").by(&consumer).with(&second);
+    let call = || Call::get("/x").by(&caller.consumer).with(&second);
     within(Duration::from_secs(1), "the disabling is seen", || {
         (proxy.send(call()).status == 401).then_some(())
     });
@@ -236,69 +193,21 @@ fn credentials_that_do_not_hold_are_401_and_say_which() {
     proxy
         .send(call().key("wrong&wrong"))
         .is(401, "signature_invalid");
-    proxy.command(&["consumer", "enable", &consumer.key]).done();
+    proxy
+        .command(&["consumer", "enable", &caller.consumer.key])
+        .done();
     within(Duration::from_secs(1), "the enabling is seen", || {
         (proxy.send(call()).status == 200).then_some(())
     });
 }
 
 #[test]
-fn a_signature_has_one_spelling() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    // The last character before the padding carries bits that decoding drops: four characters decode alike, one is right.
-    let call = Call::get("/x").by(&consumer).with(&token);
-    let wire = String::from_utf8(proxy.wire(&call)).unwrap();
-    let (before, rest) = wire.split_once("oauth_signature=\"").unwrap();
-    let (signature, after) = rest.split_once('"').unwrap();
-    let plain = String::from_utf8(crate::support::signer::decode(signature.as_bytes())).unwrap();
-    let send = |spelling: &str| {
-        let mut connection = proxy.connect();
-        connection
-            .send(format!("{before}oauth_signature=\"{}\"{after}", encode(spelling)).as_bytes());
-        connection.answer("GET")
-    };
-    let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let last = alphabet
-        .find(plain.trim_end_matches('=').chars().last().unwrap())
-        .unwrap();
-    let twin = &alphabet[last + 1..=last + 1];
-    let stem = &plain[..plain.len() - 2];
-    for spelling in [
-        format!("{stem}{twin}="),
-        plain.trim_end_matches('=').to_owned(),
-        format!("{plain}="),
-        format!(" {plain}"),
-        format!("{plain} "),
-        format!("{plain}\n"),
-        plain.replace('=', "%3D"),
-        plain.to_ascii_lowercase(),
-    ] {
-        let answer = send(&spelling);
-        assert_eq!(
-            (answer.status, answer.problem().as_deref()),
-            (401, Some("signature_invalid")),
-            "{spelling:?}"
-        );
-    }
-    api.saw_nothing();
-    send(&plain).has_status(200);
-}
-
-#[test]
 fn a_challenge_goes_with_every_401() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("service.realm = 'The \"Shop\"'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { proxy, caller, .. } = Scene::with("service.realm = 'The \"Shop\"'");
     for (call, problem) in [
         (Call::get("/"), "parameter_absent"),
-        (
-            Call::get("/").by(&consumer).with(&token).key("x"),
-            "signature_invalid",
-        ),
-        (asks(&consumer, "oob").key("x"), "signature_invalid"),
+        (Call::get("/").of(&caller).key("x"), "signature_invalid"),
+        (asks(&caller.consumer, "oob").key("x"), "signature_invalid"),
     ] {
         let answer = proxy.send(call);
         let challenge = answer.header("www-authenticate").expect("a challenge");
@@ -372,16 +281,16 @@ fn problems_are_json_or_a_page_where_the_caller_prefers_it() {
 
 #[test]
 fn checks_come_in_the_order_of_the_contract() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).config("operation = [{ path = '/open', permission = 'p' }]\npermission = [{ name = 'p', title = 'P' }]").start();
-    let (consumer, user, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::with(
+        "operation = [{ path = '/open', permission = 'p' }]\npermission = [{ name = 'p', title = 'P' }]",
+    );
     let nobody = unknown_consumer();
     let old = (now() - 4_000).to_string();
     // Host, then shape.
     proxy
         .send(
             Call::get("/open")
-                .by(&consumer)
+                .by(&caller.consumer)
                 .without("oauth_nonce")
                 .host("else.test"),
         )
@@ -411,7 +320,7 @@ fn checks_come_in_the_order_of_the_contract() {
     proxy
         .send(
             Call::get("/open")
-                .by(&consumer)
+                .by(&caller.consumer)
                 .with(&unknown_token())
                 .key("x"),
         )
@@ -422,7 +331,7 @@ fn checks_come_in_the_order_of_the_contract() {
         call.parameter("oauth_timestamp", &time)
             .parameter("oauth_nonce", nonce)
     };
-    let call = || Call::get("/open").by(&consumer).with(&token);
+    let call = || Call::get("/open").of(&caller);
     proxy
         .send(stamped(call(), nonce))
         .is(404, "permission_denied");
@@ -431,7 +340,9 @@ fn checks_come_in_the_order_of_the_contract() {
         .is(401, "signature_invalid");
     proxy.send(stamped(call(), nonce)).is(401, "nonce_used");
     // Nonce, then states: a refused state has used its nonce up.
-    proxy.command(&["token", "revoke", &token.token]).done();
+    proxy
+        .command(&["token", "revoke", &caller.token.token])
+        .done();
     within(Duration::from_secs(1), "the revocation is seen", || {
         (proxy.send(call()).problem().as_deref() == Some("token_revoked")).then_some(())
     });
@@ -440,32 +351,29 @@ fn checks_come_in_the_order_of_the_contract() {
     // States, then permission.
     proxy.send(call()).is(401, "token_revoked");
     // Undecided, then verifier.
-    let request_token = proxy.request_token(&consumer, "oob");
+    let request_token = proxy.request_token(&caller.consumer, "oob");
     proxy
-        .send(exchanges(&consumer, &request_token, "wrong"))
+        .send(exchanges(&caller.consumer, &request_token, "wrong"))
         .is(401, "permission_unknown");
     let verifier = proxy
-        .decision(&request_token, &user, "allow")
+        .decision(&request_token, &caller.user, "allow")
         .element("verifier")
         .unwrap();
     proxy
-        .send(exchanges(&consumer, &request_token, "wrong"))
+        .send(exchanges(&caller.consumer, &request_token, "wrong"))
         .is(401, "verifier_invalid");
-    token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
+    token_of(&proxy.send(exchanges(&caller.consumer, &request_token, &verifier)));
     // Used, then verifier.
     proxy
-        .send(exchanges(&consumer, &request_token, "wrong"))
+        .send(exchanges(&caller.consumer, &request_token, "wrong"))
         .is(401, "token_used");
     api.saw_nothing();
 }
 
 #[test]
 fn an_access_token_expires() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("tokens.access_ttl = '1s'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || Call::get("/x").by(&consumer).with(&token);
+    let Scene { proxy, caller, .. } = Scene::with("tokens.access_ttl = '1s'");
+    let call = || Call::get("/x").of(&caller);
     within(Duration::from_secs(10), "the token expires", || {
         (proxy.send(call()).problem().as_deref() == Some("token_expired")).then_some(())
     });
@@ -490,8 +398,7 @@ fn a_request_token_expires() {
 /// Each clock here is read once, so that the seconds told are those sent, and one more where the second turns.
 #[test]
 fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
-    let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { proxy, caller, .. } = Scene::start();
     let time = now();
     for (sent, told) in [
         (
@@ -507,7 +414,7 @@ fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
         (time * 1000, ["oauth_timestamp is in milliseconds"; 2]),
         (time - 1_000_000_000, ["counts the seconds since 1970"; 2]),
     ] {
-        let call = Call::get("/x").by(&consumer).with(&token);
+        let call = Call::get("/x").of(&caller);
         let answer = proxy.send(call.parameter("oauth_timestamp", &sent.to_string()));
         answer.is(401, "timestamp_refused");
         let advice = answer.form("oauth_problem_advice").unwrap();
@@ -522,13 +429,8 @@ fn a_wrong_signature_is_advised_on_as_configured() {
         let proxy = Proxy::in_front_of(&api)
             .config(&format!("signature.advice = '{level}'"))
             .start();
-        let (consumer, _, token) = proxy.somebody();
-        let answer = proxy.send(
-            Call::get("/x?y=1")
-                .by(&consumer)
-                .with(&token)
-                .signs_target("/x"),
-        );
+        let caller = proxy.somebody();
+        let answer = proxy.send(Call::get("/x?y=1").of(&caller).signs_target("/x"));
         answer.is(401, "signature_invalid");
         let advice = answer.form("oauth_problem_advice").unwrap_or_default();
         assert_eq!(
@@ -540,7 +442,8 @@ fn a_wrong_signature_is_advised_on_as_configured() {
             assert_eq!(advice, "");
         }
         assert!(
-            !answer.text().contains(&consumer.secret) && !answer.text().contains(&token.secret)
+            !answer.text().contains(&caller.consumer.secret)
+                && !answer.text().contains(&caller.token.secret)
         );
     }
 }
@@ -548,11 +451,7 @@ fn a_wrong_signature_is_advised_on_as_configured() {
 /// A diagnosis makes every known mistake of all that was sent: what is large would keep a worker busy for seconds.
 #[test]
 fn only_small_requests_are_diagnosed() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("signature.advice = 'full'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, proxy, caller) = Scene::with("signature.advice = 'full'").into_parts();
     let many: Vec<String> = (0..100).map(|number| format!("p{number}")).collect();
     let few = many[..20].join("&");
     for (query, form, told) in [
@@ -564,9 +463,8 @@ fn only_small_requests_are_diagnosed() {
     ] {
         let call = Call::post(&format!("/x?{query}"))
             .form(&form)
-            .by(&consumer)
-            .with(&token)
-            .key(&format!("{}&", consumer.secret));
+            .of(&caller)
+            .key(&format!("{}&", caller.consumer.secret));
         let answer = proxy.send(call);
         answer.is(401, "signature_invalid");
         let advice = answer.form("oauth_problem_advice").unwrap();
@@ -583,11 +481,8 @@ fn plaintext_is_on_only_by_name_and_only_over_tls() {
         "signature.methods = ['HMAC-SHA1', 'PLAINTEXT']\nservice.base_url = 'https://api.test'";
     let plain = |builder: Builder| {
         let proxy = builder.start();
-        let (consumer, _, token) = proxy.somebody();
-        let call = Call::get("/x")
-            .by(&consumer)
-            .with(&token)
-            .method("PLAINTEXT");
+        let caller = proxy.somebody();
+        let call = Call::get("/x").of(&caller).method("PLAINTEXT");
         let call = call
             .without("oauth_nonce")
             .without("oauth_timestamp")
@@ -609,7 +504,11 @@ fn plaintext_is_on_only_by_name_and_only_over_tls() {
 #[test]
 fn token_calls_answer_as_the_table_says() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let (consumer, user, access_token) = proxy.somebody();
+    let Caller {
+        consumer,
+        user,
+        token: access_token,
+    } = proxy.somebody();
     let answer = proxy.send(Call::post(REQUEST_TOKEN).by(&consumer));
     answer.is(400, "parameter_absent");
     assert_eq!(

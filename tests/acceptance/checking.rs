@@ -10,6 +10,7 @@ use crate::support::{
     PATIENCE, Postgres, Proxy, RedisServer, Upstream,
     program::{Ended, program, run},
     proxy::Builder,
+    rows,
     tls::Certificate,
     upstream::nobody,
     within,
@@ -291,94 +292,40 @@ fn https_that_nobody_speaks_is_warned_of_by_both() {
 }
 
 /// Configurations that `serve` cannot run, each with the key that is named. `DIR` is the directory.
-const BROKEN: &[(&str, &str)] = &[
-    ("store.url = 'DIR/none/countersign.db'", "store.url"),
-    ("store.url = 'DIR'", "store.url"),
-    ("store.url = 'DIR/config.toml'", "store.url"),
-    ("store.url = 'DIR/config.toml/countersign.db'", "store.url"),
-    ("nonce.path = 'DIR/none/nonces'", "nonce.path"),
-    ("nonce.path = 'DIR'", "nonce.path"),
-    ("nonce.path = 'DIR/config.toml'", "nonce.path"),
-    ("nonce.path = 'DIR/x/../countersign.db'", "nonce.path"),
-    ("store.url = 'DIR/dangling'", "store.url"),
-    (
-        "store.encryption_key_file = 'DIR/none'",
-        "store.encryption_key_file",
-    ),
-    (
-        "store.encryption_key_file = 'DIR'",
-        "store.encryption_key_file",
-    ),
-    (
-        "store.encryption_key_file = 'DIR/config.toml'",
-        "store.encryption_key_file",
-    ),
-    (
-        "listen.address = '192.0.2.1:8080'\nservice.base_url = 'https://api.test'",
-        "listen.address",
-    ),
-    ("admin.listen = '192.0.2.1:8080'", "admin.listen"),
-    (
-        "admin.probe_listen = '[2001:db8::1]:8080'",
-        "admin.probe_listen",
-    ),
-    ("admin.listen = 'unix:DIR/none/admin.sock'", "admin.listen"),
-    ("admin.listen = 'unix:DIR/config.toml'", "admin.listen"),
-    ("admin.listen = 'unix:DIR/LONG.sock'", "admin.listen"),
-    (
-        "listen.address = '0.0.0.0:PORT'\nadmin.listen = '127.0.0.1:PORT'\nservice.base_url = 'https://api.test'",
-        "admin.listen",
-    ),
-    (
-        "listen.address = ['127.0.0.1:PORT', '0.0.0.0:PORT']\nservice.base_url = 'https://api.test'",
-        "listen.address",
-    ),
-    (
-        "listen.address = ['[::]:PORT', '0.0.0.0:PORT']\nservice.base_url = 'https://api.test'",
-        "listen.address",
-    ),
-    (
-        "admin.listen = '127.0.0.1:PORT'\nadmin.probe_listen = '0.0.0.0:PORT'",
-        "admin.probe_listen",
-    ),
-    (
-        "admin.listen = 'unix:DIR/a'\nadmin.probe_listen = 'unix:DIR/a'",
-        "admin.probe_listen",
-    ),
-    (
-        "listen.tls.certificate = 'DIR/none'\nlisten.tls.key = 'DIR/none'",
-        "listen.tls",
-    ),
-    (
-        "listen.tls.certificate = 'DIR/config.toml'\nlisten.tls.key = 'DIR/config.toml'",
-        "listen.tls",
-    ),
-    (
-        "listen.tls.certificate = 'DIR/certificate.pem'\nlisten.tls.key = 'DIR/other.pem'",
-        "listen.tls.key",
-    ),
-    (
-        "listen.tls.certificate = 'DIR/certificate.pem'\nlisten.tls.key = 'DIR/key.pem'\nlisten.tls.client_ca = 'DIR/key.pem'",
-        "listen.tls.client_ca",
-    ),
-    (
-        "upstream.api_url = 'https://127.0.0.1:1'\nupstream.tls.ca = 'DIR/none'",
-        "upstream.tls.ca",
-    ),
-    (
-        "upstream.api_url = 'https://127.0.0.1:1'\nupstream.tls.certificate = 'DIR/certificate.pem'\nupstream.tls.key = 'DIR/other.pem'",
-        "upstream.tls.key",
-    ),
-    (
-        "operation = [{ path = '/{a}' }, { path = '/{b}' }]",
-        "operation",
-    ),
-    (
-        "operation = [{ path = '/a/{b}/c' }, { path = '/a/{*rest}' }, { path = '/a/{c}/c' }]",
-        "operation",
-    ),
-    ("service.path = '/oauth/authorize'", "service.path"),
-];
+const BROKEN: &str = r"
+    store.url = 'DIR/none/countersign.db' | store.url
+    store.url = 'DIR' | store.url
+    store.url = 'DIR/config.toml' | store.url
+    store.url = 'DIR/config.toml/countersign.db' | store.url
+    nonce.path = 'DIR/none/nonces' | nonce.path
+    nonce.path = 'DIR' | nonce.path
+    nonce.path = 'DIR/config.toml' | nonce.path
+    nonce.path = 'DIR/x/../countersign.db' | nonce.path
+    store.url = 'DIR/dangling' | store.url
+    store.encryption_key_file = 'DIR/none' | store.encryption_key_file
+    store.encryption_key_file = 'DIR' | store.encryption_key_file
+    store.encryption_key_file = 'DIR/config.toml' | store.encryption_key_file
+    listen.address = '192.0.2.1:8080'\nservice.base_url = 'https://api.test' | listen.address
+    admin.listen = '192.0.2.1:8080' | admin.listen
+    admin.probe_listen = '[2001:db8::1]:8080' | admin.probe_listen
+    admin.listen = 'unix:DIR/none/admin.sock' | admin.listen
+    admin.listen = 'unix:DIR/config.toml' | admin.listen
+    admin.listen = 'unix:DIR/LONG.sock' | admin.listen
+    listen.address = '0.0.0.0:PORT'\nadmin.listen = '127.0.0.1:PORT'\nservice.base_url = 'https://api.test' | admin.listen
+    listen.address = ['127.0.0.1:PORT', '0.0.0.0:PORT']\nservice.base_url = 'https://api.test' | listen.address
+    listen.address = ['[::]:PORT', '0.0.0.0:PORT']\nservice.base_url = 'https://api.test' | listen.address
+    admin.listen = '127.0.0.1:PORT'\nadmin.probe_listen = '0.0.0.0:PORT' | admin.probe_listen
+    admin.listen = 'unix:DIR/a'\nadmin.probe_listen = 'unix:DIR/a' | admin.probe_listen
+    listen.tls.certificate = 'DIR/none'\nlisten.tls.key = 'DIR/none' | listen.tls
+    listen.tls.certificate = 'DIR/config.toml'\nlisten.tls.key = 'DIR/config.toml' | listen.tls
+    listen.tls.certificate = 'DIR/certificate.pem'\nlisten.tls.key = 'DIR/other.pem' | listen.tls.key
+    listen.tls.certificate = 'DIR/certificate.pem'\nlisten.tls.key = 'DIR/key.pem'\nlisten.tls.client_ca = 'DIR/key.pem' | listen.tls.client_ca
+    upstream.api_url = 'https://127.0.0.1:1'\nupstream.tls.ca = 'DIR/none' | upstream.tls.ca
+    upstream.api_url = 'https://127.0.0.1:1'\nupstream.tls.certificate = 'DIR/certificate.pem'\nupstream.tls.key = 'DIR/other.pem' | upstream.tls.key
+    operation = [{ path = '/{a}' }, { path = '/{b}' }] | operation
+    operation = [{ path = '/a/{b}/c' }, { path = '/a/{*rest}' }, { path = '/a/{c}/c' }] | operation
+    service.path = '/oauth/authorize' | service.path
+";
 
 #[test]
 fn what_serve_refuses_check_refuses() {
@@ -387,7 +334,7 @@ fn what_serve_refuses_check_refuses() {
         Certificate::for_names(&["localhost"]),
         Certificate::for_names(&["localhost"]),
     );
-    for (text, key) in BROKEN {
+    for [text, key] in &rows(BROKEN) {
         let builder = Proxy::in_front_of(&api);
         let at = |name: &str| builder.directory().join(name);
         write(&at("certificate.pem"), &certificate.certificate, 0o644);

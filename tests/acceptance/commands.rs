@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::{Call, Consumer, Postgres, Proxy, Upstream, Visitor, legs::asks, within};
+use crate::support::{
+    Call, Caller, Consumer, Postgres, Proxy, Scene, Upstream, legs::asks, within,
+};
 
 #[test]
 fn a_consumer_that_was_unknown_is_known_within_a_second() {
@@ -56,7 +58,11 @@ fn the_key_of_the_store_is_changed_while_it_serves() {
         let mut proxy = builder
             .config(&format!("store.encryption_key_file = '{old}'"))
             .start();
-        let (consumer, user, token) = proxy.somebody();
+        let Caller {
+            consumer,
+            user,
+            token,
+        } = proxy.somebody();
         proxy.stop();
         proxy.reconfigure(&format!("store.encryption_key_file = ['{new}', '{old}']"));
         proxy.start();
@@ -195,91 +201,6 @@ fn consumers_are_managed_from_the_command_line() {
 }
 
 #[test]
-fn users_are_managed_from_the_command_line() {
-    let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let add = [
-        "user",
-        "add",
-        "bob",
-        "--id",
-        "b-1",
-        "--display-name",
-        "Bob B.",
-        "--password-stdin",
-        "--json",
-    ];
-    let added = proxy.command_with(&add, "pässword\n").done().json();
-    assert_eq!(
-        (added["id"].as_str(), added["name"].as_str()),
-        (Some("b-1"), Some("bob"))
-    );
-    assert_eq!(
-        (added["display_name"].as_str(), added["enabled"].as_bool()),
-        (Some("Bob B."), Some(true))
-    );
-    let log_in = |password: &str| {
-        let mut visitor = Visitor::to(&proxy);
-        let page = visitor.open("/service.oauth?mode=login");
-        let form = page
-            .form_with("password")
-            .set("username", "bob")
-            .set("password", password);
-        visitor.submit(&page, &form);
-        visitor
-            .open("/service.oauth?mode=applications")
-            .answer
-            .text()
-            .contains("mode=logout")
-    };
-    assert!(
-        log_in("pässword") && !log_in("pässword\n"),
-        "one final newline is dropped"
-    );
-    proxy
-        .command_with(&["user", "passwd", "bob", "--password-stdin"], "other")
-        .done();
-    assert!(log_in("other") && !log_in("pässword"));
-    proxy.command(&["user", "remove", "bob"]).done();
-    assert!(!log_in("other"));
-    // An id is never used again.
-    let again = proxy.command_with(
-        &["user", "add", "carol", "--id", "b-1", "--password-stdin"],
-        "x",
-    );
-    assert_eq!(again.code(), Some(1), "{again:?}");
-    assert_eq!(proxy.command(&["user", "list", "--json"]).done().stdout, "");
-}
-
-#[test]
-fn tokens_are_listed_without_their_secrets() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, user, token) = proxy.somebody();
-    let listed = proxy
-        .command(&[
-            "token",
-            "list",
-            "--json",
-            "--user",
-            "alice",
-            "--consumer",
-            &consumer.key,
-        ])
-        .done();
-    assert!(!listed.stdout.contains(&token.secret));
-    let listed = listed.json_lines();
-    assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0]["token"].as_str(), Some(token.token.as_str()));
-    assert_eq!(listed[0]["consumer"].as_str(), Some(consumer.key.as_str()));
-    let owner = listed[0]["user"].as_str().unwrap();
-    assert!(owner == user.id || owner == user.name, "{owner}");
-    assert_eq!(
-        proxy.command(&["token", "revoke", "unknown"]).code(),
-        Some(1)
-    );
-}
-
-#[test]
 fn health_asks_the_running_process() {
     let api = Upstream::start();
     // The command reads the address from the configuration, so it must be known before.
@@ -295,12 +216,10 @@ fn health_asks_the_running_process() {
 
 #[test]
 fn explain_sees_that_the_nonce_was_used_while_the_proxy_runs() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, proxy, caller) = Scene::start().into_parts();
     let wire = |call: &Call| String::from_utf8(proxy.wire(call)).unwrap();
     let explain = |wire: &str| proxy.command_with(&["explain", "--request", "-"], wire);
-    let request = wire(&Call::get("/a").by(&consumer).with(&token));
+    let request = wire(&Call::get("/a").of(&caller));
     let before = explain(&request).done().stdout;
     assert!(before.contains("Nonce\n  not used yet\n"), "{before}");
     let mut connection = proxy.connect();
@@ -315,7 +234,7 @@ fn explain_sees_that_the_nonce_was_used_while_the_proxy_runs() {
         "{}",
         after.stdout
     );
-    explain(&wire(&Call::get("/a").by(&consumer).with(&token))).done();
+    explain(&wire(&Call::get("/a").of(&caller))).done();
 }
 
 #[test]
@@ -336,12 +255,17 @@ fn serve_logs_who_ran_which_command() {
         }
         record
     };
-    let (consumer, user, token) = proxy.somebody();
-    assert_eq!(logged("consumer_registered")["consumer"], consumer.key);
-    assert_eq!(logged("user_added")["user"], user.id);
+    let caller = proxy.somebody();
+    assert_eq!(
+        logged("consumer_registered")["consumer"],
+        caller.consumer.key
+    );
+    assert_eq!(logged("user_added")["user"], caller.user.id);
     let issued = logged("access_token_issued");
-    assert_eq!(issued["token"], format!("{}…", &token.token[..8]));
-    proxy.command(&["token", "revoke", &token.token]).done();
+    assert_eq!(issued["token"], format!("{}…", &caller.token.token[..8]));
+    proxy
+        .command(&["token", "revoke", &caller.token.token])
+        .done();
     let revoked = logged("token_revoked");
     for field in ["token", "consumer", "user"] {
         assert_eq!(revoked[field], issued[field], "{revoked}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Answer, Call, Connection, PATIENCE, Proxy, Upstream, within};
+use crate::support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, within};
 
 /// Waits until this many lines of the log have all of this.
 #[track_caller]
@@ -16,12 +16,9 @@ fn told(proxy: &Proxy, parts: &[&str], times: usize) {
 
 #[test]
 fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("nonce.max_entries = 10\nsignature.timestamp_window = '3s'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let send = || proxy.send(Call::get("/x").by(&consumer).with(&token));
+    let (_api, proxy, caller) =
+        Scene::with("nonce.max_entries = 10\nsignature.timestamp_window = '3s'").into_parts();
+    let send = || proxy.send(Call::get("/x").of(&caller));
     let metric = |name: &str| proxy.metric(&format!("countersign_{name}\"}}"));
     within(PATIENCE, "the window is full", || {
         (send().status == 503).then_some(())
@@ -66,10 +63,8 @@ fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
     let mut proxy = builder
         .config("store.encryption_key_file = 'old.key'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    let caller = proxy.somebody();
+    proxy.send(Call::get("/x").of(&caller)).has_status(200);
     proxy.reconfigure("store.encryption_key_file = ['new.key', 'old.key']");
     proxy.command(&["rekey"]).done();
     let ready = within(Duration::from_secs(20), "not ready", || {

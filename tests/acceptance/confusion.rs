@@ -2,7 +2,7 @@
 //! another's, and a request that was changed on the way for the one that was signed.
 
 use crate::support::{
-    Call, Proxy, Token, Upstream,
+    Call, Caller, Proxy, Scene, Token, Upstream,
     legs::{asks, exchanges},
     signer,
 };
@@ -57,7 +57,11 @@ fn what_is_public_of_a_consumer_is_no_key() {
     let pem = std::fs::read_to_string(&public).unwrap();
     let key_file = public.display().to_string();
     let with_key = proxy.consumer_with("Robot", &["--rsa-public-key", &key_file]);
-    let (without_key, user, _) = proxy.somebody();
+    let Caller {
+        consumer: without_key,
+        user,
+        ..
+    } = proxy.somebody();
     let token = proxy.token(&with_key, &user);
     let other_token = proxy.token(&without_key, &user);
     let call = || Call::get("/a").by(&with_key).with(&token);
@@ -103,15 +107,12 @@ fn what_is_public_of_a_consumer_is_no_key() {
 
 #[test]
 fn a_request_that_was_changed_on_the_way_is_refused() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::start();
     let signed = "/members/1?a=b%20c&d=%3Be%3Df&g=h";
     let send = |method: &str, target: &str| {
         proxy.send(
             Call::new(method, target)
-                .by(&consumer)
-                .with(&token)
+                .of(&caller)
                 .signs_method("GET")
                 .signs_target(signed),
         )

@@ -11,9 +11,7 @@ use std::{
 
 use socket2::SockRef;
 
-use crate::support::{
-    Call, Connection, PATIENCE, Proxy, Reply, Upstream, tls::Certificate, upstream::After, within,
-};
+use crate::support::{Call, Connection, Proxy, Reply, Upstream, tls::Certificate, upstream::After};
 
 /// More than any buffer between caller and proxy holds.
 const LARGE: usize = 16 << 20;
@@ -137,39 +135,6 @@ fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
             assert_eq!(answer.text(), "/next", "{round}");
         }
     }
-}
-
-#[test]
-fn a_body_that_its_caller_breaks_off_is_not_whole_at_the_api() {
-    let api = Upstream::handling(|exchange| {
-        exchange.whole_body()?;
-        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
-        Ok(After::Keep)
-    });
-    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
-    let length = proxy.wire(&Call::post("/x").bytes(b"never whole"));
-    let chunks = proxy.wire(&Call::post("/x").chunked(&[b"never", b"whole"]));
-    let last = proxy.wire(&Call::post("/x").chunked(&[b"no last chunk"]));
-    for (count, wire) in [
-        (1, &length[..length.len() - 3]),
-        (2, &chunks[..chunks.len() - 8]),
-    ]
-    .into_iter()
-    .chain([(3, &last[..last.len() - 5])])
-    {
-        let before = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
-        let mut connection = proxy.connect();
-        connection.send(wire);
-        api.wait_for(count);
-        drop(connection);
-        within(PATIENCE, "the request is over", || {
-            let now = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
-            (now > before).then_some(())
-        });
-        assert!(!api.last_request().whole, "{:?}", api.last_request());
-    }
-    proxy.send(Call::post("/x").bytes(b"whole")).has_status(200);
-    assert!(api.last_request().whole);
 }
 
 /// What ends with its connection is whole only if that ends properly (RFC 9112 §8).

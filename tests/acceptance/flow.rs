@@ -293,18 +293,6 @@ fn a_request_token_is_bound_to_its_consumer() {
 }
 
 #[test]
-fn an_access_token_is_bound_to_its_consumer() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (_, _, token) = proxy.somebody();
-    let thief = proxy.consumer("Thief");
-    proxy
-        .send(Call::get("/").by(&thief).with(&token))
-        .is(401, "token_rejected");
-    api.saw_nothing();
-}
-
-#[test]
 fn the_fifth_wrong_verifier_voids_the_request_token() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = (
@@ -455,37 +443,6 @@ fn a_forged_or_stale_decision_is_403_and_decides_nothing() {
         (400..500).contains(&again.status),
         "a decision stands: {again:?}"
     );
-}
-
-#[test]
-fn a_wrong_password_leads_nowhere() {
-    let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let (consumer, user) = (proxy.consumer("Shop"), proxy.user("alice"));
-    let request_token = proxy.request_token(&consumer, "oob");
-    let mut visitor = Visitor::to(&proxy);
-    let login = visitor.open(&authorization(&request_token));
-    let wrong = login
-        .form_with("password")
-        .set("username", &user.name)
-        .set("password", "wrong");
-    let again = visitor.submit(&login, &wrong);
-    let text = again.answer.text();
-    assert!(
-        !text.contains("decision") && !text.contains("wrong\""),
-        "{text}"
-    );
-    // The same words for an account that does not exist.
-    let mut other = Visitor::to(&proxy);
-    let page = other.open(&authorization(&request_token));
-    let unknown = page
-        .form_with("password")
-        .set("username", "nobody")
-        .set("password", "wrong");
-    let unknown = other.submit(&page, &unknown);
-    assert_eq!(unknown.answer.status, again.answer.status);
-    // After it, the right one works.
-    let consent = visitor.log_in(&again, &user);
-    visitor.decide(&consent, "allow").answer.has_status(200);
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use crate::support::{
-    Call, Connection, Placement, Reply, Upstream,
+    Connection, Reply, Upstream,
     http::Framing,
-    proxy::{Consumer, Token},
     signer::{self, Pair},
 };
 
@@ -72,51 +71,6 @@ fn rsa_signature_verifies_under_the_public_key() {
 }
 
 #[test]
-fn call_puts_the_parameters_where_it_is_told() {
-    let consumer = Consumer {
-        key: "ck".into(),
-        secret: "cs".into(),
-    };
-    let token = Token {
-        token: "tk".into(),
-        secret: "ts".into(),
-    };
-    let fixed = |call: Call| {
-        call.by(&consumer)
-            .with(&token)
-            .parameter("oauth_timestamp", "1")
-            .parameter("oauth_nonce", "n")
-    };
-    let wire = |call: Call| String::from_utf8(call.wire("http://api.test", "api.test")).unwrap();
-    let header = wire(fixed(Call::get("/a?b=c")));
-    assert!(header.starts_with(
-        "GET /a?b=c HTTP/1.1\r\nHost: api.test\r\nAuthorization: OAuth oauth_consumer_key=\"ck\", "
-    ));
-    let query = wire(fixed(Call::get("/a?b=c")).placed(Placement::Query));
-    assert!(
-        query.starts_with("GET /a?b=c&oauth_consumer_key=ck&oauth_token=tk&"),
-        "{query}"
-    );
-    let body = wire(fixed(Call::post("/a").form("b=c")).placed(Placement::Body));
-    assert!(
-        body.contains("\r\n\r\nb=c&oauth_consumer_key=ck&"),
-        "{body}"
-    );
-    // The three sign the same parameters where method and body allow it.
-    let signature = |text: &str| {
-        text.split("oauth_signature=")
-            .nth(1)
-            .unwrap()
-            .trim_matches('"')
-            .split([' ', '"'])
-            .next()
-            .unwrap()
-            .to_owned()
-    };
-    assert_eq!(signature(&header), signature(&query));
-}
-
-#[test]
 fn upstream_records_what_the_wire_carried() {
     let api = Upstream::replying(|seen| match seen.target.as_str() {
         "/chunks" => Reply::ok("").chunked(&["one", "two"]),
@@ -165,19 +119,4 @@ fn upstream_records_what_the_wire_carried() {
             .starts_with(b"POST /a%2fb?x=%7e HTTP/1.1\r\nHost: h\r\nX-One:  a b \r\n")
     );
     assert_eq!(api.connections(), 1);
-}
-
-#[test]
-fn upstream_speaks_tls() {
-    let certificate = crate::support::tls::Certificate::for_names(&["localhost"]);
-    let api = Upstream::over_tls(&certificate);
-    let port = api.authority().rsplit(':').next().unwrap().parse().unwrap();
-    let mut connection = Connection::over_tls(
-        ([127, 0, 0, 1], port).into(),
-        "localhost",
-        &certificate.certificate,
-    );
-    connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    connection.answer("GET").has_status(200);
-    assert_eq!(api.only_request().target, "/");
 }

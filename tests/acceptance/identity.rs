@@ -1,6 +1,6 @@
 //! What a protected call arrives with: the identity, and nothing that a caller could have passed off as one.
 
-use crate::support::{Call, Placement, Proxy, Reply, Upstream, User, legs::exchanges};
+use crate::support::{Call, Placement, Proxy, Reply, Scene, Upstream, User, legs::exchanges};
 
 #[test]
 fn the_identity_is_injected_under_the_configured_names() {
@@ -84,139 +84,6 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
 }
 
 #[test]
-fn forged_identity_headers_of_every_spelling_are_dropped_on_every_kind_of_call() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            r#"
-            [[operation]]
-            path = "/open"
-            access = ["anonymous"]
-            [[operation]]
-            path = "/application"
-            access = ["application"]
-            [[operation]]
-            path = "/consumer"
-            "#,
-        )
-        .start();
-    let (consumer, user, token) = proxy.somebody();
-    let spellings = [
-        "X-Auth-User",
-        "x-auth-user",
-        "X_Auth_User",
-        "x_auth_user",
-        "X-Auth_User",
-        "X.Auth.User",
-        "X-Auth.User",
-        "X!Auth~User",
-        "X*Auth|User",
-        "X-AUTH-CONSUMER",
-        "X_Auth_Consumer",
-        "x_auth_permissions",
-        "X.Auth-Permissions",
-        "x_auth_kind",
-        "X-Auth-Kind",
-    ];
-    let forge = |call: Call| {
-        spellings
-            .iter()
-            .fold(call, |call, name| call.header(name, "root"))
-    };
-    let calls = [
-        forge(Call::get("/consumer")).by(&consumer).with(&token),
-        forge(Call::get("/application")).by(&consumer),
-        forge(Call::get("/open")),
-    ];
-    for call in calls {
-        proxy
-            .send(
-                call.header("X-Auth-Users", "stays")
-                    .header("XAuthUser", "stays"),
-            )
-            .has_status(200);
-    }
-    let ours = |name: &str| {
-        let folded = name
-            .to_ascii_lowercase()
-            .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        [
-            "x-auth-user",
-            "x-auth-consumer",
-            "x-auth-permissions",
-            "x-auth-kind",
-        ]
-        .contains(&folded.as_str())
-    };
-    let requests = api.requests();
-    let found: Vec<Vec<(&str, &str)>> = requests
-        .iter()
-        .map(|seen| {
-            seen.fields
-                .0
-                .iter()
-                .filter(|(n, _)| ours(n))
-                .map(|(n, v)| (n.as_str(), v.as_str()))
-                .collect()
-        })
-        .collect();
-    let value = |fields: &[(&str, &str)], name: &str| {
-        let values: Vec<String> = fields
-            .iter()
-            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, v)| (*v).to_owned())
-            .collect();
-        assert!(values.len() <= 1, "{name} once: {fields:?}");
-        values.into_iter().next()
-    };
-    for (fields, (who, by, kind)) in found.iter().zip([
-        (
-            Some(user.id.clone()),
-            Some(consumer.key.clone()),
-            "consumer",
-        ),
-        (None, Some(consumer.key.clone()), "application"),
-        (None, None, "anonymous"),
-    ]) {
-        assert!(
-            fields.iter().all(|(_, value)| *value != "root"),
-            "{fields:?}"
-        );
-        assert_eq!(value(fields, "x-auth-user"), who);
-        assert_eq!(value(fields, "x-auth-consumer"), by);
-        assert_eq!(value(fields, "x-auth-kind").as_deref(), Some(kind));
-    }
-    for seen in &requests {
-        assert_eq!(
-            (seen.header("x-auth-users"), seen.header("xauthuser")),
-            (Some("stays"), Some("stays"))
-        );
-    }
-}
-
-#[test]
-fn headers_that_old_frameworks_obey_are_dropped() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let names = [
-        "X-Original-URL",
-        "X-Rewrite-URL",
-        "X-HTTP-Method",
-        "X-HTTP-Method-Override",
-        "X-Method-Override",
-    ];
-    let call = names
-        .iter()
-        .fold(Call::get("/").by(&consumer).with(&token), |call, name| {
-            call.header(name, "/admin")
-        });
-    proxy.send(call).has_status(200);
-    let seen = api.only_request();
-    assert!(names.iter().all(|name| !seen.fields.has(name)), "{seen:?}");
-}
-
-#[test]
 fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api)
@@ -273,17 +140,14 @@ fn another_scheme_passes_on_anonymous_calls_only() {
 
 #[test]
 fn a_failed_check_is_never_tried_again_as_another_kind() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/open', access = ['anonymous', 'consumer'] }]")
-        .start();
-    let (consumer, user, token) = proxy.somebody();
-    let call = || Call::get("/open").by(&consumer).with(&token);
+    let Scene { api, proxy, caller } =
+        Scene::with("operation = [{ path = '/open', access = ['anonymous', 'consumer'] }]");
+    let call = || Call::get("/open").of(&caller);
     proxy
         .send(call().key("wrong&wrong"))
         .is(401, "signature_invalid");
     proxy
-        .send(Call::get("/open").by(&consumer))
+        .send(Call::get("/open").by(&caller.consumer))
         .is(401, "token_rejected");
     proxy
         .send(Call::get("/open").header("Authorization", "OAuth"))
@@ -296,7 +160,7 @@ fn a_failed_check_is_never_tried_again_as_another_kind() {
     proxy.send(call()).has_status(200);
     assert_eq!(
         api.only_request().header("x-auth-user"),
-        Some(user.id.as_str())
+        Some(caller.user.id.as_str())
     );
 }
 
@@ -306,17 +170,11 @@ fn observe_lets_protected_calls_through_untouched_and_without_identity() {
     let proxy = Proxy::in_front_of(&api)
         .config("signature.enforcement = 'observe'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let calls = [
-        Call::get("/a").by(&consumer).with(&token),
-        Call::get("/a")
-            .by(&consumer)
-            .with(&token)
-            .key("wrong&wrong"),
-        Call::get("/a?x=1")
-            .by(&consumer)
-            .with(&token)
-            .placed(Placement::Query),
+        Call::get("/a").of(&caller),
+        Call::get("/a").of(&caller).key("wrong&wrong"),
+        Call::get("/a?x=1").of(&caller).placed(Placement::Query),
         Call::get("/a"),
         Call::get("/a").header("Authorization", "OAuth broken"),
         Call::get("/a")
@@ -348,6 +206,6 @@ fn observe_lets_protected_calls_through_untouched_and_without_identity() {
     assert_eq!(requests[4].header("authorization"), Some("OAuth broken"));
     // It never covers token calls.
     proxy
-        .send(Call::post("/service.oauth?mode=req_req_token").by(&consumer))
+        .send(Call::post("/service.oauth?mode=req_req_token").by(&caller.consumer))
         .is(400, "parameter_absent");
 }

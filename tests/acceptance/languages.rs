@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::support::{
-    Call, PATIENCE, Proxy, Upstream, Visitor, legs::authorization, proxy::Builder, within,
+    Call, PATIENCE, Proxy, Upstream, Visitor, legs::authorization, proxy::Builder, rows, within,
 };
 
 const APPLICATIONS: &str = "/service.oauth?mode=applications";
@@ -115,23 +115,13 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
 
 #[test]
 fn messages_that_cannot_be_used_are_an_invalid_configuration() {
-    for (name, text, place) in [
-        (
-            "nl.ftl",
-            "\nlogin-titel = a\n",
-            "nl.ftl line 2: no page shows `login-titel`",
-        ),
-        (
-            "nl.ftl",
-            "login-title a\n",
-            "nl.ftl line 1: no Fluent message",
-        ),
-        (
-            "to-day.txt.ftl",
-            "login-title = a\n",
-            "the name is no language",
-        ),
-    ] {
+    for [name, text, place] in &rows(
+        r"
+        nl.ftl         | \nlogin-titel = a\n | nl.ftl line 2: no page shows `login-titel`
+        nl.ftl         | login-title a\n     | nl.ftl line 1: no Fluent message
+        to-day.txt.ftl | login-title = a\n   | the name is no language
+    ",
+    ) {
         let builder = with_messages(&Upstream::start(), &[(name, text)]);
         for ended in [builder.run(&["check"], ""), builder.serve_fails()] {
             assert_eq!(ended.code(), Some(2), "{ended:?}");

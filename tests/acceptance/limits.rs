@@ -2,117 +2,25 @@
 
 use std::time::Duration;
 
-use crate::support::{Answer, Call, Connection, Placement, Proxy, Upstream, Visitor, now, within};
-
-#[test]
-fn requests_over_a_limit_are_refused() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nform_bytes = '1KiB'\nhead_bytes = '8KiB'\nhead_fields = 20\ntarget_bytes = '1KiB'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = |target: &str| Call::get(target).by(&consumer).with(&token);
-    let post = || Call::post("/x").by(&consumer).with(&token);
-    proxy
-        .send(call(&format!("/{}", "x".repeat(2_000))))
-        .has_status(414);
-    proxy
-        .send(call("/").header("X-Long", &"x".repeat(9_000)))
-        .has_status(431);
-    proxy
-        .send((0..30).fold(call("/"), |call, n| call.header(&format!("X-{n}"), "1")))
-        .has_status(431);
-    let form = format!("a={}", "x".repeat(2_000));
-    proxy.send(post().form(&form)).has_status(413);
-    proxy
-        .send(
-            post()
-                .header("Content-Type", "application/x-www-form-urlencoded")
-                .chunked(&[form.as_bytes()]),
-        )
-        .has_status(413);
-    api.saw_nothing();
-    // The limit is for what must be held; other bodies stream.
-    proxy.send(post().json(&form)).has_status(200);
-    proxy
-        .send(call(&format!("/{}", "x".repeat(900))))
-        .has_status(200);
-    for answer in [
-        proxy.send(post().form(&form)),
-        proxy.send(call(&format!("/{}", "x".repeat(2_000)))),
-    ] {
-        assert_eq!(answer.problem(), None, "no code goes with it: {answer:?}");
-    }
-}
-
-#[test]
-fn a_caller_that_is_too_slow_is_told_or_hung_up_on() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nhead_timeout = '300ms'\nform_timeout = '300ms'\nbody_timeout = '300ms'\nidle_timeout = '300ms'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let mut silent = proxy.connect();
-    assert!(silent.is_closed(), "a silent new connection");
-
-    let mut half = proxy.connect();
-    half.send(b"GET / HTTP/1.1\r\nHost: ");
-    if let Some(answer) = half.try_answer("GET").unwrap() {
-        answer.has_status(408);
-    }
-
-    let wire = proxy.wire(&Call::post("/x").form("a=1&b=2").by(&consumer).with(&token));
-    let mut form = proxy.connect();
-    form.send(&wire[..wire.len() - 2]);
-    form.answer("POST").has_status(408);
-    assert!(
-        form.is_closed(),
-        "what is left of the body cannot be read as a request"
-    );
-    api.saw_nothing();
-
-    let wire = proxy.wire(
-        &Call::post("/x")
-            .json("{\"a\": 1}")
-            .by(&consumer)
-            .with(&token),
-    );
-    let mut body = proxy.connect();
-    body.send(&wire[..wire.len() - 2]);
-    if let Ok(Some(answer)) = body.try_answer("POST") {
-        assert!([408, 502].contains(&answer.status), "{answer:?}");
-    }
-    assert!(body.is_closed());
-
-    let mut idle = proxy.connect();
-    proxy
-        .send_on(&mut idle, Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
-    assert!(idle.is_closed(), "an idle kept connection");
-}
+use crate::support::{
+    Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor, now, within,
+};
 
 #[test]
 fn a_consumer_over_its_rate_is_429() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits.requests_per_consumer = '3 per 60s'")
-        .start();
-    let (consumer, user, token) = proxy.somebody();
+    let (_api, proxy, caller) =
+        Scene::with("limits.requests_per_consumer = '3 per 60s'").into_parts();
     let other = proxy.consumer("Other");
-    let other_token = proxy.token(&other, &user);
+    let other_token = proxy.token(&other, &caller.user);
     let statuses: Vec<u16> = (0..5)
-        .map(|_| {
-            proxy
-                .send(Call::get("/x").by(&consumer).with(&token))
-                .status
-        })
+        .map(|_| proxy.send(Call::get("/x").of(&caller)).status)
         .collect();
     assert_eq!(
         statuses.iter().filter(|&&status| status == 200).count(),
         3,
         "{statuses:?}"
     );
-    let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+    let answer = proxy.send(Call::get("/x").of(&caller));
     answer.has_status(429);
     assert!(
         answer
@@ -127,7 +35,7 @@ fn a_consumer_over_its_rate_is_429() {
         .has_status(200);
     // What is not rightly signed is not counted against the consumer.
     let third = proxy.consumer("Third");
-    let third_token = proxy.token(&third, &user);
+    let third_token = proxy.token(&third, &caller.user);
     for _ in 0..10 {
         proxy
             .send(
@@ -145,12 +53,10 @@ fn a_consumer_over_its_rate_is_429() {
 
 #[test]
 fn observation_covers_neither_limits_nor_the_rules_of_http() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("signature.enforcement = 'observe'\nlimits.requests_per_consumer = '3 per 60s'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || Call::get("/x").by(&consumer).with(&token);
+    let Scene { api, proxy, caller } = Scene::with(
+        "signature.enforcement = 'observe'\nlimits.requests_per_consumer = '3 per 60s'",
+    );
+    let call = || Call::get("/x").of(&caller);
     for _ in 0..3 {
         proxy.send(call()).has_status(200);
     }
@@ -158,8 +64,7 @@ fn observation_covers_neither_limits_nor_the_rules_of_http() {
     assert_eq!(api.count(), 3);
     // A body that is held back for its hash, and breaks off in the middle.
     let hashed = Call::post("/x")
-        .by(&consumer)
-        .with(&token)
+        .of(&caller)
         .parameter("oauth_body_hash", "2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
         .chunked(&[b"first"]);
     let wire = proxy.wire(&hashed);
@@ -182,15 +87,15 @@ fn a_call_that_is_not_permitted_counts_against_the_rate() {
                 permission = [{{ name = 'p', title = 'P' }}]"
             ))
             .start();
-        let (consumer, _, token) = proxy.somebody();
+        let caller = proxy.somebody();
         for target in ["/x", "/else", "/x"] {
-            let call = Call::get(target).by(&consumer).with(&token);
+            let call = Call::get(target).of(&caller);
             proxy.send(call).has_status(status);
         }
         let seen = api.count();
         for call in [
-            Call::get("/x").by(&consumer).with(&token),
-            Call::get("/x").by(&consumer),
+            Call::get("/x").of(&caller),
+            Call::get("/x").by(&caller.consumer),
         ] {
             proxy.send(call).has_status(429);
         }
@@ -200,14 +105,9 @@ fn a_call_that_is_not_permitted_counts_against_the_rate() {
 
 #[test]
 fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("nonce.max_entries = 3\noperations.unlisted = 'consumer'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let (time, call) = (now().to_string(), || {
-        Call::get("/x").by(&consumer).with(&token)
-    });
+    let Scene { api, proxy, caller } =
+        Scene::with("nonce.max_entries = 3\noperations.unlisted = 'consumer'");
+    let (time, call) = (now().to_string(), || Call::get("/x").of(&caller));
     let first = || {
         call()
             .parameter("oauth_nonce", "first")
@@ -246,17 +146,15 @@ fn stalled_form(proxy: &Proxy, target: &str, address: &str, sent: usize) -> Conn
 /// makes room.
 #[test]
 fn stalled_forms_make_room_for_others() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits = { form_bytes = '1KiB', form_memory = '4KiB' }\nlisten = { workers = 2, trusted_proxies = '127.0.0.1' }")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, proxy, caller) = Scene::with(
+        "limits = { form_bytes = '1KiB', form_memory = '4KiB' }\nlisten = { workers = 2, trusted_proxies = '127.0.0.1' }",
+    ).into_parts();
     let form = format!("a={}", "x".repeat(500));
     let mut held: Vec<Connection> = Vec::new();
     for number in 0..20 {
         let address = format!("192.0.2.{number}");
         held.push(stalled_form(&proxy, "/x", &address, 1_000));
-        let call = Call::post("/x").by(&consumer).with(&token);
+        let call = Call::post("/x").of(&caller);
         let call = call.header("X-Forwarded-For", "203.0.113.9").form(&form);
         proxy.send(call).has_status(200);
     }
@@ -273,9 +171,9 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
     let proxy = Proxy::in_front_of(&api)
         .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
         .start();
-    let (consumer, user, token) = proxy.somebody();
+    let alice = proxy.somebody();
     let post = |address: &str| {
-        let call = Call::post("/x").by(&consumer).with(&token);
+        let call = Call::post("/x").of(&alice);
         call.header("X-Forwarded-For", address).form("a=1&b=2")
     };
     // Addresses that are one caller's: a /64, and an IPv4 address in two spellings.
@@ -299,7 +197,7 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
         // Its logins come by another address here, which is the same caller in the last round.
         let mut visitor = Visitor::to(&proxy);
         let page = visitor.open("/service.oauth?mode=login");
-        let after = visitor.log_in(&page, &user);
+        let after = visitor.log_in(&page, &alice.user);
         assert!(after.answer.status < 400, "{after:?}");
         // The earlier one comes to its end.
         earlier.send(b"a");
@@ -311,12 +209,9 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
 /// A form that cannot pass is not waited for.
 #[test]
 fn a_form_is_rejected_for_its_head_alone() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/x', methods = ['POST'] }]")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let (stranger, _, _) = Proxy::in_front_of(&api).start().somebody();
+    let Scene { api, proxy, caller } =
+        Scene::with("operation = [{ path = '/x', methods = ['POST'] }]");
+    let stranger = Proxy::in_front_of(&api).start().somebody().consumer;
     let head_of = |call: Call| {
         let wire = proxy.wire(&call.form("a=1"));
         let end = wire
@@ -325,12 +220,12 @@ fn a_form_is_rejected_for_its_head_alone() {
             .unwrap();
         wire[..end + 4].to_vec()
     };
-    let by = |path: &str| Call::post(path).by(&consumer).with(&token);
+    let by = |path: &str| Call::post(path).of(&caller);
     let token_call = "/service.oauth?mode=req_req_token";
     for (name, call, status) in [
         (
             "unknown consumer",
-            Call::post("/x").by(&stranger).with(&token),
+            Call::post("/x").by(&stranger).with(&caller.token),
             401,
         ),
         (
@@ -340,11 +235,7 @@ fn a_form_is_rejected_for_its_head_alone() {
         ),
         ("no such operation", by("/y"), 404),
         ("no such operation, nobody", Call::post("/y"), 401),
-        (
-            "no such method",
-            Call::new("PUT", "/x").by(&consumer).with(&token),
-            405,
-        ),
+        ("no such method", Call::new("PUT", "/x").of(&caller), 405),
         (
             "token call of an unknown consumer",
             Call::post(token_call).by(&stranger),
@@ -375,11 +266,7 @@ fn a_stalled_form_of_a_page_ends_by_a_time_of_its_own() {
 
 #[test]
 fn forms_of_pages_are_small_and_leave_each_other_room() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("listen.trusted_proxies = '127.0.0.1'")
-        .start();
-    let (consumer, user, token) = proxy.somebody();
+    let (_api, proxy, caller) = Scene::with("listen.trusted_proxies = '127.0.0.1'").into_parts();
     let target = "/service.oauth?mode=login";
     let login = |length: usize| Call::post(target).form(&format!("a={}", "x".repeat(length - 2)));
     proxy.send(login(16 * 1024)).has_status(403);
@@ -397,10 +284,10 @@ fn forms_of_pages_are_small_and_leave_each_other_room() {
     proxy.send(from("192.0.2.1")).has_status(403);
     let mut visitor = Visitor::to(&proxy);
     let page = visitor.open(target);
-    let after = visitor.log_in(&page, &user);
+    let after = visitor.log_in(&page, &caller.user);
     assert!(after.answer.status < 400, "{after:?}");
     // And no signed form is kept out by it.
-    let call = Call::post("/x").by(&consumer).with(&token).form("a=1");
+    let call = Call::post("/x").of(&caller).form("a=1");
     proxy
         .send(call.header("X-Forwarded-For", "192.0.2.1"))
         .has_status(200);
@@ -409,13 +296,10 @@ fn forms_of_pages_are_small_and_leave_each_other_room() {
 
 #[test]
 fn a_form_has_a_bounded_number_of_fields() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/x' }, { path = '/open', access = ['anonymous'] }]")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } =
+        Scene::with("operation = [{ path = '/x' }, { path = '/open', access = ['anonymous'] }]");
     let fields = |count: usize| vec!["a"; count].join("&");
-    let signed = |form: &str| Call::post("/x").by(&consumer).with(&token).form(form);
+    let signed = |form: &str| Call::post("/x").of(&caller).form(form);
     let open = |form: &str| Call::post("/open").form(form);
     proxy.send(signed(&fields(2_000))).has_status(200);
     proxy.send(open(&fields(2_000))).has_status(200);
@@ -448,21 +332,17 @@ fn a_form_has_a_bounded_number_of_fields() {
 
 #[test]
 fn connections_over_the_limit_are_turned_away() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits.connections = 2")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::with("limits.connections = 2");
     let mut kept: Vec<Connection> = (0..2).map(|_| proxy.connect()).collect();
     for connection in &mut kept {
         proxy
-            .send_on(connection, Call::get("/x").by(&consumer).with(&token))
+            .send_on(connection, Call::get("/x").of(&caller))
             .has_status(200);
     }
     let mut third = proxy.connect();
     // It may be closed before the request is written.
     if third
-        .try_send(&proxy.wire(&Call::get("/x").by(&consumer).with(&token)))
+        .try_send(&proxy.wire(&Call::get("/x").of(&caller)))
         .is_ok()
         && let Ok(Some(answer)) = third.try_answer("GET")
     {
@@ -474,7 +354,7 @@ fn connections_over_the_limit_are_turned_away() {
     within(Duration::from_secs(5), "there is room again", || {
         let mut connection = proxy.connect();
         connection
-            .try_send(&proxy.wire(&Call::get("/x").by(&consumer).with(&token)))
+            .try_send(&proxy.wire(&Call::get("/x").of(&caller)))
             .ok()?;
         let answer: Answer = connection.try_answer("GET").ok()??;
         (answer.status == 200).then_some(())

@@ -8,7 +8,8 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Answer, Call, Connection, Postgres, Proxy, RedisServer, Reply, Token, Upstream, Visitor,
+    Answer, Call, Caller, Connection, Postgres, Proxy, RedisServer, Reply, Scene, Token, Upstream,
+    Visitor,
     legs::{asks, authorization, exchanges, token_of},
     now,
     proxy::{Consumer, User},
@@ -35,20 +36,17 @@ fn id_of(answer: &Answer) -> String {
 
 #[test]
 fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "operation = [{ path = '/x', methods = ['GET'] }, { path = '/paid', permission = 'pay' }]\n\
+    let (_api, proxy, caller) = Scene::with(
+        "operation = [{ path = '/x', methods = ['GET'] }, { path = '/paid', permission = 'pay' }]\n\
              permission = [{ name = 'pay', title = 'Pay' }]\nlimits.form_bytes = '1KiB'",
-        )
-        .start();
-    let (consumer, user, token) = proxy.somebody();
+    )
+    .into_parts();
     let disabled = proxy.consumer("Disabled");
-    let disabled_token = proxy.token(&disabled, &user);
+    let disabled_token = proxy.token(&disabled, &caller.user);
     proxy.command(&["consumer", "disable", &disabled.key]);
-    let revoked = proxy.token(&consumer, &user);
+    let revoked = proxy.token(&caller.consumer, &caller.user);
     proxy.command(&["token", "revoke", &revoked.token]);
-    let call = || Call::get("/x").by(&consumer).with(&token);
+    let call = || Call::get("/x").of(&caller);
     let nobody = Consumer {
         key: "nobody".into(),
         secret: "nothing".into(),
@@ -90,29 +88,29 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
             "consumer_key_refused",
         ),
         (
-            Call::get("/x").by(&consumer).with(&unknown),
+            Call::get("/x").by(&caller.consumer).with(&unknown),
             401,
             "token_rejected",
         ),
         (
-            Call::get("/x").by(&consumer).with(&revoked),
+            Call::get("/x").by(&caller.consumer).with(&revoked),
             401,
             "token_revoked",
         ),
         (call().key("x"), 401, "signature_invalid"),
         (once(), 401, "nonce_used"),
+        (Call::get("/paid").of(&caller), 404, "permission_denied"),
+        (Call::get("/none").of(&caller), 404, "permission_denied"),
         (
-            Call::get("/paid").by(&consumer).with(&token),
-            404,
-            "permission_denied",
+            asks(&caller.consumer, "nonsense"),
+            400,
+            "parameter_rejected",
         ),
         (
-            Call::get("/none").by(&consumer).with(&token),
-            404,
-            "permission_denied",
+            asks(&caller.consumer, "oob").key("x"),
+            401,
+            "signature_invalid",
         ),
-        (asks(&consumer, "nonsense"), 400, "parameter_rejected"),
-        (asks(&consumer, "oob").key("x"), 401, "signature_invalid"),
     ];
     let mut ids = BTreeSet::new();
     for accept in ["*/*", "application/json"] {
@@ -137,14 +135,11 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
     }
     assert!(!advice.contains("PLAINTEXT"), "it is off: {advice}");
     // Rejections without a code have the advice as their text.
-    let other = proxy.send(Call::post("/x").by(&consumer).with(&token).form("a=b"));
+    let other = proxy.send(Call::post("/x").of(&caller).form("a=b"));
     other.has_status(405);
     assert!(other.text().contains("Allow"), "{other:?}");
     line_of(&proxy, &id_of(&other));
-    let large = Call::post("/paid")
-        .by(&consumer)
-        .with(&token)
-        .form(&"a".repeat(2000));
+    let large = Call::post("/paid").of(&caller).form(&"a".repeat(2000));
     let large = proxy.send(large);
     large.has_status(413);
     line_of(&proxy, &id_of(&large));
@@ -158,11 +153,9 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
 
 #[test]
 fn a_fault_has_the_same_id_in_the_response_the_access_log_and_the_error_log() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config(&format!("upstream.api_url = 'http://{}'", nobody()))
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+    let Scene { proxy, caller, .. } =
+        Scene::with(&format!("upstream.api_url = 'http://{}'", nobody()));
+    let answer = proxy.send(Call::get("/x").of(&caller));
     answer.has_status(502);
     let id = id_of(&answer);
     line_of(&proxy, &id);
@@ -177,14 +170,14 @@ fn only_the_safe_id_of_a_trusted_proxy_is_kept() {
     let proxy = Proxy::in_front_of(&api)
         .config("listen.trusted_proxies = ['127.0.0.1/32']")
         .start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let id = "4bf9-2f35_77B3.4d";
     let answer = proxy.send(Call::get("/rejected").header("X-Request-Id", id));
     answer.has_status(401);
     assert_eq!(id_of(&answer), id);
     line_of(&proxy, id);
     // A request that is forwarded keeps it in its log line; the response of the API is passed on unchanged.
-    let forwarded = Call::get("/forwarded").by(&consumer).with(&token);
+    let forwarded = Call::get("/forwarded").of(&caller);
     let answer = proxy.send(forwarded.header("X-Request-Id", "forwarded-1"));
     answer.has_status(200);
     assert_eq!(id_of(&answer), "of-the-api");
@@ -257,17 +250,13 @@ fn lacks(line: &str, fields: &[&str]) {
 
 #[test]
 fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "operation = [{ path = '/paid/{id}', methods = ['GET', 'POST'], permission = 'pay' }, { path = '/{*rest}' }]\n\
+    let Scene { api, proxy, caller } = Scene::with(
+        "operation = [{ path = '/paid/{id}', methods = ['GET', 'POST'], permission = 'pay' }, { path = '/{*rest}' }]\n\
              permission = [{ name = 'pay', title = 'Pay' }]",
-        )
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
-    let key = &consumer.key;
-    let prefix = format!("{}…", &token.token[..8]);
+    );
+    let call = |path: &str| Call::get(path).of(&caller);
+    let key = &caller.consumer.key;
+    let prefix = format!("{}…", &caller.token.token[..8]);
     let send = |call: Call, status: u16| {
         let answer = proxy.send(call);
         answer.has_status(status);
@@ -323,12 +312,12 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
             "operation=\"GET,POST /paid/{id}\"",
         ],
     );
-    let line = send(asks(&consumer, "nonsense"), 400);
+    let line = send(asks(&caller.consumer, "nonsense"), 400);
     has(
         &line,
         &[&format!("consumer={key} "), "operation=\"request_token\""],
     );
-    let line = send(asks(&consumer, "oob").key("x"), 401);
+    let line = send(asks(&caller.consumer, "oob").key("x"), 401);
     has(
         &line,
         &[
@@ -360,7 +349,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
     lacks(&line, &["operation", "unverified_consumer"]);
     assert!(!proxy.log().to_string().contains("forged-"));
     // So has a token call that succeeds.
-    let asked = proxy.request_token(&consumer, "oob");
+    let asked = proxy.request_token(&caller.consumer, "oob");
     let line = proxy.log().wait_for("the line", |line| {
         let is_of_call = line.contains("verdict=\"request_token_issued\"");
         is_of_call.then(|| line.to_owned())
@@ -382,10 +371,14 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         token: "short".into(),
         secret: "x".into(),
     };
-    let line = send(Call::get("/short").by(&consumer).with(&secret), 401);
+    let line = send(Call::get("/short").by(&caller.consumer).with(&secret), 401);
     has(&line, &["unverified_token=sh… "]);
     let text = proxy.log().to_string();
-    for secret in [&consumer.secret, &token.secret, &token.token[..9]] {
+    for secret in [
+        &caller.consumer.secret,
+        &caller.token.secret,
+        &caller.token.token[..9],
+    ] {
         assert!(!text.contains(secret), "{secret} in the log");
     }
 }
@@ -408,8 +401,8 @@ fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
                 "upstream = {{ api_url = 'http://{address}', response_timeout = '500ms' }}"
             ))
             .start();
-        let (consumer, _, token) = proxy.somebody();
-        let answer = proxy.send(Call::get("/x").by(&consumer).with(&token));
+        let caller = proxy.somebody();
+        let answer = proxy.send(Call::get("/x").of(&caller));
         answer.has_status(status);
         let line = line_of(&proxy, &id_of(&answer));
         has(
@@ -417,8 +410,8 @@ fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
             &[
                 &format!("upstream=\"{address}\""),
                 cause,
-                &format!("consumer={} ", consumer.key),
-                &format!("token={}… ", &token.token[..8]),
+                &format!("consumer={} ", caller.consumer.key),
+                &format!("token={}… ", &caller.token.token[..8]),
             ],
         );
         assert!(
@@ -430,13 +423,11 @@ fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
 
 #[test]
 fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("signature.enforcement = 'observe'\noperation = [{ path = '/paid', permission = 'pay' }, { path = '/{*rest}' }]\npermission = [{ name = 'pay', title = 'Pay' }]")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let key = &consumer.key;
-    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
+    let (_api, proxy, caller) = Scene::with(
+        "signature.enforcement = 'observe'\noperation = [{ path = '/paid', permission = 'pay' }, { path = '/{*rest}' }]\npermission = [{ name = 'pay', title = 'Pay' }]",
+    ).into_parts();
+    let key = &caller.consumer.key;
+    let call = |path: &str| Call::get(path).of(&caller);
     for call in [
         call("/good"),
         call("/paid"),
@@ -477,22 +468,20 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
 
 #[test]
 fn metrics_count_by_operation_status_and_diagnosis_and_no_caller_adds_a_label() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/paid/{id}', methods = ['GET'], permission = 'pay' }, { path = '/open', access = ['anonymous', 'consumer'] }]\npermission = [{ name = 'pay', title = 'Pay' }]")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = |path: &str| Call::get(path).by(&consumer).with(&token);
+    let (_api, proxy, caller) = Scene::with(
+        "operation = [{ path = '/paid/{id}', methods = ['GET'], permission = 'pay' }, { path = '/open', access = ['anonymous', 'consumer'] }]\npermission = [{ name = 'pay', title = 'Pay' }]",
+    ).into_parts();
+    let call = |path: &str| Call::get(path).of(&caller);
     for (call, status) in [
         (Call::get("/open"), 200),
         (call("/open"), 200),
         (call("/open").signs_method("POST"), 401),
         (call("/paid/1"), 404),
         (call("/paid/2"), 404),
-        (Call::post("/paid/2").by(&consumer).with(&token), 405),
+        (Call::post("/paid/2").of(&caller), 405),
         (call("/made-up-1"), 404),
         (call("/made-up-2"), 404),
-        (asks(&consumer, "oob"), 200),
+        (asks(&caller.consumer, "oob"), 200),
         (Call::get("/service.oauth?mode=login"), 200),
         (Call::get("/x").host("elsewhere.test"), 421),
     ] {
@@ -519,8 +508,8 @@ fn metrics_count_by_operation_status_and_diagnosis_and_no_caller_adds_a_label() 
     for name in [
         "made-up",
         "elsewhere.test",
-        &consumer.key,
-        &token.token[..8],
+        &caller.consumer.key,
+        &caller.token.token[..8],
     ] {
         assert!(!text.contains(name), "{name} is no label");
     }
@@ -551,13 +540,11 @@ fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
     let proxy = Proxy::in_front_of(&api)
         .config("signature.enforcement = 'observe'\nlog = { format = 'json', access = false }")
         .start();
-    let (good, user, token) = proxy.somebody();
+    let good = proxy.somebody();
     let bad = proxy.consumer("Bad");
-    let bad_token = proxy.token(&bad, &user);
+    let bad_token = proxy.token(&bad, &good.user);
     for _ in 0..2 {
-        proxy
-            .send(Call::get("/x").by(&good).with(&token))
-            .has_status(200);
+        proxy.send(Call::get("/x").of(&good)).has_status(200);
         let wrong = Call::get("/x").by(&bad).with(&bad_token);
         proxy.send(wrong.signs_method("POST")).has_status(200);
     }
@@ -603,7 +590,11 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
         let level = "trace,tokio_postgres=trace,rusqlite=trace,redis=trace,hyper=trace,h2=trace";
         let config = format!("{store}\nlog.level = '{level}'");
         let proxy = Proxy::in_front_of(&api).config(&config).start();
-        let (consumer, user, issued) = proxy.somebody();
+        let Caller {
+            consumer,
+            user,
+            token: issued,
+        } = proxy.somebody();
         let mut secrets = vec![
             consumer.secret.clone(),
             user.password.clone(),
@@ -640,12 +631,37 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
             .with(&access);
         proxy.send(call.clone()).has_status(200);
         proxy.send(call.key("x")).is(401, "signature_invalid");
+        let form = Call::post("/b")
+            .form("a=in-the-form")
+            .by(&consumer)
+            .with(&access);
+        let form = form.header("Cookie", "a=in-a-cookie");
+        proxy.send(form).has_status(200);
+        let basic = Call::get("/c").header("Authorization", "Basic aW4tYmFzaWM=");
+        proxy.send(basic).has_status(401);
+        let host = proxy.host();
+        for target in [
+            format!("http://of-a-user:in-the-authority@{host}/d"),
+            format!("http://{host}?in-the-target"),
+            "of-a-user:in-the-authority@host:443".to_owned(),
+        ] {
+            let answer = proxy.send(Call::get(&target));
+            assert!((400..500).contains(&answer.status), "{answer:?}");
+        }
         let revoked = proxy.command(&["token", "revoke", &access.token]).done();
-        secrets.extend([
-            wrong.password,
-            "wrong-verifier".to_owned(),
-            "in-the-query".to_owned(),
-        ]);
+        secrets.extend([wrong.password, "wrong-verifier".to_owned()]);
+        secrets.extend(
+            [
+                "in-the-query",
+                "in-the-form",
+                "in-a-cookie",
+                "aW4tYmFzaWM=",
+                "in-the-authority",
+                "in-the-target",
+                "oauth_signature=",
+            ]
+            .map(str::to_owned),
+        );
         secrets.extend([verifier.replace(' ', ""), verifier]);
         secrets.extend([request.token, request.secret, access.token, access.secret]);
         secrets.extend(browser.cookies.into_values());

@@ -47,10 +47,10 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
     ] {
         let case = format!("{from} to {to}");
         let mut old = store(&api, &postgres, from).start();
-        let (consumer, user, token) = old.somebody();
-        let revoked = old.token(&consumer, &user);
+        let caller = old.somebody();
+        let revoked = old.token(&caller.consumer, &caller.user);
         old.command(&["token", "revoke", &revoked.token]).done();
-        let call = || Call::get("/a").by(&consumer).with(&token);
+        let call = || Call::get("/a").of(&caller);
         // A clock that is ahead has its nonces in the future.
         let ahead = (now() + 200).to_string();
         let wires = [
@@ -88,7 +88,7 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
         within(PATIENCE, "the reload waives it", || {
             (moved.send(call()).status == 200).then_some(())
         });
-        let old = Call::get("/a").by(&consumer).with(&revoked);
+        let old = Call::get("/a").by(&caller.consumer).with(&revoked);
         assert_eq!(moved.send(old).status, 401, "{case}");
     }
 }
@@ -98,13 +98,13 @@ fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
     let api = Upstream::start();
     let start = || Proxy::in_front_of(&api).config(PUBLIC).start();
     let (old, new) = (start(), start());
-    let (consumer, _, token) = old.somebody();
-    let wire = old.wire(&Call::get("/a").by(&consumer).with(&token));
+    let caller = old.somebody();
+    let wire = old.wire(&Call::get("/a").of(&caller));
     assert_eq!(send(&old, &wire).status, 200);
     let export = old.command(&["export", "-"]).done().stdout;
     // A store knows its own nonces.
     old.command_with(&["import", "-"], &export).done();
-    let fresh = Call::get("/a").by(&consumer).with(&token);
+    let fresh = Call::get("/a").of(&caller);
     assert_eq!(old.send(fresh).status, 200);
     new.command_with(&["import", "-"], &export).done();
     is_ready(&new, 503);

@@ -60,9 +60,12 @@ fn opens(proxy: &Proxy, user: &User, password: &str) -> bool {
 fn the_new_password_opens_and_only_this_browser_stays() {
     let api = Upstream::start();
     let proxy = with_account(&api).start();
-    let (consumer, user, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let other = proxy.user("other");
-    let (mut visitor, mut elsewhere) = (logged_in(&proxy, &user), logged_in(&proxy, &user));
+    let (mut visitor, mut elsewhere) = (
+        logged_in(&proxy, &caller.user),
+        logged_in(&proxy, &caller.user),
+    );
     let mut another = logged_in(&proxy, &other);
     let applications = visitor.open(APPLICATIONS);
     assert!(applications.answer.text().contains("mode=password"));
@@ -70,10 +73,10 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     let form = page.form_with("new_password");
     assert!(
         form.fields
-            .contains(&("username".to_owned(), user.name.clone()))
+            .contains(&("username".to_owned(), caller.user.name.clone()))
     );
     let before = visitor.cookies.clone();
-    let after = visitor.submit(&page, &filled(&page, &user.password, NEW));
+    let after = visitor.submit(&page, &filled(&page, &caller.user.password, NEW));
     after.answer.has_status(200);
     assert!(after.target.starts_with(APPLICATIONS), "{after:?}");
     assert!(
@@ -86,20 +89,20 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     let mut thief = Visitor::to(&proxy);
     thief.cookies = before;
     assert!(!is_open(&mut thief));
-    assert!(!opens(&proxy, &user, &user.password) && opens(&proxy, &user, NEW));
+    assert!(
+        !opens(&proxy, &caller.user, &caller.user.password) && opens(&proxy, &caller.user, NEW)
+    );
     // What was granted stays.
     let token_call = Call::post("/service.oauth?mode=revoke_token");
-    proxy
-        .send(token_call.by(&consumer).with(&token))
-        .has_status(200);
+    proxy.send(token_call.of(&caller)).has_status(200);
     let line = proxy.log().wait_for("the audit record", |line| {
         line.contains("password_changed").then(|| line.to_owned())
     });
     assert!(
-        line.contains(&user.id) && line.contains("127.0.0.1"),
+        line.contains(&caller.user.id) && line.contains("127.0.0.1"),
         "{line}"
     );
-    assert!(!line.contains(NEW) && !line.contains(&user.password));
+    assert!(!line.contains(NEW) && !line.contains(&caller.user.password));
 }
 
 #[test]
@@ -191,83 +194,6 @@ fn guesses_of_the_current_password_are_throttled_as_logins_are() {
     assert_eq!(page.target, again.target);
     assert_eq!(login.log_in(&again, &user).answer.status, 429);
     assert!(is_open(&mut visitor));
-}
-
-#[test]
-fn of_changes_at_once_one_wins_and_the_others_are_told() {
-    let api = Upstream::start();
-    let proxy = with_account(&api).start();
-    let user = proxy.user("alice");
-    let mut browsers: Vec<_> = (0..4).map(|_| logged_in(&proxy, &user)).collect();
-    let outcomes: Vec<u16> = std::thread::scope(|scope| {
-        let threads: Vec<_> = browsers
-            .iter_mut()
-            .enumerate()
-            .map(|(number, visitor)| {
-                let (page, password) = (visitor.open(CHANGE), user.password.as_str());
-                scope.spawn(move || {
-                    let filled = filled(&page, password, &format!("{NEW} {number}"));
-                    visitor.submit(&page, &filled).answer.status
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
-    });
-    // Too late is 409, or 403 where the session or the password had gone before the check.
-    assert!(
-        outcomes
-            .iter()
-            .all(|status| matches!(status, 200 | 403 | 409)),
-        "{outcomes:?}"
-    );
-    for (number, status) in outcomes.iter().enumerate() {
-        let is_it = *status == 200;
-        assert_eq!(
-            opens(&proxy, &user, &format!("{NEW} {number}")),
-            is_it,
-            "{outcomes:?}"
-        );
-        assert_eq!(is_open(&mut browsers[number]), is_it, "{outcomes:?}");
-    }
-    assert_eq!(outcomes.iter().filter(|status| **status == 200).count(), 1);
-}
-
-#[test]
-fn the_operators_password_outlives_a_change_at_the_same_time() {
-    let api = Upstream::start();
-    let proxy = with_account(&api).start();
-    let user = proxy.user("alice");
-    for round in 0..4 {
-        let old = match round {
-            0 => user.password.clone(),
-            _ => format!("of the operator {}", round - 1),
-        };
-        let mut visitor = Visitor::to(&proxy);
-        let page = visitor.open(LOGIN);
-        let known = User {
-            password: old.clone(),
-            id: user.id.clone(),
-            name: user.name.clone(),
-        };
-        visitor.log_in(&page, &known);
-        let page = visitor.open(CHANGE);
-        let theirs = format!("of the operator {round}");
-        std::thread::scope(|scope| {
-            let changing = scope.spawn(|| {
-                let after = visitor.submit(&page, &filled(&page, &old, NEW)).answer;
-                assert!(matches!(after.status, 200 | 403 | 409), "{after:?}");
-            });
-            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
-            proxy.command_with(&arguments, &theirs).done();
-            changing.join().unwrap();
-        });
-        // The change came first, or came to nothing.
-        assert!(opens(&proxy, &user, &theirs) && !opens(&proxy, &user, NEW));
-        assert!(!is_open(&mut visitor));
-    }
 }
 
 #[test]

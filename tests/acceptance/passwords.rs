@@ -1,10 +1,6 @@
 //! What a password opens, and what the time of a login tells.
 
-use std::{
-    os::unix::fs::FileExt,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{os::unix::fs::FileExt, time::Duration};
 
 use crate::support::{
     call::{Call, form},
@@ -63,66 +59,6 @@ fn with_account(api: &Upstream) -> Proxy {
     Proxy::in_front_of(api)
         .config("operation = [{ path = '/account', access = ['user'] }]\nlogin.max_failures = '100000 per 15m'")
         .start()
-}
-
-#[test]
-fn no_session_outlives_the_password_that_opened_it() {
-    let api = Upstream::start();
-    let proxy = with_account(&api);
-    let user = proxy.user("alice");
-    let form = LoginForm::open(&proxy);
-    for round in 0..3 {
-        let old = match round {
-            0 => user.password.clone(),
-            _ => format!("password {}", round - 1),
-        };
-        let is_over = AtomicBool::new(false);
-        let has_begun = AtomicBool::new(false);
-        let sessions = std::thread::scope(|scope| {
-            let thieves: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut sessions = Vec::new();
-                        while !is_over.load(Ordering::SeqCst) {
-                            sessions.extend(session(&form.send(&user.name, &old)));
-                            has_begun.store(true, Ordering::SeqCst);
-                        }
-                        sessions
-                    })
-                })
-                .collect();
-            while !has_begun.load(Ordering::SeqCst) {
-                std::thread::yield_now();
-            }
-            let new = format!("password {round}\n");
-            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
-            proxy.command_with(&arguments, &new).done();
-            is_over.store(true, Ordering::SeqCst);
-            let thieves = thieves.into_iter();
-            thieves
-                .flat_map(|thief| thief.join().unwrap())
-                .collect::<Vec<_>>()
-        });
-        assert!(!sessions.is_empty());
-        let kept: Vec<_> = sessions
-            .iter()
-            .filter(|cookie| {
-                let call = Call::get("/account").header("Cookie", cookie);
-                proxy.send(call.header("Sec-Fetch-Site", "none")).status == 200
-            })
-            .collect();
-        assert!(
-            kept.is_empty(),
-            "{} of {} sessions are kept",
-            kept.len(),
-            sessions.len()
-        );
-    }
-    let answer = form.send(&user.name, "password 2");
-    let cookie = session(&answer).unwrap();
-    proxy
-        .send(Call::get("/account").header("Cookie", &cookie))
-        .has_status(200);
 }
 
 /// Of `password`, by the reference implementation.
@@ -312,54 +248,6 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
     assert_eq!(ended.code(), Some(1));
     let expected = "standard input:3: user \"x\": password_hash is not a hash of a known form";
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-}
-
-#[test]
-fn an_import_rejects_costs_that_together_hold_up_every_login() {
-    let api = Upstream::start();
-    let proxy = with_account(&api);
-    let bcrypt = "$2b$13$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
-    let scrypt =
-        "$scrypt$ln=17,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
-    let pbkdf2 = DJANGO.replace("$10000$", "$1200000$");
-    // Each of them is acceptable, and so are two; a third is too much, also later.
-    import(
-        &proxy,
-        &[("a", Some(bcrypt), true), ("b", Some(scrypt), true)],
-    );
-    let line = format!(r#"{{"kind":"user","id":"c","name":"c","password_hash":"{pbkdf2}"}}"#);
-    let lines = format!("{{\"kind\":\"export\",\"version\":1}}\n{line}\n");
-    let ended = proxy.command_with(&["import", "-"], &lines);
-    assert_eq!(ended.code(), Some(1), "{ended:?}");
-    let expected = "standard input:2: user \"c\" has a password hash of another cost";
-    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-}
-
-#[test]
-fn import_refuses_a_hash_that_would_hold_up_every_login() {
-    let api = Upstream::start();
-    let proxy = with_account(&api);
-    for cost in [
-        "m=4194304,t=3,p=1",
-        "m=65536,t=5,p=1",
-        "m=8,t=4294967295,p=1",
-        "m=131073,t=1,p=1",
-        "m=1024,t=1,p=17",
-    ] {
-        let lines = format!(
-            "{{\"kind\":\"export\",\"version\":1}}\n{{\"kind\":\"user\",\"id\":\"u\",\"name\":\"u\",\"password_hash\":\"$argon2id$v=19${cost}{TAIL}\"}}\n"
-        );
-        let ended = proxy.command_with(&["import", "-"], &lines);
-        assert_eq!(ended.status.code(), Some(1), "{cost}");
-        assert!(
-            ended
-                .stderr
-                .contains("user \"u\": password_hash asks for more than")
-                && ended.stderr.contains("set a password"),
-            "{}",
-            ended.stderr
-        );
-    }
 }
 
 /// How often `needle` stands in the writable memory of the process.

@@ -90,12 +90,12 @@ fn a_call_needs_its_permission_in_the_token_and_in_the_consumer() {
 fn a_consumer_without_permissions_has_none() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     proxy
-        .send(Call::get("/members/7").by(&consumer).with(&token))
+        .send(Call::get("/members/7").of(&caller))
         .is(404, "permission_denied");
     proxy
-        .send(Call::get("/members/me").by(&consumer).with(&token))
+        .send(Call::get("/members/me").of(&caller))
         .has_status(200);
     assert_eq!(
         api.only_request()
@@ -109,9 +109,9 @@ fn a_consumer_without_permissions_has_none() {
 fn what_no_pattern_lists_is_nobodys_and_cannot_be_told_from_what_is_forbidden() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let forbidden = proxy.send(Call::get("/members/7").by(&consumer).with(&token));
-    let unlisted = proxy.send(Call::get("/else").by(&consumer).with(&token));
+    let caller = proxy.somebody();
+    let forbidden = proxy.send(Call::get("/members/7").of(&caller));
+    let unlisted = proxy.send(Call::get("/else").of(&caller));
     forbidden.is(404, "permission_denied");
     unlisted.is(404, "permission_denied");
     assert_eq!(forbidden.body, unlisted.body);
@@ -120,12 +120,12 @@ fn what_no_pattern_lists_is_nobodys_and_cannot_be_told_from_what_is_forbidden() 
     let telling = with_operations(&api)
         .config("operations.forbidden_status = 403")
         .start();
-    let (consumer, _, token) = telling.somebody();
+    let caller = telling.somebody();
     telling
-        .send(Call::get("/members/7").by(&consumer).with(&token))
+        .send(Call::get("/members/7").of(&caller))
         .is(403, "permission_denied");
     telling
-        .send(Call::get("/else").by(&consumer).with(&token))
+        .send(Call::get("/else").of(&caller))
         .is(403, "permission_denied");
 }
 
@@ -135,12 +135,10 @@ fn unlisted_paths_can_be_opened_to_one_kind() {
     let proxy = with_operations(&api)
         .config("operations.unlisted = 'consumer'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
+    proxy.send(Call::get("/else").of(&caller)).has_status(200);
     proxy
-        .send(Call::get("/else").by(&consumer).with(&token))
-        .has_status(200);
-    proxy
-        .send(Call::get("/else").by(&consumer))
+        .send(Call::get("/else").by(&caller.consumer))
         .is(401, "token_rejected");
     proxy.send(Call::get("/else")).is(401, "parameter_absent");
 
@@ -158,9 +156,9 @@ fn a_listed_path_with_an_unlisted_method_is_405_and_names_the_listed_ones() {
     let proxy = with_operations(&api)
         .config("operations.unlisted = 'consumer'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let allow = |target: &str| {
-        let answer = proxy.send(Call::new("PATCH", target).by(&consumer).with(&token));
+        let answer = proxy.send(Call::new("PATCH", target).of(&caller));
         answer.has_status(405);
         let mut methods: Vec<String> = answer
             .header("allow")
@@ -181,12 +179,8 @@ fn a_listed_path_with_an_unlisted_method_is_405_and_names_the_listed_ones() {
 fn the_most_specific_pattern_wins() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let status = |target: &str| {
-        proxy
-            .send(Call::get(target).by(&consumer).with(&token))
-            .status
-    };
+    let caller = proxy.somebody();
+    let status = |target: &str| proxy.send(Call::get(target).of(&caller)).status;
     assert_eq!(status("/members/me"), 200, "needs no permission");
     assert_eq!(
         status("/members/m%65"),
@@ -206,53 +200,18 @@ fn the_most_specific_pattern_wins() {
 }
 
 #[test]
-fn paths_that_could_be_read_in_two_ways_are_400_where_operations_exist() {
-    let api = Upstream::start();
-    let proxy = with_operations(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    for target in [
-        "/files/a;b",
-        "/files/a\\b",
-        "/files/a%2Fb",
-        "/files/a%2fb",
-        "/files/a%5Cb",
-        "/files/a%3Bb",
-        "/files/a%25b",
-        "/files//a",
-        "//files/a",
-        "/files/./a",
-        "/files/../a",
-        "/files/%2e%2e/a",
-        "/files/.%2E/a",
-        "/files/a%",
-        "/files/a%zz",
-        "/files/a%0ab",
-        "/files/a%00",
-        "/members/me/",
-    ] {
-        let answer = proxy.send(Call::get(target).by(&consumer).with(&token));
-        assert_eq!(answer.status, 400, "{target}: {answer:?}");
-    }
-    api.saw_nothing();
-    proxy
-        .send(
-            Call::get("/files/a?b=../;\\%2F//")
-                .by(&consumer)
-                .with(&token),
-        )
-        .has_status(200);
-}
-
-#[test]
 fn application_calls_are_signed_without_a_token_and_carry_no_user() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
     let consumer = proxy.consumer_with("Batch", &["--permission", "members.write"]);
     let token = proxy.token(&consumer, &proxy.user("alice"));
-    proxy
-        .send(Call::post("/batch").form("a=1").by(&consumer))
-        .has_status(200);
+    let call = Call::post("/batch").form("a=1").by(&consumer);
+    let call = call
+        .header("X-Auth-User", "root")
+        .header("x_auth_user", "root");
+    proxy.send(call).has_status(200);
     let seen = api.only_request();
+    assert!(!seen.fields.has("x_auth_user"), "{seen:?}");
     assert_eq!(
         (seen.header("x-auth-user"), seen.header("x-auth-kind")),
         (None, Some("application"))
@@ -356,8 +315,8 @@ fn path_conventions_are_enforced_where_the_operator_wants_it() {
     let proxy = Proxy::in_front_of(&api)
         .config("paths.policy = 'enforce'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
-    let send = |target: &str| proxy.send(Call::get(target).by(&consumer).with(&token));
+    let caller = proxy.somebody();
+    let send = |target: &str| proxy.send(Call::get(target).of(&caller));
     for good in ["/members/1", "/members/1/order-items", "/"] {
         send(good).has_status(200);
     }
@@ -375,9 +334,9 @@ fn path_conventions_are_enforced_where_the_operator_wants_it() {
     let logged = Proxy::in_front_of(&api)
         .config("paths.policy = 'log'")
         .start();
-    let (consumer, _, token) = logged.somebody();
+    let caller = logged.somebody();
     logged
-        .send(Call::get("/order_items/").by(&consumer).with(&token))
+        .send(Call::get("/order_items/").of(&caller))
         .has_status(200);
 }
 
@@ -436,8 +395,8 @@ fn forwarded_preflights_reach_the_api_as_anonymous_on_listed_paths_alone() {
         .header("Access-Control-Request-Method", "PUT");
     proxy.send(get).is(401, "parameter_absent");
     // A signed one is a signed call, and a path that could be read as another one is none that is listed.
-    let (consumer, _, token) = proxy.somebody();
-    let signed = preflight("/members/7").by(&consumer).with(&token);
+    let caller = proxy.somebody();
+    let signed = preflight("/members/7").of(&caller);
     proxy.send(signed).has_status(405);
     let cookie = preflight("/members/7").header("Cookie", "countersign=x");
     assert_ne!(proxy.send(cookie).status, 200);

@@ -1,13 +1,11 @@
 //! No request twice.
 
-use crate::support::{Call, Connection, Proxy, Upstream};
+use crate::support::{Call, Connection, Proxy, Scene, Upstream};
 
 #[test]
 fn of_a_hundred_identical_requests_at_once_exactly_one_reaches_the_api() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let wire = proxy.wire(&Call::get("/pay?amount=1").by(&consumer).with(&token));
+    let Scene { api, proxy, caller } = Scene::start();
+    let wire = proxy.wire(&Call::get("/pay?amount=1").of(&caller));
     let mut connections: Vec<Connection> = (0..100).map(|_| proxy.connect()).collect();
     for connection in &mut connections {
         connection.send(&wire[..wire.len() - 1]);
@@ -72,15 +70,8 @@ fn a_nonce_is_unique_for_consumer_token_and_timestamp() {
 
 #[test]
 fn a_nonce_is_recorded_only_under_a_right_signature() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || {
-        Call::get("/")
-            .by(&consumer)
-            .with(&token)
-            .parameter("oauth_nonce", "mine")
-    };
+    let Scene { api, proxy, caller } = Scene::start();
+    let call = || Call::get("/").of(&caller).parameter("oauth_nonce", "mine");
     let now = crate::support::now().to_string();
     proxy
         .send(

@@ -6,9 +6,8 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Call, Connection, Postgres, Proxy, RedisServer, Token, Upstream,
+    Answer, Call, Caller, Connection, Postgres, Proxy, RedisServer, Upstream,
     legs::{authorization, exchanges, token_of},
-    proxy::Consumer,
     visitor::Visitor,
     within,
 };
@@ -17,8 +16,7 @@ use crate::support::{
 struct Replicas {
     api: Upstream,
     proxies: [Proxy; 2],
-    consumer: Consumer,
-    token: Token,
+    caller: Caller,
 }
 
 impl Replicas {
@@ -42,12 +40,11 @@ impl Replicas {
                 .start()
         };
         let proxies = [start(), start()];
-        let (consumer, _, token) = proxies[0].somebody();
+        let caller = proxies[0].somebody();
         let replicas = Self {
             api,
             proxies,
-            consumer,
-            token,
+            caller,
         };
         // Both know the credentials, so that an outage leaves nothing but nonces to ask for.
         for proxy in &replicas.proxies {
@@ -57,9 +54,7 @@ impl Replicas {
     }
 
     fn call(&self) -> Call {
-        Call::get("/pay?amount=1")
-            .by(&self.consumer)
-            .with(&self.token)
+        Call::get("/pay?amount=1").of(&self.caller)
     }
 
     /// Every request is 503 within a second, and none reaches the API.
@@ -135,11 +130,11 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
     replicas.logged_outages(1);
 
     let user = replicas.proxies[0].user("someone");
-    let unknown = replicas.proxies[0].token(&replicas.consumer, &user);
+    let unknown = replicas.proxies[0].token(&replicas.caller.consumer, &user);
     server.stop();
     // What is cached serves on, and still passes once.
     one_of_a_hundred_passes(&replicas);
-    let call = || Call::get("/").by(&replicas.consumer).with(&unknown);
+    let call = || Call::get("/").by(&replicas.caller.consumer).with(&unknown);
     for proxy in &replicas.proxies {
         let response = proxy.send(call());
         response.has_status(503);
@@ -163,8 +158,8 @@ fn a_long_ttl_does_not_prolong_use_while_postgresql_hangs() {
     let api = Upstream::start();
     let config = beside(&server, &redis) + "\ncache.ttl = '1h'\ncache.stale_if_error = '2s'";
     let proxy = Proxy::in_front_of(&api).config(&config).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || proxy.send(Call::get("/").by(&consumer).with(&token));
+    let caller = proxy.somebody();
+    let call = || proxy.send(Call::get("/").of(&caller));
     call().has_status(200);
     server.hang();
     call().has_status(200);
@@ -396,8 +391,8 @@ fn a_change_from_local_to_shared_waits_for_what_the_local_window_accepted() {
             "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'"
         ))
         .start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = || Call::get("/").by(&consumer).with(&token);
+    let caller = proxy.somebody();
+    let call = || Call::get("/").of(&caller);
     proxy.send(call()).has_status(200);
     proxy.stop();
     proxy.reconfigure("nonce.scope = 'shared'");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{
-    Call, Placement, Proxy, Upstream,
+    Call, Placement, Proxy, Scene, Upstream,
     legs::{ACCESS_TOKEN, REQUEST_TOKEN, asks, exchanges, query_value, token_of},
     proxy::Token,
     signer::encode,
@@ -376,21 +376,13 @@ fn protected_calls_take_the_descriptions_base_string_from_dialect_legacy_alone()
 
 #[test]
 fn a_consumer_revokes_its_own_token() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::start();
+    proxy.send(Call::get("/").of(&caller)).has_status(200);
     proxy
-        .send(Call::get("/").by(&consumer).with(&token))
+        .send(Call::post("/service.oauth?mode=revoke_token").of(&caller))
         .has_status(200);
     proxy
-        .send(
-            Call::post("/service.oauth?mode=revoke_token")
-                .by(&consumer)
-                .with(&token),
-        )
-        .has_status(200);
-    proxy
-        .send(Call::get("/").by(&consumer).with(&token))
+        .send(Call::get("/").of(&caller))
         .is(401, "token_revoked");
     assert_eq!(api.count(), 1);
 }

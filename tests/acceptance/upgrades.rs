@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::support::{
-    Call, Connection, Proxy, Reply, Upstream, Visitor, http::try_open, upstream::After, within,
+    Call, Connection, Proxy, Upstream, Visitor, http::try_open, upstream::After, within,
 };
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -64,14 +64,14 @@ fn passes_where_its_operation_says_so_verified_first() {
     let proxy = Proxy::in_front_of(&api)
         .config(&LISTED.replace(", 'anonymous'", ""))
         .start();
-    let (consumer, user, token) = proxy.somebody();
+    let caller = proxy.somebody();
     proxy.send(handshake("/ws")).has_status(401);
     api.saw_nothing();
 
     let (mut socket, writer) = open(&proxy);
     // The first bytes come with the handshake, and more than a buffer holds.
     let early = "e".repeat(40_000);
-    let mut wire = proxy.wire(&handshake("/ws").by(&consumer).with(&token));
+    let mut wire = proxy.wire(&handshake("/ws").of(&caller));
     wire.extend(early.as_bytes());
     socket.send(&wire);
     let head = socket.head();
@@ -89,7 +89,7 @@ fn passes_where_its_operation_says_so_verified_first() {
         read(&mut socket, message.as_bytes());
     }
     let seen = api.only_request();
-    assert_eq!(seen.header("X-Auth-User"), Some(user.id.as_str()));
+    assert_eq!(seen.header("X-Auth-User"), Some(caller.user.id.as_str()));
     assert_eq!(seen.header("Upgrade"), Some("websocket"));
     assert_eq!(seen.fields.all("Connection"), ["Upgrade"]);
     assert_eq!(seen.header("Sec-WebSocket-Key"), Some(KEY));
@@ -119,45 +119,6 @@ fn carries_much_either_way_with_a_slow_reader() {
     let got = socket.wire().exactly(much.len()).unwrap();
     assert!(got == much, "every byte, in order");
     writing.join().unwrap();
-}
-
-#[test]
-fn is_dropped_where_it_is_not_listed_and_what_else_is_asked_for_always() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).config(LISTED).start();
-    for call in [
-        handshake("/plain"),
-        Call::get("/ws")
-            .header("Upgrade", "h2c")
-            .header("Connection", "Upgrade, HTTP2-Settings")
-            .header("HTTP2-Settings", "AAMAAABkAAQAAP__"),
-        Call::get("/ws")
-            .header("Upgrade", "TLS/1.0")
-            .header("Connection", "upgrade"),
-        // Not named in Connection, so meant for nobody.
-        Call::get("/ws")
-            .header("Upgrade", "websocket")
-            .header("Sec-WebSocket-Key", KEY),
-    ] {
-        proxy.send(call).has_status(200);
-        let seen = api.last_request();
-        for name in ["Upgrade", "Connection", "HTTP2-Settings"] {
-            assert!(!seen.fields.has(name), "{name} in {seen:?}");
-        }
-        let field = format!("request_id={} ", seen.header("X-Request-Id").unwrap());
-        proxy.log().wait_for("the line", |line| {
-            (line.contains(&field) && line.contains(" upgrade=\"dropped\" ")).then_some(())
-        });
-    }
-    proxy.send(Call::get("/ws")).has_status(200);
-    // Of several offers the one goes on.
-    proxy
-        .send(handshake("/ws").header("Upgrade", "h2c, foo/2"))
-        .has_status(200);
-    assert_eq!(api.last_request().fields.all("Upgrade"), ["websocket"]);
-    let lines = proxy.log().lines();
-    let marked = lines.iter().filter(|line| line.contains("upgrade="));
-    assert_eq!(marked.count(), 4, "{lines:?}");
 }
 
 #[test]
@@ -195,75 +156,6 @@ fn a_handshake_that_no_server_could_accept_is_refused() {
         assert!(connection.is_closed(), "{what}");
     }
     api.saw_nothing();
-}
-
-#[test]
-fn an_answer_that_is_none_to_the_handshake_is_502_and_opens_no_tunnel() {
-    for (what, answer) in [
-        ("another accept", SWITCHING.replace("s3pP", "S3pP")),
-        (
-            "no accept",
-            SWITCHING.replace("Sec-WebSocket-Accept", "X-Nothing"),
-        ),
-        (
-            "another protocol",
-            SWITCHING.replace("Upgrade: websocket", "Upgrade: h2c"),
-        ),
-        (
-            "no Connection",
-            SWITCHING.replace("Connection: Upgrade\r\n", ""),
-        ),
-        ("HTTP/1.0", SWITCHING.replace("HTTP/1.1", "HTTP/1.0")),
-    ] {
-        let api = Upstream::handling(move |exchange| {
-            exchange.whole_body()?;
-            exchange.write(format!(
-                "{answer}\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen"
-            ))?;
-            Ok(After::Close)
-        });
-        let proxy = Proxy::in_front_of(&api).config(LISTED).start();
-        let mut connection = proxy.connect();
-        let answer = proxy.send_on(&mut connection, handshake("/ws"));
-        assert_eq!(answer.status, 502, "{what}: {answer:?}");
-        connection.send(b"GET /plain HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        assert!(
-            !connection
-                .wire()
-                .rest()
-                .windows(6)
-                .any(|six| six == b"stolen"),
-            "{what}"
-        );
-        assert_eq!(api.count(), 1, "{what}");
-    }
-}
-
-#[test]
-fn an_api_that_declines_answers_as_ever_and_the_connection_goes_on() {
-    let api = Upstream::replying(|seen| {
-        if seen.fields.has("Upgrade") {
-            Reply::status("426 Upgrade Required")
-                .header("Sec-WebSocket-Version", "8")
-                .body("other version")
-        } else {
-            Reply::ok("plain")
-        }
-    });
-    let proxy = Proxy::in_front_of(&api).config(LISTED).start();
-    let mut connection = proxy.connect();
-    let answer = proxy.send_on(&mut connection, handshake("/ws"));
-    assert_eq!(
-        (answer.status, answer.text().as_str()),
-        (426, "other version")
-    );
-    // What follows is a request again, checked like any other.
-    proxy
-        .send_on(&mut connection, Call::get("/plain"))
-        .has_status(200);
-    proxy
-        .send_on(&mut connection, Call::get("/unlisted"))
-        .has_status(401);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::{
     case::{Case, Stage, answered, passes, refused},
     script::{form, post},
+    support::rows,
 };
 
 #[test]
@@ -219,163 +220,47 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
     let unsigned =
         |content_type: &str| post(&format!("{content_type}\r\nContent-Length: $L"), "admin=1");
     let mut cases = Vec::new();
-    for (name, source, lines) in [
-        (
-            "plain",
-            "RFC 5849 §3.4.1.3.1",
-            "Content-Type: application/x-www-form-urlencoded",
-        ),
-        (
-            "capitals",
-            "RFC 9110 §8.3.1",
-            "Content-Type: APPLICATION/X-WWW-FORM-URLENCODED",
-        ),
-        (
-            "mixed",
-            "RFC 9110 §8.3.1",
-            "content-type: Application/x-WWW-form-urlencoded",
-        ),
-        (
-            "a charset",
-            "RFC 9110 §8.3.2",
-            "Content-Type: application/x-www-form-urlencoded; charset=UTF-8",
-        ),
-        (
-            "another charset",
-            "RFC 9110 §8.3.2",
-            "Content-Type: application/x-www-form-urlencoded;charset=utf-7",
-        ),
-        (
-            "a space before the semicolon",
-            "RFC 9110 §8.3.1",
-            "Content-Type: application/x-www-form-urlencoded ; a=b",
-        ),
-        (
-            "a tab before the semicolon",
-            "RFC 9110 §8.3.1",
-            "Content-Type: application/x-www-form-urlencoded\t;a=b",
-        ),
-        (
-            "a tab in front",
-            "RFC 9110 §5.5",
-            "Content-Type:\tapplication/x-www-form-urlencoded",
-        ),
-        (
-            "a semicolon alone",
-            "RFC 9110 §5.6.6",
-            "Content-Type: application/x-www-form-urlencoded;",
-        ),
-        (
-            "two semicolons",
-            "RFC 9110 §5.6.6",
-            "Content-Type: application/x-www-form-urlencoded;;",
-        ),
-        (
-            "a word behind",
-            "PHP reads up to a space",
-            "Content-Type: application/x-www-form-urlencoded x",
-        ),
-        (
-            "a word behind a tab",
-            "PHP reads up to a space",
-            "Content-Type: application/x-www-form-urlencoded\tx",
-        ),
-        (
-            "a list, the form first",
-            "PHP reads up to a comma",
-            "Content-Type: application/x-www-form-urlencoded, text/plain",
-        ),
-        (
-            "a list, the form last",
-            "RFC 9110 §5.3",
-            "Content-Type: text/plain, application/x-www-form-urlencoded",
-        ),
-        (
-            "a list without white space",
-            "RFC 9110 §5.3",
-            "Content-Type: text/plain,application/x-www-form-urlencoded",
-        ),
-        (
-            "a list of multipart and the form",
-            "RFC 9110 §5.3",
-            "Content-Type: multipart/form-data; boundary=x, application/x-www-form-urlencoded",
-        ),
-        (
-            "a no-break space behind",
-            "Python's str.strip",
-            "Content-Type: application/x-www-form-urlencoded\u{a0}",
-        ),
-        (
-            "a no-break space in front",
-            "Python's str.strip",
-            "Content-Type: \u{a0}application/x-www-form-urlencoded",
-        ),
-        (
-            "a next-line character behind",
-            "Python's str.strip",
-            "Content-Type: application/x-www-form-urlencoded\u{85}",
-        ),
-        (
-            "a no-break space of UTF-8 behind",
-            ".NET's Trim",
-            "Content-Type: application/x-www-form-urlencoded\u{c2}\u{a0}",
-        ),
-        (
-            "quotes",
-            "a lenient reader",
-            "Content-Type: \"application/x-www-form-urlencoded\"",
-        ),
-        (
-            "behind another type's semicolon",
-            "a lenient reader",
-            "Content-Type: text/plain; application/x-www-form-urlencoded",
-        ),
-        (
-            "the other name",
-            "Werkzeug up to 2.2 and MooTools",
-            "Content-Type: application/x-url-encoded",
-        ),
-        (
-            "the other name, in capitals and with a charset",
-            "Werkzeug up to 2.2 and MooTools",
-            "Content-Type: Application/X-URL-Encoded;charset=utf-8",
-        ),
-        (
-            "other separators",
-            "a lenient reader",
-            "Content-Type: application/x_www_form url_encoded",
-        ),
-        (
-            "a tab within",
-            "a lenient reader",
-            "Content-Type: application/x-www-form-url\tencoded",
-        ),
-        (
-            "a soft hyphen within",
-            "a lenient reader",
-            "Content-Type: application/x-www-form-url\u{ad}encoded",
-        ),
-    ] {
+    for [name, source, lines] in &rows(
+        r#"
+        plain | RFC 5849 §3.4.1.3.1 | Content-Type: application/x-www-form-urlencoded
+        capitals | RFC 9110 §8.3.1 | Content-Type: APPLICATION/X-WWW-FORM-URLENCODED
+        mixed | RFC 9110 §8.3.1 | content-type: Application/x-WWW-form-urlencoded
+        a charset | RFC 9110 §8.3.2 | Content-Type: application/x-www-form-urlencoded; charset=UTF-8
+        another charset | RFC 9110 §8.3.2 | Content-Type: application/x-www-form-urlencoded;charset=utf-7
+        a space before the semicolon | RFC 9110 §8.3.1 | Content-Type: application/x-www-form-urlencoded ; a=b
+        a tab before the semicolon | RFC 9110 §8.3.1 | Content-Type: application/x-www-form-urlencoded\t;a=b
+        a tab in front | RFC 9110 §5.5 | Content-Type:\tapplication/x-www-form-urlencoded
+        a semicolon alone | RFC 9110 §5.6.6 | Content-Type: application/x-www-form-urlencoded;
+        two semicolons | RFC 9110 §5.6.6 | Content-Type: application/x-www-form-urlencoded;;
+        a word behind | PHP reads up to a space | Content-Type: application/x-www-form-urlencoded x
+        a word behind a tab | PHP reads up to a space | Content-Type: application/x-www-form-urlencoded\tx
+        a list, the form first | PHP reads up to a comma | Content-Type: application/x-www-form-urlencoded, text/plain
+        a list, the form last | RFC 9110 §5.3 | Content-Type: text/plain, application/x-www-form-urlencoded
+        a list without white space | RFC 9110 §5.3 | Content-Type: text/plain,application/x-www-form-urlencoded
+        a list of multipart and the form | RFC 9110 §5.3 | Content-Type: multipart/form-data; boundary=x, application/x-www-form-urlencoded
+        a no-break space behind | Python's str.strip | Content-Type: application/x-www-form-urlencoded\u{a0}
+        a no-break space in front | Python's str.strip | Content-Type: \u{a0}application/x-www-form-urlencoded
+        a next-line character behind | Python's str.strip | Content-Type: application/x-www-form-urlencoded\u{85}
+        a no-break space of UTF-8 behind | .NET's Trim | Content-Type: application/x-www-form-urlencoded\u{c2}\u{a0}
+        quotes | a lenient reader | Content-Type: "application/x-www-form-urlencoded"
+        behind another type's semicolon | a lenient reader | Content-Type: text/plain; application/x-www-form-urlencoded
+        the other name                                 | Werkzeug up to 2.2 and MooTools | Content-Type: application/x-url-encoded
+        the other name, in capitals and with a charset | Werkzeug up to 2.2 and MooTools | Content-Type: Application/X-URL-Encoded;charset=utf-8
+        other separators | a lenient reader | Content-Type: application/x_www_form url_encoded
+        a tab within | a lenient reader | Content-Type: application/x-www-form-url\tencoded
+        a soft hyphen within | a lenient reader | Content-Type: application/x-www-form-url\u{ad}encoded
+    "#,
+    ) {
         cases.push(answered(name, source, 401, unsigned(lines)));
     }
-    for (name, lines) in [
-        (
-            "two lines, the form first",
-            "Content-Type: application/x-www-form-urlencoded\r\nContent-Type: text/plain",
-        ),
-        (
-            "two lines, the form last",
-            "Content-Type: text/plain\r\nContent-Type: application/x-www-form-urlencoded",
-        ),
-        (
-            "two equal lines",
-            "Content-Type: application/x-www-form-urlencoded\r\nContent-Type: application/x-www-form-urlencoded",
-        ),
-        (
-            "a line and an empty one",
-            "Content-Type: application/x-www-form-urlencoded\r\nContent-Type:",
-        ),
-    ] {
+    for [name, lines] in &rows(
+        r"
+        two lines, the form first | Content-Type: application/x-www-form-urlencoded\r\nContent-Type: text/plain
+        two lines, the form last  | Content-Type: text/plain\r\nContent-Type: application/x-www-form-urlencoded
+        two equal lines | Content-Type: application/x-www-form-urlencoded\r\nContent-Type: application/x-www-form-urlencoded
+        a line and an empty one   | Content-Type: application/x-www-form-urlencoded\r\nContent-Type:
+    ",
+    ) {
         cases.push(refused(name, "RFC 9110 §5.3, §8.3", 400, unsigned(lines)));
         cases.push(refused(
             &format!("{name}, signed"),

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    script::{self, SMUGGLED, Signer},
-    support::{Answer, Call, Connection, Proxy, Reply, Upstream, User, upstream::Seen},
+    script::{self, SMUGGLED},
+    support::{Answer, Call, Caller, Connection, Proxy, Reply, Upstream, upstream::Seen},
 };
 
 /// What becomes of a connection after the answers.
@@ -25,7 +25,7 @@ enum End {
 #[derive(Debug, Clone)]
 pub struct Case {
     name: String,
-    source: &'static str,
+    source: String,
     script: String,
     answers: Vec<u16>,
     end: End,
@@ -44,10 +44,10 @@ pub enum Kind {
 }
 
 impl Case {
-    fn new(name: &str, source: &'static str, script: impl Into<String>) -> Self {
+    fn new(name: &str, source: &str, script: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
-            source,
+            source: source.to_owned(),
             script: script.into(),
             answers: Vec::new(),
             end: End::Kept,
@@ -118,18 +118,18 @@ impl Case {
 }
 
 /// Refused with this status, the connection closed, and neither this nor the signed request behind it is seen.
-pub fn refused(name: &str, source: &'static str, status: u16, script: impl Into<String>) -> Case {
+pub fn refused(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     let script = script.into() + SMUGGLED;
     Case::new(name, source, script).answers(&[status]).closed()
 }
 
 /// Refused with this status; the connection goes on, since where the request ends is beyond doubt.
-pub fn answered(name: &str, source: &'static str, status: u16, script: impl Into<String>) -> Case {
+pub fn answered(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     Case::new(name, source, script).answers(&[status])
 }
 
 /// Forwarded and answered; the API saw just this (see [`Case::seen`]) and the connection goes on.
-pub fn passes(name: &str, source: &'static str, seen: &str, script: impl Into<String>) -> Case {
+pub fn passes(name: &str, source: &str, seen: &str, script: impl Into<String>) -> Case {
     Case::new(name, source, script)
         .answers(&[200])
         .seen(&[seen])
@@ -139,8 +139,7 @@ pub fn passes(name: &str, source: &'static str, seen: &str, script: impl Into<St
 pub struct Stage {
     pub api: Upstream,
     pub proxy: Proxy,
-    pub user: User,
-    pub signer: Signer,
+    pub caller: Caller,
 }
 
 impl Stage {
@@ -158,25 +157,18 @@ impl Stage {
             .config("listen.workers = 1")
             .config(config)
             .start();
-        let (consumer, user, token) = proxy.somebody();
-        Self {
-            api,
-            proxy,
-            user,
-            signer: Signer { consumer, token },
-        }
+        let caller = proxy.somebody();
+        Self { api, proxy, caller }
     }
 
     /// The bytes of a script.
     pub fn bytes(&self, text: &str) -> Vec<u8> {
-        script::bytes(text, &self.proxy, &self.signer)
+        script::bytes(text, &self.proxy, &self.caller)
     }
 
     /// A correctly signed `GET` of this target, by this stage's somebody.
     pub fn get(&self, target: &str) -> Call {
-        Call::get(target)
-            .by(&self.signer.consumer)
-            .with(&self.signer.token)
+        Call::get(target).of(&self.caller)
     }
 
     /// Plays all cases, which are so many, and tells of all that failed.
@@ -352,8 +344,8 @@ impl Stage {
         };
         let expected = match kind {
             Kind::Consumer => (
-                vec![self.user.id.as_str()],
-                vec![self.signer.consumer.key.as_str()],
+                vec![self.caller.user.id.as_str()],
+                vec![self.caller.consumer.key.as_str()],
                 vec!["consumer"],
             ),
             Kind::Anonymous => (vec![], vec![], vec!["anonymous"]),

@@ -3,254 +3,98 @@
 use crate::{
     case::{Case, Stage, answered, passes, refused},
     script::{SMUGGLED, post},
-    support::{PATIENCE, Reply, Upstream, within},
+    support::{PATIENCE, Reply, Upstream, rows, within},
 };
 
 const CODED: &str = "Transfer-Encoding: chunked";
 
 /// Bodies that no two readers are sure to split alike: name, source, body.
-const BROKEN: &[(&str, &str, &str)] = &[
-    ("no size", "RFC 9112 §7.1", "\r\nabc\r\n0\r\n\r\n"),
-    ("a negative size", "RFC 9112 §7.1", "-3\r\nabc\r\n0\r\n\r\n"),
-    ("a negative zero", "RFC 9112 §7.1", "-0\r\n\r\n"),
-    ("a plus", "hyper CVE-2021-32715", "+3\r\nabc\r\n0\r\n\r\n"),
-    ("0x", "RFC 9112 §7.1", "0x3\r\nabc\r\n0\r\n\r\n"),
-    ("0X", "RFC 9112 §7.1", "0X3\r\nabc\r\n0\r\n\r\n"),
-    ("x alone", "RFC 9112 §7.1", "x3\r\nabc\r\n0\r\n\r\n"),
-    ("h behind", "RFC 9112 §7.1", "3h\r\nabc\r\n0\r\n\r\n"),
-    (
-        "no hexadecimal digit",
-        "RFC 9112 §7.1",
-        "g\r\nabc\r\n0\r\n\r\n",
-    ),
-    ("an underscore", "RFC 9112 §7.1", "0_3\r\nabc\r\n0\r\n\r\n"),
-    ("a point", "RFC 9112 §7.1", "3.0\r\nabc\r\n0\r\n\r\n"),
-    ("a comma", "RFC 9112 §7.1", "3,3\r\nabc\r\n0\r\n\r\n"),
-    ("quotes", "RFC 9112 §7.1", "\"3\"\r\nabc\r\n0\r\n\r\n"),
-    ("a space before", "RFC 9112 §7.1", " 3\r\nabc\r\n0\r\n\r\n"),
-    ("a tab before", "RFC 9112 §7.1", "\t3\r\nabc\r\n0\r\n\r\n"),
-    (
-        "a space and a digit",
-        "RFC 9112 §7.1",
-        "3 0\r\nabc\r\n0\r\n\r\n",
-    ),
-    ("a NUL behind", "RFC 9112 §7.1", "3\0\r\nabc\r\n0\r\n\r\n"),
-    (
-        "a vertical tab behind",
-        "RFC 9112 §7.1",
-        "3\u{b}\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "64 bits overflow to 3",
-        "hyper CVE-2021-32714",
-        "10000000000000003\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "64 bits overflow to 0",
-        "hyper CVE-2021-32714",
-        "10000000000000000\r\n\r\n",
-    ),
-    (
-        "all ones, twice",
-        "hyper CVE-2021-32714",
-        "ffffffffffffffffffffffffffffffff\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "LF behind the size",
-        "Go CVE-2025-22871; TERM",
-        "3\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "CR behind the size",
-        "RFC 9112 §2.2; TERM",
-        "3\rabc\r\n0\r\n\r\n",
-    ),
-    (
-        "CR CR LF behind the size",
-        "RFC 9112 §2.2",
-        "3\r\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "LF CR behind the size",
-        "RFC 9112 §2.2",
-        "3\n\rabc\r\n0\r\n\r\n",
-    ),
-    (
-        "CR and another byte",
-        "Funky chunks, TERM",
-        "3\rX\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "LF in an extension",
-        "Netty CVE-2025-58056; TERM.EXT",
-        "3;a\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "LF in an extension, then CRLF",
-        "Netty CVE-2025-58056; TERM.EXT",
-        "2;\nxx\r\n45\r\n0\r\n\r\n",
-    ),
-    (
-        "CR in an extension",
-        "Funky chunks, TERM.EXT",
-        "3;a\rb\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "CR CR LF in an extension",
-        "Funky chunks, EXT.TERM",
-        "3;a\r\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "LF in a quoted extension",
-        "Funky chunks, EXT.TERM",
-        "3;a=\"\n\"\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "no CRLF behind the data",
-        "RFC 9112 §7.1; SPILL",
-        "3\r\nabc0\r\n\r\n",
-    ),
-    (
-        "LF behind the data",
-        "Funky chunks, TERM.SPILL",
-        "3\r\nabc\n0\r\n\r\n",
-    ),
-    (
-        "CR behind the data",
-        "Funky chunks, SPILL.TERM",
-        "3\r\nabc\r0\r\n\r\n",
-    ),
-    (
-        "two other bytes behind the data",
-        "Funky chunks, SPILL.TERM",
-        "3\r\nabcXX0\r\n\r\n",
-    ),
-    (
-        "CR and another byte behind the data",
-        "Funky chunks, SPILL.TERM",
-        "3\r\nabc\rX0\r\n\r\n",
-    ),
-    (
-        "more data than said",
-        "Funky chunks, SPILL.TERM",
-        "3\r\nabcd\r\n0\r\n\r\n",
-    ),
-    (
-        "less data than said",
-        "Funky chunks, TERM.SPILL",
-        "4\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "two CRLF behind the data",
-        "RFC 9112 §7.1",
-        "3\r\nabc\r\n\r\n0\r\n\r\n",
-    ),
-    (
-        "LF behind the last size",
-        "Go CVE-2025-22871",
-        "3\r\nabc\r\n0\n\r\n",
-    ),
-    (
-        "CR and another byte at the very end",
-        "RFC 9112 §2.2",
-        "3\r\nabc\r\n0\r\n\rX",
-    ),
-    (
-        "a last chunk that counts",
-        "RFC 9112 §7.1",
-        "3\r\nabc\r\n0x0\r\n\r\n",
-    ),
-];
+const BROKEN: &str = r#"
+    no size                             | RFC 9112 §7.1                  | \r\nabc\r\n0\r\n\r\n
+    a negative size                     | RFC 9112 §7.1                  | -3\r\nabc\r\n0\r\n\r\n
+    a negative zero                     | RFC 9112 §7.1                  | -0\r\n\r\n
+    a plus                              | hyper CVE-2021-32715           | +3\r\nabc\r\n0\r\n\r\n
+    0x                                  | RFC 9112 §7.1                  | 0x3\r\nabc\r\n0\r\n\r\n
+    0X                                  | RFC 9112 §7.1                  | 0X3\r\nabc\r\n0\r\n\r\n
+    x alone                             | RFC 9112 §7.1                  | x3\r\nabc\r\n0\r\n\r\n
+    h behind                            | RFC 9112 §7.1                  | 3h\r\nabc\r\n0\r\n\r\n
+    no hexadecimal digit                | RFC 9112 §7.1                  | g\r\nabc\r\n0\r\n\r\n
+    an underscore                       | RFC 9112 §7.1                  | 0_3\r\nabc\r\n0\r\n\r\n
+    a point                             | RFC 9112 §7.1                  | 3.0\r\nabc\r\n0\r\n\r\n
+    a comma                             | RFC 9112 §7.1                  | 3,3\r\nabc\r\n0\r\n\r\n
+    quotes                              | RFC 9112 §7.1                  | "3"\r\nabc\r\n0\r\n\r\n
+    a space before                      | RFC 9112 §7.1                  | \x203\r\nabc\r\n0\r\n\r\n
+    a tab before                        | RFC 9112 §7.1                  | \t3\r\nabc\r\n0\r\n\r\n
+    a space and a digit                 | RFC 9112 §7.1                  | 3 0\r\nabc\r\n0\r\n\r\n
+    a NUL behind                        | RFC 9112 §7.1                  | 3\0\r\nabc\r\n0\r\n\r\n
+    a vertical tab behind               | RFC 9112 §7.1                  | 3\u{b}\r\nabc\r\n0\r\n\r\n
+    64 bits overflow to 3               | hyper CVE-2021-32714           | 10000000000000003\r\nabc\r\n0\r\n\r\n
+    64 bits overflow to 0               | hyper CVE-2021-32714           | 10000000000000000\r\n\r\n
+    all ones, twice                     | hyper CVE-2021-32714           | ffffffffffffffffffffffffffffffff\r\nabc\r\n0\r\n\r\n
+    LF behind the size                  | Go CVE-2025-22871; TERM        | 3\nabc\r\n0\r\n\r\n
+    CR behind the size                  | RFC 9112 §2.2; TERM            | 3\rabc\r\n0\r\n\r\n
+    CR CR LF behind the size            | RFC 9112 §2.2                  | 3\r\r\nabc\r\n0\r\n\r\n
+    LF CR behind the size               | RFC 9112 §2.2                  | 3\n\rabc\r\n0\r\n\r\n
+    CR and another byte                 | Funky chunks, TERM             | 3\rX\nabc\r\n0\r\n\r\n
+    LF in an extension                  | Netty CVE-2025-58056; TERM.EXT | 3;a\nabc\r\n0\r\n\r\n
+    LF in an extension, then CRLF       | Netty CVE-2025-58056; TERM.EXT | 2;\nxx\r\n45\r\n0\r\n\r\n
+    CR in an extension                  | Funky chunks, TERM.EXT         | 3;a\rb\r\nabc\r\n0\r\n\r\n
+    CR CR LF in an extension            | Funky chunks, EXT.TERM         | 3;a\r\r\nabc\r\n0\r\n\r\n
+    LF in a quoted extension            | Funky chunks, EXT.TERM         | 3;a="\n"\r\nabc\r\n0\r\n\r\n
+    no CRLF behind the data             | RFC 9112 §7.1; SPILL           | 3\r\nabc0\r\n\r\n
+    LF behind the data                  | Funky chunks, TERM.SPILL       | 3\r\nabc\n0\r\n\r\n
+    CR behind the data                  | Funky chunks, SPILL.TERM       | 3\r\nabc\r0\r\n\r\n
+    two other bytes behind the data     | Funky chunks, SPILL.TERM       | 3\r\nabcXX0\r\n\r\n
+    CR and another byte behind the data | Funky chunks, SPILL.TERM       | 3\r\nabc\rX0\r\n\r\n
+    more data than said                 | Funky chunks, SPILL.TERM       | 3\r\nabcd\r\n0\r\n\r\n
+    less data than said                 | Funky chunks, TERM.SPILL       | 4\r\nabc\r\n0\r\n\r\n
+    two CRLF behind the data            | RFC 9112 §7.1                  | 3\r\nabc\r\n\r\n0\r\n\r\n
+    LF behind the last size             | Go CVE-2025-22871              | 3\r\nabc\r\n0\n\r\n
+    CR and another byte at the very end | RFC 9112 §2.2                  | 3\r\nabc\r\n0\r\n\rX
+    a last chunk that counts            | RFC 9112 §7.1                  | 3\r\nabc\r\n0x0\r\n\r\n
+"#;
 
 /// In these the size line is beyond doubt, and only what follows has the fault, so that the first chunk goes on to the API.
-const BROKEN_LATER: &[(&str, &str, &str)] = &[
-    ("a negative size", "RFC 9112 §7.1", "-1\r\nd\r\n0\r\n\r\n"),
-    (
-        "64 bits overflow",
-        "hyper CVE-2021-32714",
-        "10000000000000001\r\nd\r\n0\r\n\r\n",
-    ),
-    (
-        "LF behind the size",
-        "Go CVE-2025-22871",
-        "1\nd\r\n0\r\n\r\n",
-    ),
-    (
-        "LF in an extension",
-        "Netty CVE-2025-58056",
-        "1;a\nd\r\n0\r\n\r\n",
-    ),
-    (
-        "LF behind the data",
-        "Funky chunks, TERM.SPILL",
-        "1\r\nd\n0\r\n\r\n",
-    ),
-    (
-        "no CRLF behind the data",
-        "RFC 9112 §7.1",
-        "1\r\nd0\r\n\r\n",
-    ),
-    (
-        "a request where a size is due",
-        "RFC 9112 §7.1",
-        "GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n\r\n",
-    ),
-    (
-        "an extension without end",
-        "RFC 9112 §7.1.1: too large",
-        "1;$R[17000:a]\r\nd\r\n0\r\n\r\n",
-    ),
-    (
-        "a trailer that is no field",
-        "RFC 9112 §7.1.2",
-        "0\r\nGET /smuggled HTTP/1.1\r\n\r\n",
-    ),
-];
+const BROKEN_LATER: &str = r"
+    a negative size               | RFC 9112 §7.1              | -1\r\nd\r\n0\r\n\r\n
+    64 bits overflow              | hyper CVE-2021-32714       | 10000000000000001\r\nd\r\n0\r\n\r\n
+    LF behind the size            | Go CVE-2025-22871          | 1\nd\r\n0\r\n\r\n
+    LF in an extension            | Netty CVE-2025-58056       | 1;a\nd\r\n0\r\n\r\n
+    LF behind the data            | Funky chunks, TERM.SPILL   | 1\r\nd\n0\r\n\r\n
+    no CRLF behind the data       | RFC 9112 §7.1              | 1\r\nd0\r\n\r\n
+    a request where a size is due | RFC 9112 §7.1              | GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n\r\n
+    an extension without end      | RFC 9112 §7.1.1: too large | 1;$R[17000:a]\r\nd\r\n0\r\n\r\n
+    a trailer that is no field    | RFC 9112 §7.1.2            | 0\r\nGET /smuggled HTTP/1.1\r\n\r\n
+";
 
 /// What RFC 9112 has a recipient read, odd as it is. The API gets the data in chunks of the proxy's own, so that nobody
 /// behind reads the line again.
-const ODD: &[(&str, &str, &str)] = &[
-    // §7.1.1 has white space there: "BWS".
-    ("a space behind", "RFC 9112 §7.1", "3 \r\nabc\r\n0\r\n\r\n"),
-    (
-        "a space before the extension",
-        "RFC 9112 §7.1.1: BWS",
-        "3 ;a=b\r\nabc\r\n0\r\n\r\n",
-    ),
-    // §7.1: "1*HEXDIG"; what counts is that nothing overflows.
-    (
-        "more leading zeros than digits",
-        "RFC 9112 §7.1: recipients MUST anticipate large numerals",
-        "$R[300:0]3\r\nabc\r\n0\r\n\r\n",
-    ),
-    // §7.1.1: "A recipient MUST ignore unrecognized chunk extensions", and none is recognized.
-    (
-        "NUL in an extension",
-        "RFC 9112 §7.1.1",
-        "3;a=\0\r\nabc\r\n0\r\n\r\n",
-    ),
-    (
-        "DEL in an extension",
-        "RFC 9112 §7.1.1",
-        "3;a=\u{7f}\r\nabc\r\n0\r\n\r\n",
-    ),
-];
+const ODD: &str = r#"
+    # §7.1.1 has white space there: "BWS".
+    a space behind                 | RFC 9112 §7.1                                            | 3 \r\nabc\r\n0\r\n\r\n
+    a space before the extension   | RFC 9112 §7.1.1: BWS                                     | 3 ;a=b\r\nabc\r\n0\r\n\r\n
+    # §7.1: "1*HEXDIG"; what counts is that nothing overflows.
+    more leading zeros than digits | RFC 9112 §7.1: recipients MUST anticipate large numerals | $R[300:0]3\r\nabc\r\n0\r\n\r\n
+    # §7.1.1: "A recipient MUST ignore unrecognized chunk extensions", and none is recognized.
+    NUL in an extension            | RFC 9112 §7.1.1                                          | 3;a=\0\r\nabc\r\n0\r\n\r\n
+    DEL in an extension            | RFC 9112 §7.1.1                                          | 3;a=\u{7f}\r\nabc\r\n0\r\n\r\n
+"#;
 
 #[test]
 fn a_broken_chunked_body_is_the_callers_fault_and_never_forwarded_as_whole() {
     let stage = Stage::new("");
-    let mut cases: Vec<Case> = BROKEN
+    let mut cases: Vec<Case> = rows(BROKEN)
         .iter()
-        .map(|(name, source, body)| {
+        .map(|[name, source, body]| {
             // What had come before the fault may be with the API, which sees that it has no end.
             refused(name, source, 400, post(CODED, body)).cut("abc\r")
         })
         .collect();
     stage.play(42, &cases);
     let stage = Stage::new("");
-    cases = ODD
+    cases = rows(ODD)
         .iter()
-        .map(|(name, source, body)| passes(name, source, "POST /x | abc", post(CODED, body)))
+        .map(|[name, source, body]| passes(name, source, "POST /x | abc", post(CODED, body)))
         .collect();
     // A quoted string has no CRLF in it (RFC 9110 §5.6.4), so that this ends the line; and what stands behind the body is no
     // request.
@@ -303,9 +147,9 @@ fn a_chunk_that_never_ends_takes_everything_in() {
 fn a_broken_chunked_form_is_never_forwarded() {
     let stage = Stage::new("");
     let head = "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x a=1]\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let cases: Vec<Case> = BROKEN_LATER
+    let cases: Vec<Case> = rows(BROKEN_LATER)
         .iter()
-        .map(|(name, source, fault)| {
+        .map(|[name, source, fault]| {
             refused(name, source, 400, format!("{head}3\r\na=1\r\n{fault}"))
         })
         .collect();
@@ -329,7 +173,7 @@ fn a_broken_chunked_form_is_never_forwarded() {
 #[test]
 fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
     let stage = Stage::new("");
-    for (name, source, fault) in BROKEN_LATER {
+    for [name, source, fault] in &rows(BROKEN_LATER) {
         let before = stage.api.count();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&post(CODED, "3\r\nabc\r\n")));
@@ -368,20 +212,14 @@ fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
 #[test]
 fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
     let stage = Stage::new("");
-    for (name, framing, part) in [
-        ("a length", "Content-Length: 10", "abc"),
-        ("a chunk", "Transfer-Encoding: chunked", "a\r\nabc"),
-        (
-            "between two chunks",
-            "Transfer-Encoding: chunked",
-            "3\r\nabc\r\n",
-        ),
-        (
-            "before the end of trailers",
-            "Transfer-Encoding: chunked",
-            "3\r\nabc\r\n0\r\nX: y\r\n",
-        ),
-    ] {
+    for [name, framing, part] in &rows(
+        r"
+        a length                   | Content-Length: 10         | abc
+        a chunk                    | Transfer-Encoding: chunked | a\r\nabc
+        between two chunks         | Transfer-Encoding: chunked | 3\r\nabc\r\n
+        before the end of trailers | Transfer-Encoding: chunked | 3\r\nabc\r\n0\r\nX: y\r\n
+    ",
+    ) {
         let before = stage.api.count();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&post(framing, part)));

@@ -3,6 +3,7 @@
 use crate::{
     case::{Stage, answered, passes, refused},
     script::{SMUGGLED, post},
+    support::rows,
 };
 
 /// A whole chunked body.
@@ -54,40 +55,26 @@ fn a_content_length_that_two_could_read_differently_is_refused() {
             post(&format!("Content-Length: {value}"), "abc"),
         ));
     }
-    for (name, fields) in [
-        ("two lengths", "Content-Length: 3\r\nContent-Length: 0"),
-        (
-            "two lengths, 0 first",
-            "Content-Length: 0\r\nContent-Length: 3",
-        ),
-        (
-            "two lengths in two cases",
-            "Content-Length: 3\r\ncontent-length: 4",
-        ),
-        (
-            "a length and an empty one",
-            "Content-Length: 3\r\nContent-Length:",
-        ),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        two lengths               | Content-Length: 3\r\nContent-Length: 0
+        two lengths, 0 first      | Content-Length: 0\r\nContent-Length: 3
+        two lengths in two cases  | Content-Length: 3\r\ncontent-length: 4
+        a length and an empty one | Content-Length: 3\r\nContent-Length:
+    ",
+    ) {
         cases.push(refused(name, "RFC 9112 §6.3", 400, post(fields, "abc")));
     }
     // RFC 9112 §6.3 has a recipient replace equal lengths by a single valid one, and RFC 9110 §8.6 any number of digits: the
     // API gets `Content-Length: 3`, once.
     let from = stage.api.count();
-    for (name, fields) in [
-        (
-            "the same length twice",
-            "Content-Length: 3\r\nContent-Length: 3",
-        ),
-        (
-            "a length, a field, the same length",
-            "Content-Length: 3\r\nX-A: b\r\nCONTENT-LENGTH: 3",
-        ),
-        (
-            "more digits than any length has",
-            "Content-Length: 00000000000000000003",
-        ),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        the same length twice              | Content-Length: 3\r\nContent-Length: 3
+        a length, a field, the same length | Content-Length: 3\r\nX-A: b\r\nCONTENT-LENGTH: 3
+        more digits than any length has    | Content-Length: 00000000000000000003
+    ",
+    ) {
         cases.push(passes(
             name,
             "RFC 9112 §6.3; RFC 9110 §8.6",
@@ -152,79 +139,25 @@ fn transfer_encoding_is_one_chunked_or_refused() {
             post(&format!("Transfer-Encoding: {value}"), CHUNKED),
         ));
     }
-    for (name, source, fields) in [
-        (
-            "chunked twice",
-            "RFC 9112 §6.1",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "chunked, then another",
-            "Kettle 2019, TE.TE",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: cow",
-        ),
-        (
-            "another, then chunked",
-            "Kettle 2019, TE.TE",
-            "Transfer-Encoding: cow\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "identity, then chunked",
-            "Node.js CVE-2022-32215",
-            "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "two cases of the name",
-            "Kettle 2019, TE.TE",
-            "Transfer-Encoding: chunked\r\ntransfer-encoding: x",
-        ),
-        (
-            "an empty one, then chunked",
-            "RFC 9112 §6.1",
-            "Transfer-Encoding:\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "a space before the colon",
-            "RFC 9112 §5.1",
-            "Transfer-Encoding : chunked",
-        ),
-        (
-            "a tab before the colon",
-            "RFC 9112 §5.1",
-            "Transfer-Encoding\t: chunked",
-        ),
-        (
-            "a space before the name",
-            "RFC 9112 §5.2",
-            "X-A: b\r\n Transfer-Encoding: chunked",
-        ),
-        (
-            "a vertical tab before the colon",
-            "RFC 9112 §5.1",
-            "Transfer-Encoding\u{b}: chunked",
-        ),
-        (
-            "a NUL in the name",
-            "RFC 9110 §5.1",
-            "Transfer\0-Encoding: chunked",
-        ),
-        (
-            "a bare CR before the name",
-            "Node.js CVE-2022-35256",
-            "X: x\rTransfer-Encoding: chunked",
-        ),
-        (
-            "a fold in the name",
-            "Kettle 2019, TE.TE",
-            "Transfer-Encoding\r\n : chunked",
-        ),
-        ("no colon", "RFC 9112 §5", "Transfer-Encoding chunked"),
-        (
-            "a colon before",
-            "RFC 9110 §5.1",
-            ":Transfer-Encoding: chunked",
-        ),
-    ] {
+    for [name, source, fields] in &rows(
+        r"
+        chunked twice                   | RFC 9112 §6.1          | Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked
+        chunked, then another           | Kettle 2019, TE.TE     | Transfer-Encoding: chunked\r\nTransfer-Encoding: cow
+        another, then chunked           | Kettle 2019, TE.TE     | Transfer-Encoding: cow\r\nTransfer-Encoding: chunked
+        identity, then chunked          | Node.js CVE-2022-32215 | Transfer-Encoding: identity\r\nTransfer-Encoding: chunked
+        two cases of the name           | Kettle 2019, TE.TE     | Transfer-Encoding: chunked\r\ntransfer-encoding: x
+        an empty one, then chunked      | RFC 9112 §6.1          | Transfer-Encoding:\r\nTransfer-Encoding: chunked
+        a space before the colon        | RFC 9112 §5.1          | Transfer-Encoding : chunked
+        a tab before the colon          | RFC 9112 §5.1          | Transfer-Encoding\t: chunked
+        a space before the name         | RFC 9112 §5.2          | X-A: b\r\n Transfer-Encoding: chunked
+        a vertical tab before the colon | RFC 9112 §5.1          | Transfer-Encoding\u{b}: chunked
+        a NUL in the name               | RFC 9110 §5.1          | Transfer\0-Encoding: chunked
+        a bare CR before the name       | Node.js CVE-2022-35256 | X: x\rTransfer-Encoding: chunked
+        a fold in the name              | Kettle 2019, TE.TE     | Transfer-Encoding\r\n : chunked
+        no colon                        | RFC 9112 §5            | Transfer-Encoding chunked
+        a colon before                  | RFC 9110 §5.1          | :Transfer-Encoding: chunked
+    ",
+    ) {
         cases.push(refused(name, source, 400, post(fields, CHUNKED)));
     }
     // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and then this is one field.
@@ -243,36 +176,17 @@ fn content_length_beside_chunked_is_dropped() {
     let mut cases = Vec::new();
     // RFC 9112 §6.3: "the Transfer-Encoding overrides the Content-Length", which must be removed before the message goes on;
     // §6.1: the connection is closed after the response. Nothing behind the body is served.
-    for (name, fields) in [
-        (
-            "length, then chunked",
-            "Content-Length: 3\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "chunked, then length",
-            "Transfer-Encoding: chunked\r\nContent-Length: 3",
-        ),
-        (
-            "length 0, then chunked",
-            "Content-Length: 0\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "chunked, then length 0",
-            "Transfer-Encoding: chunked\r\nContent-Length: 0",
-        ),
-        (
-            "chunked in capitals",
-            "Content-Length: 13\r\nTransfer-Encoding: CHUNKED",
-        ),
-        (
-            "the coding named by Connection",
-            "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\nContent-Length: 3",
-        ),
-        (
-            "the length named by Connection",
-            "Connection: Content-Length\r\nTransfer-Encoding: chunked\r\nContent-Length: 3",
-        ),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        length, then chunked           | Content-Length: 3\r\nTransfer-Encoding: chunked
+        chunked, then length           | Transfer-Encoding: chunked\r\nContent-Length: 3
+        length 0, then chunked         | Content-Length: 0\r\nTransfer-Encoding: chunked
+        chunked, then length 0         | Transfer-Encoding: chunked\r\nContent-Length: 0
+        chunked in capitals            | Content-Length: 13\r\nTransfer-Encoding: CHUNKED
+        the coding named by Connection | Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\nContent-Length: 3
+        the length named by Connection | Connection: Content-Length\r\nTransfer-Encoding: chunked\r\nContent-Length: 3
+    ",
+    ) {
         cases.push(
             refused(
                 name,
@@ -283,17 +197,13 @@ fn content_length_beside_chunked_is_dropped() {
             .seen(&["POST /x | abc"]),
         );
     }
-    for (name, fields) in [
-        (
-            "identity",
-            "Content-Length: 3\r\nTransfer-Encoding: identity",
-        ),
-        ("an empty coding", "Content-Length: 3\r\nTransfer-Encoding:"),
-        (
-            "an unknown coding",
-            "Content-Length: 3\r\nTransfer-Encoding: x",
-        ),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        identity          | Content-Length: 3\r\nTransfer-Encoding: identity
+        an empty coding   | Content-Length: 3\r\nTransfer-Encoding:
+        an unknown coding | Content-Length: 3\r\nTransfer-Encoding: x
+    ",
+    ) {
         cases.push(refused(
             name,
             "RFC 9112 §6.1; Kettle 2019, CL.TE",
@@ -336,19 +246,15 @@ fn transfer_encoding_in_http_1_0_is_refused() {
         format!("POST /x HTTP/1.0\r\nHost: $H\r\n$A[POST /x]\r\n{fields}\r\n\r\n{body}")
     };
     let mut cases = Vec::new();
-    for (name, fields) in [
-        ("chunked", "Transfer-Encoding: chunked"),
-        (
-            "chunked on a kept connection",
-            "Connection: keep-alive\r\nTransfer-Encoding: chunked",
-        ),
-        (
-            "chunked with a length",
-            "Content-Length: 13\r\nTransfer-Encoding: chunked",
-        ),
-        ("identity", "Transfer-Encoding: identity"),
-        ("gzip, chunked", "Transfer-Encoding: gzip, chunked"),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        chunked                      | Transfer-Encoding: chunked
+        chunked on a kept connection | Connection: keep-alive\r\nTransfer-Encoding: chunked
+        chunked with a length        | Content-Length: 13\r\nTransfer-Encoding: chunked
+        identity                     | Transfer-Encoding: identity
+        gzip, chunked                | Transfer-Encoding: gzip, chunked
+    ",
+    ) {
         cases.push(refused(
             name,
             "RFC 9112 §6.1; Pingora CVE-2026-2835",

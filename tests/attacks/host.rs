@@ -3,6 +3,7 @@
 use crate::{
     case::{Case, Stage, answered, passes, refused},
     script::get,
+    support::rows,
 };
 
 fn with_host(lines: &str) -> String {
@@ -147,48 +148,34 @@ fn an_absolute_target_agrees_with_host_or_is_refused() {
     let request =
         |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\n{host}$A[GET /x]\r\n\r\n");
     let mut cases = Vec::new();
-    for (name, target, host) in [
-        ("another host in Host", "http://$H/x", "Host: evil.test\r\n"),
-        (
-            "another host in the target",
-            "http://evil.test/x",
-            "Host: $H\r\n",
-        ),
-        (
-            "another port in Host",
-            "http://$H/x",
-            "Host: 127.0.0.1:1\r\n",
-        ),
-        ("no port in Host", "http://$H/x", "Host: 127.0.0.1\r\n"),
-        ("no Host", "http://$H/x", ""),
-        ("an empty Host", "http://$H/x", "Host:\r\n"),
-        ("two Hosts", "http://$H/x", "Host: $H\r\nHost: $H\r\n"),
-        ("an invalid Host", "http://$H/x", "Host: a b\r\n"),
-        ("userinfo", "http://user@$H/x", "Host: $H\r\n"),
-        (
-            "userinfo that looks like ours",
-            "http://$H@evil.test/x",
-            "Host: $H\r\n",
-        ),
-        (
-            "a backslash before the path",
-            "http://$H\\@evil.test/x",
-            "Host: $H\r\n",
-        ),
-        ("no authority", "http:///x", "Host: $H\r\n"),
-        ("one slash", "http:/x", "Host: $H\r\n"),
-        ("no slash", "http:x", "Host: $H\r\n"),
-        ("ftp", "ftp://$H/x", "Host: $H\r\n"),
-        ("file", "file:///etc/passwd", "Host: $H\r\n"),
-        ("unix", "unix:/run/api.sock|http://$H/x", "Host: $H\r\n"),
-        ("ws", "ws://$H/x", "Host: $H\r\n"),
-        ("gopher", "gopher://$H/x", "Host: $H\r\n"),
-        ("a scheme in front", "xhttp://$H/x", "Host: $H\r\n"),
-        ("authority form", "$H", "Host: $H\r\n"),
-        ("authority form with a path", "$H/x", "Host: $H\r\n"),
-        ("asterisk form", "*", "Host: $H\r\n"),
-        ("asterisk and a path", "*/x", "Host: $H\r\n"),
-    ] {
+    for [name, target, host] in &rows(
+        r"
+        another host in Host          | http://$H/x                     | Host: evil.test\r\n
+        another host in the target    | http://evil.test/x              | Host: $H\r\n
+        another port in Host          | http://$H/x                     | Host: 127.0.0.1:1\r\n
+        no port in Host               | http://$H/x                     | Host: 127.0.0.1\r\n
+        no Host                       | http://$H/x                     |
+        an empty Host                 | http://$H/x                     | Host:\r\n
+        two Hosts                     | http://$H/x                     | Host: $H\r\nHost: $H\r\n
+        an invalid Host               | http://$H/x                     | Host: a b\r\n
+        userinfo                      | http://user@$H/x                | Host: $H\r\n
+        userinfo that looks like ours | http://$H@evil.test/x           | Host: $H\r\n
+        a backslash before the path   | http://$H\\@evil.test/x         | Host: $H\r\n
+        no authority                  | http:///x                       | Host: $H\r\n
+        one slash                     | http:/x                         | Host: $H\r\n
+        no slash                      | http:x                          | Host: $H\r\n
+        ftp                           | ftp://$H/x                      | Host: $H\r\n
+        file                          | file:///etc/passwd              | Host: $H\r\n
+        unix                          | unix:/run/api.sock\|http://$H/x | Host: $H\r\n
+        ws                            | ws://$H/x                       | Host: $H\r\n
+        gopher                        | gopher://$H/x                   | Host: $H\r\n
+        a scheme in front             | xhttp://$H/x                    | Host: $H\r\n
+        authority form                | $H                              | Host: $H\r\n
+        authority form with a path    | $H/x                            | Host: $H\r\n
+        asterisk form                 | *                               | Host: $H\r\n
+        asterisk and a path           | */x                             | Host: $H\r\n
+    ",
+    ) {
         cases.push(refused(
             name,
             "RFC 9112 §3.2.2; Apache CVE-2021-40438",

@@ -3,7 +3,7 @@
 use crate::{
     case::{Case, Stage, answered, passes},
     script::get,
-    support::{Call, Proxy, Upstream},
+    support::{Call, Proxy, Upstream, rows},
 };
 
 /// Forged fields; that none arrives is checked for every case, whatever the spelling.
@@ -37,32 +37,19 @@ fn forged_identity_never_arrives() {
             get(&format!("{name}: root")),
         ));
     }
-    for (name, fields) in [
-        ("twice", "X-Auth-User: root\r\nX-Auth-User: root"),
-        ("in two spellings", "X-Auth-User: root\r\nX_Auth_User: root"),
-        ("empty", "X-Auth-User:"),
-        ("a list", "X-Auth-User: a, b"),
-        (
-            "permissions",
-            "X-Auth-Permissions: admin\r\nx_auth_permissions: admin",
-        ),
-        (
-            "named by Connection",
-            "Connection: X-Auth-User\r\nX-Auth-User: root",
-        ),
-        (
-            "named by Connection in another case",
-            "Connection: x-auth-user, x-auth-kind, x-auth-consumer",
-        ),
-        (
-            "named by a second Connection line",
-            "Connection: keep-alive\r\nConnection: X-Auth-User, X-Auth-Consumer",
-        ),
-        (
-            "all named by Connection",
-            "Connection: X-Auth-User, X-Auth-Consumer, X-Auth-Kind, X-Auth-Permissions",
-        ),
-    ] {
+    for [name, fields] in &rows(
+        r"
+        twice                               | X-Auth-User: root\r\nX-Auth-User: root
+        in two spellings                    | X-Auth-User: root\r\nX_Auth_User: root
+        empty                               | X-Auth-User:
+        a list                              | X-Auth-User: a, b
+        permissions                         | X-Auth-Permissions: admin\r\nx_auth_permissions: admin
+        named by Connection                 | Connection: X-Auth-User\r\nX-Auth-User: root
+        named by Connection in another case | Connection: x-auth-user, x-auth-kind, x-auth-consumer
+        named by a second Connection line   | Connection: keep-alive\r\nConnection: X-Auth-User, X-Auth-Consumer
+        all named by Connection             | Connection: X-Auth-User, X-Auth-Consumer, X-Auth-Kind, X-Auth-Permissions
+    ",
+    ) {
         cases.push(passes(name, "Fabio CVE-2025-48865", "GET /x", get(fields)));
     }
     stage.play(33, &cases);

@@ -163,7 +163,7 @@ impl Signed {
         if seen.fields.all("content-type").iter().any(form) {
             pairs.extend(signer::form_pairs(&seen.body));
         }
-        let (consumer, token) = (&stage.signer.consumer, &stage.signer.token);
+        let (consumer, token) = (&stage.caller.consumer, &stage.caller.token);
         let key = [&consumer.secret, &token.secret]
             .map(signer::encode)
             .join("&");
@@ -178,11 +178,7 @@ impl Signed {
 }
 
 fn whole_requests(stage: &Stage) -> Vec<Call> {
-    let call = |method: &str, target: &str| {
-        Call::new(method, target)
-            .by(&stage.signer.consumer)
-            .with(&stage.signer.token)
-    };
+    let call = |method: &str, target: &str| Call::new(method, target).of(&stage.caller);
     vec![
         call("GET", "/a/b?x=1&y=%20+z&y"),
         call("POST", "/form?x=1").form("a=1&b=%2B+2"),

@@ -289,7 +289,7 @@ fn no_reading_of_a_path_leads_above_what_is_published() {
         ),
     ] {
         let proxy = Proxy::in_front_of(&api).config(&config).start();
-        let (consumer, _, token) = proxy.somebody();
+        let caller = proxy.somebody();
         let signed = if config.contains("restore") {
             "/shop"
         } else {
@@ -297,7 +297,7 @@ fn no_reading_of_a_path_leads_above_what_is_published() {
         };
         let send = |path: &str| {
             let target = format!("{called}{path}");
-            let call = Call::get(&target).by(&consumer).with(&token);
+            let call = Call::get(&target).of(&caller);
             proxy.send(call.signs_target(&format!("{signed}{target}")))
         };
         let before = api.count();

@@ -3,6 +3,7 @@
 use crate::{
     case::{Stage, answered, passes, refused},
     script::SMUGGLED,
+    support::rows,
 };
 
 /// The fields of a correctly signed `GET /x`.
@@ -12,91 +13,41 @@ const FIELDS: &str = "Host: $H\r\n$A[GET /x]\r\n\r\n";
 fn a_request_line_that_is_not_three_words_is_refused() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
-    for (name, source, line) in [
-        ("HTTP/0.9", "RFC 9112 §3", "GET /x"),
-        ("HTTP/0.9 with a space", "RFC 9112 §3", "GET /x "),
-        ("a space behind", "RFC 9112 §3", "GET /x HTTP/1.1 "),
-        ("two spaces behind", "RFC 9112 §3", "GET /x HTTP/1.1  "),
-        ("a tab behind", "RFC 9112 §3", "GET /x HTTP/1.1\t"),
-        ("a space in front", "RFC 9112 §2.2", " GET /x HTTP/1.1"),
-        ("a tab in front", "RFC 9112 §2.2", "\tGET /x HTTP/1.1"),
-        (
-            "two spaces before the target",
-            "RFC 9112 §3",
-            "GET  /x HTTP/1.1",
-        ),
-        (
-            "two spaces before the version",
-            "RFC 9112 §3",
-            "GET /x  HTTP/1.1",
-        ),
-        ("a tab before the target", "RFC 9112 §3", "GET\t/x HTTP/1.1"),
-        (
-            "a tab before the version",
-            "RFC 9112 §3",
-            "GET /x\tHTTP/1.1",
-        ),
-        (
-            "a vertical tab before the version",
-            "RFC 9112 §3",
-            "GET /x\u{b}HTTP/1.1",
-        ),
-        (
-            "a form feed before the target",
-            "RFC 9112 §3",
-            "GET\u{c}/x HTTP/1.1",
-        ),
-        (
-            "a no-break space before the version",
-            "RFC 9112 §3",
-            "GET /x\u{a0}HTTP/1.1",
-        ),
-        (
-            "a target of two words",
-            "RFC 9112 §3.2; Apache CVE-2023-25690",
-            "GET /x y HTTP/1.1",
-        ),
-        ("two versions", "RFC 9112 §3", "GET /x HTTP/1.1 HTTP/1.1"),
-        (
-            "a second request line behind",
-            "Apache CVE-2023-25690",
-            "GET /x HTTP/1.1 GET /y HTTP/1.1",
-        ),
-        ("no target", "RFC 9112 §3", "GET HTTP/1.1"),
-        ("an empty target", "RFC 9112 §3", "GET  HTTP/1.1"),
-        ("no method", "RFC 9112 §3.1", "/x HTTP/1.1"),
-        ("an empty method", "RFC 9112 §3.1", " /x HTTP/1.1"),
-        (
-            "a colon in the method",
-            "RFC 9110 §5.6.2",
-            "GET: /x HTTP/1.1",
-        ),
-        (
-            "a slash in the method",
-            "RFC 9110 §5.6.2",
-            "GET/ /x HTTP/1.1",
-        ),
-        (
-            "quotes in the method",
-            "RFC 9110 §5.6.2",
-            "\"GET\" /x HTTP/1.1",
-        ),
-        (
-            "a byte beyond ASCII in the method",
-            "RFC 9110 §5.6.2",
-            "G\u{c9}T /x HTTP/1.1",
-        ),
-        (
-            "a NUL in the method",
-            "RFC 9110 §5.6.2",
-            "GET\0 /x HTTP/1.1",
-        ),
-        ("a fold", "RFC 9112 §3", "GET /x\r\n HTTP/1.1"),
-        ("a bare LF within", "RFC 9112 §2.2", "GET /x\nHTTP/1.1"),
-        ("a bare CR within", "RFC 9112 §2.2", "GET /x\rHTTP/1.1"),
-        ("a bare CR behind", "RFC 9112 §2.2", "GET /x HTTP/1.1\r"),
-        ("an answer", "RFC 9112 §2.1", "HTTP/1.1 200 OK"),
-    ] {
+    for [name, source, line] in &rows(
+        r#"
+        HTTP/0.9                            | RFC 9112 §3                          | GET /x
+        HTTP/0.9 with a space               | RFC 9112 §3                          | GET /x\x20
+        a space behind                      | RFC 9112 §3                          | GET /x HTTP/1.1\x20
+        two spaces behind                   | RFC 9112 §3                          | GET /x HTTP/1.1 \x20
+        a tab behind                        | RFC 9112 §3                          | GET /x HTTP/1.1\t
+        a space in front                    | RFC 9112 §2.2                        | \x20GET /x HTTP/1.1
+        a tab in front                      | RFC 9112 §2.2                        | \tGET /x HTTP/1.1
+        two spaces before the target        | RFC 9112 §3                          | GET  /x HTTP/1.1
+        two spaces before the version       | RFC 9112 §3                          | GET /x  HTTP/1.1
+        a tab before the target             | RFC 9112 §3                          | GET\t/x HTTP/1.1
+        a tab before the version            | RFC 9112 §3                          | GET /x\tHTTP/1.1
+        a vertical tab before the version   | RFC 9112 §3                          | GET /x\u{b}HTTP/1.1
+        a form feed before the target       | RFC 9112 §3                          | GET\u{c}/x HTTP/1.1
+        a no-break space before the version | RFC 9112 §3                          | GET /x\u{a0}HTTP/1.1
+        a target of two words               | RFC 9112 §3.2; Apache CVE-2023-25690 | GET /x y HTTP/1.1
+        two versions                        | RFC 9112 §3                          | GET /x HTTP/1.1 HTTP/1.1
+        a second request line behind        | Apache CVE-2023-25690                | GET /x HTTP/1.1 GET /y HTTP/1.1
+        no target                           | RFC 9112 §3                          | GET HTTP/1.1
+        an empty target                     | RFC 9112 §3                          | GET  HTTP/1.1
+        no method                           | RFC 9112 §3.1                        | /x HTTP/1.1
+        an empty method                     | RFC 9112 §3.1                        | \x20/x HTTP/1.1
+        a colon in the method               | RFC 9110 §5.6.2                      | GET: /x HTTP/1.1
+        a slash in the method               | RFC 9110 §5.6.2                      | GET/ /x HTTP/1.1
+        quotes in the method                | RFC 9110 §5.6.2                      | "GET" /x HTTP/1.1
+        a byte beyond ASCII in the method   | RFC 9110 §5.6.2                      | G\u{c9}T /x HTTP/1.1
+        a NUL in the method                 | RFC 9110 §5.6.2                      | GET\0 /x HTTP/1.1
+        a fold                              | RFC 9112 §3                          | GET /x\r\n HTTP/1.1
+        a bare LF within                    | RFC 9112 §2.2                        | GET /x\nHTTP/1.1
+        a bare CR within                    | RFC 9112 §2.2                        | GET /x\rHTTP/1.1
+        a bare CR behind                    | RFC 9112 §2.2                        | GET /x HTTP/1.1\r
+        an answer                           | RFC 9112 §2.1                        | HTTP/1.1 200 OK
+    "#,
+    ) {
         cases.push(refused(name, source, 400, format!("{line}\r\n{FIELDS}")));
     }
     // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least one

@@ -15,20 +15,12 @@
 //! A character is one byte (Latin-1), so that every byte can be written.
 
 use crate::support::{
-    Call, Placement, Proxy,
+    Call, Caller, Placement, Proxy,
     http::{find, latin1},
-    proxy::{Consumer, Token},
 };
 
-/// Who signs.
-#[derive(Debug, Clone)]
-pub struct Signer {
-    pub consumer: Consumer,
-    pub token: Token,
-}
-
 /// The bytes that `text` stands for.
-pub fn bytes(text: &str, proxy: &Proxy, signer: &Signer) -> Vec<u8> {
+pub fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -45,7 +37,7 @@ pub fn bytes(text: &str, proxy: &Proxy, signer: &Signer) -> Vec<u8> {
                 let inside = &word[2..end];
                 let made = match kind {
                     b'R' => repeated(inside),
-                    _ => signed(*kind, inside, proxy, signer),
+                    _ => signed(*kind, inside, proxy, caller),
                 };
                 (made, &word[end + 1..])
             }
@@ -82,14 +74,12 @@ fn repeated(inside: &str) -> String {
     text.repeat(count.parse().expect("a count"))
 }
 
-fn signed(kind: u8, inside: &str, proxy: &Proxy, signer: &Signer) -> String {
+fn signed(kind: u8, inside: &str, proxy: &Proxy, caller: &Caller) -> String {
     let mut words = inside.splitn(3, ' ');
     let method = words.next().unwrap_or_default();
     let target = words.next().expect("a target to sign");
     let form = words.next();
-    let call = Call::new(method, target)
-        .by(&signer.consumer)
-        .with(&signer.token);
+    let call = Call::new(method, target).of(caller);
     let call = match (kind, form) {
         (b'B', form) => call.form(form.unwrap_or_default()).placed(Placement::Body),
         (_, Some(form)) => call.signs_body(form),

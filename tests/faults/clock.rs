@@ -10,7 +10,9 @@ use std::{
 
 use crate::{
     scaled,
-    support::{Answer, Call, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, within},
+    support::{
+        Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, within,
+    },
 };
 
 /// As short as can be waited for.
@@ -32,8 +34,7 @@ pub struct Clockwork {
     pub proxy: Proxy,
     pub api: Upstream,
     offset: PathBuf,
-    consumer: Consumer,
-    token: Token,
+    pub caller: Caller,
     /// Requests that were let through.
     pub passed: Vec<Vec<u8>>,
 }
@@ -59,13 +60,12 @@ impl Clockwork {
             .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
             .environment("NO_FAKE_STAT", "1")
             .start();
-        let (consumer, _, token) = proxy.somebody();
+        let caller = proxy.somebody();
         Self {
             proxy,
             api,
             offset,
-            consumer,
-            token,
+            caller,
             passed: Vec::new(),
         }
     }
@@ -84,7 +84,7 @@ impl Clockwork {
     /// A call of a consumer whose clock is off by so many seconds.
     pub fn call(&mut self, seconds: i64) -> Answer {
         let timestamp = now().checked_add_signed(seconds).unwrap().to_string();
-        let call = Call::get("/pay").by(&self.consumer).with(&self.token);
+        let call = Call::get("/pay").of(&self.caller);
         let wire = self
             .proxy
             .wire(&call.parameter("oauth_timestamp", &timestamp));
@@ -257,7 +257,7 @@ fn that_differs_from_the_clocks_of_several_consumers_is_ours_and_not_theirs() {
             None => call,
         })
     };
-    let first = (clock.consumer.clone(), clock.token.clone());
+    let first = (clock.caller.consumer.clone(), clock.caller.token.clone());
     clock.off_by(HOUR);
     // One consumer, however often it calls, and others whose signatures nobody made.
     for _ in 0..3 {

@@ -13,8 +13,8 @@ use crate::{
     process::{Process, allow_many_descriptors, connections_become},
     scaled,
     support::{
-        Call, Connection, PATIENCE, Proxy, Reply, Upstream, http::try_open, tls::Certificate,
-        upstream::After, within,
+        Call, Connection, PATIENCE, Proxy, Reply, Scene, Upstream, http::try_open,
+        tls::Certificate, upstream::After, within,
     },
 };
 
@@ -52,13 +52,11 @@ fn that_break_off_in_any_state_leak_nothing() {
     let proxy = Proxy::in_front_of(&api)
         .config("log.access = false\nlisten.workers = 2\nupstream.max_idle = 1")
         .start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);
     let call = |path: &str| target.wire(Call::get(path)).1;
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    proxy.send(Call::get("/x").of(&caller)).has_status(200);
     connections_become(&proxy, 0.0);
     // Each worker may keep one connection to the API.
     let before = process.descriptors() + 2;
@@ -101,9 +99,7 @@ fn that_break_off_in_any_state_leak_nothing() {
     connections_become(&proxy, begun);
     process.falls_to(before);
     // And it is not that nobody is let in any more.
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    proxy.send(Call::get("/x").of(&caller)).has_status(200);
 }
 
 #[test]
@@ -160,12 +156,10 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
 fn idle_ones_cost_nothing() {
     allow_many_descriptors();
     let count = scaled(1_500, 1_500);
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("log.access = false\nlimits.head_timeout = '10m'\nlimits.idle_timeout = '10m'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let (_api, proxy, caller) =
+        Scene::with("log.access = false\nlimits.head_timeout = '10m'\nlimits.idle_timeout = '10m'")
+            .into_parts();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);
     let mut connections = Vec::new();
     let add = |connections: &mut Vec<Connection>| {
@@ -216,12 +210,8 @@ fn from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
 
 #[test]
 fn too_many_from_one_address_are_turned_away_and_others_are_not() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits.connections_per_address = 3")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let (_api, proxy, caller) = Scene::with("limits.connections_per_address = 3").into_parts();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let (greedy, modest) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
     let serves = |stream: &TcpStream| {
         let mut connection = Connection::over(stream.try_clone().unwrap());
@@ -262,8 +252,8 @@ fn a_place_is_given_back_by_callers_that_are_too_slow() {
     let proxy = Proxy::in_front_of(&api)
         .config("[limits]\nconnections = 2\nhead_timeout = '1s'\nidle_timeout = '1s'\nform_timeout = '1s'\nbody_timeout = '1s'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let (_, form) = target.wire(Call::post("/x").form("never=whole"));
     let (_, json) = target.wire(Call::post("/x").json("{\"never\": \"whole\"}"));
     for written in [
@@ -312,8 +302,8 @@ fn that_were_silent_for_a_while_go_on() {
         .config("limits.idle_timeout = '2s'")
         .start();
     for (proxy, is_secure) in [(with_tls, true), (without, false)] {
-        let (consumer, _, token) = proxy.somebody();
-        let wire = |target: &str| proxy.wire(&Call::get(target).by(&consumer).with(&token));
+        let alice = proxy.somebody();
+        let wire = |target: &str| proxy.wire(&Call::get(target).of(&alice));
         let mut caller = if is_secure {
             Connection::over_tls(proxy.address(), "localhost", &certificate.certificate)
         } else {
@@ -354,14 +344,10 @@ fn that_were_silent_for_a_while_go_on() {
 
 #[test]
 fn that_are_silent_are_told_of_the_end() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api)
-        .config("listen.drain = '1h'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, mut proxy, caller) = Scene::with("listen.drain = '1h'").into_parts();
     let mut silent = proxy.connect();
     proxy
-        .send_on(&mut silent, Call::get("/").by(&consumer).with(&token))
+        .send_on(&mut silent, Call::get("/").of(&caller))
         .has_status(200);
     std::thread::sleep(SILENCE);
     assert!(proxy.stop().success());

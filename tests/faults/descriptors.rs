@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use crate::{
     load::{Target, is_closed},
     process::{Process, connections_become},
-    support::{Answer, Call, Connection, PATIENCE, Proxy, Upstream, http::try_open, within},
+    support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, http::try_open, within},
 };
 
 fn call(target: &Target, stream: &TcpStream) -> Option<Answer> {
@@ -22,8 +22,8 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
     let api = Upstream::start();
     // 100 less the 64 that are the program's own: 18 callers, each with a connection to the API.
     let mut proxy = Proxy::in_front_of(&api).descriptors(100).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let told = proxy.log().lines().into_iter();
     let told = told.filter(|line| line.contains("limits.connections") && line.contains("18"));
     assert_eq!(told.count(), 1, "the operator is told");
@@ -59,10 +59,8 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
 
 #[test]
 fn running_out_neither_spins_nor_kills_and_is_over_when_there_are_some_again() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let (_api, mut proxy, caller) = Scene::start().into_parts();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);
     let kept = try_open(target.address).unwrap();
     call(&target, &kept).expect("an answer").has_status(200);

@@ -95,8 +95,8 @@ fn a_full_disk_of_postgresql_is_503_and_nothing_is_forwarded_whose_nonce_is_not_
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
     builder.set("store.url", url.into());
     let proxy = builder.start();
-    let (consumer, _, token) = proxy.somebody();
-    let send = || proxy.send(Call::get("/x").by(&consumer).with(&token));
+    let caller = proxy.somebody();
+    let send = || proxy.send(Call::get("/x").of(&caller));
     send().has_status(200);
     let is_logged = |text: &str, times: usize| {
         within(Duration::from_secs(3), text, || {
@@ -220,11 +220,11 @@ fn fails_closed_and_loses_nothing(
     free: impl Fn(&Proxy),
 ) {
     let proxy = builder.start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let mut told = Told {
         proxy,
-        consumer: &consumer,
-        token: &token,
+        consumer: &caller.consumer,
+        token: &caller.token,
         requests: Vec::new(),
         request_tokens: Vec::new(),
     };

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::{
     load::{Load, Target},
     scaled,
-    support::{Call, PATIENCE, Proxy, Reply, Upstream, within},
+    support::{Call, PATIENCE, Proxy, Reply, Scene, Upstream, within},
 };
 
 /// A public address that outlives a restart on another port.
@@ -13,9 +13,7 @@ const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
 
 #[test]
 fn under_load_no_request_that_was_written_is_lost() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
-    let (consumer, _, token) = proxy.somebody();
+    let (api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let mut answered = 0;
     for round in 0..scaled(2, 10) {
         // Every second time there is a while between the announcement and the end.
@@ -24,7 +22,7 @@ fn under_load_no_request_that_was_written_is_lost() {
         if round > 0 {
             proxy.start();
         }
-        let load = Load::begin(&Target::of(&proxy, &consumer, &token), 64);
+        let load = Load::begin(&Target::of(&proxy, &caller.consumer, &caller.token), 64);
         load.goes_on_for(640);
         proxy.signal(Signal::TERM);
         if round % 2 == 1 {
@@ -52,8 +50,8 @@ fn a_kept_connection_has_one_more_request_and_is_told_that_it_was_the_last() {
         Reply::ok("done")
     });
     let mut proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+    let caller = proxy.somebody();
+    let call = |target: &str| Call::get(target).of(&caller);
     let mut kept = proxy.connect();
     let answer = proxy.send_on(&mut kept, call("/first"));
     assert_eq!(answer.header("connection"), None, "{answer:?}");
@@ -83,11 +81,7 @@ fn a_kept_connection_has_one_more_request_and_is_told_that_it_was_the_last() {
 
 #[test]
 fn connections_without_a_request_do_not_hold_the_end_up() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api)
-        .config("listen.drain = '1h'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, mut proxy, caller) = Scene::with("listen.drain = '1h'").into_parts();
     let mut connections = Vec::new();
     for written in [
         &b""[..],
@@ -101,7 +95,7 @@ fn connections_without_a_request_do_not_hold_the_end_up() {
     }
     let mut kept = proxy.connect();
     proxy
-        .send_on(&mut kept, Call::get("/").by(&consumer).with(&token))
+        .send_on(&mut kept, Call::get("/").of(&caller))
         .has_status(200);
     connections.push(kept);
     // An hour is allowed, and a minute would be too long for the harness.

@@ -26,11 +26,9 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     let proxy = Proxy::in_front_of(&api)
         .config("login.max_failures = '1000 per 15m'")
         .start();
-    let (consumer, user, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    proxy.send(Call::get("/x").of(&caller)).has_status(200);
 
     // One page serves all: its form is bound to the browser, and so is each login that is sent.
     let mut visitor = Visitor::to(&proxy);
@@ -74,7 +72,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     for _ in 0..100 {
         let asked = Instant::now();
         proxy
-            .send_on(&mut kept, Call::get("/x").by(&consumer).with(&token))
+            .send_on(&mut kept, Call::get("/x").of(&caller))
             .has_status(200);
         slowest = slowest.max(asked.elapsed());
     }
@@ -113,7 +111,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
 
     // Who was turned away is not counted as having failed, and who knows the password gets in.
     let page = visitor.open("/service.oauth?mode=login");
-    let after = visitor.log_in(&page, &user);
+    let after = visitor.log_in(&page, &caller.user);
     assert!(after.answer.status < 400, "{after:?}");
 }
 

@@ -8,7 +8,7 @@ use crate::{
     load::{Load, Target},
     scaled,
     support::{
-        Call, Connection, PATIENCE, Proxy, Upstream, Visitor,
+        Call, Connection, PATIENCE, Proxy, Scene, Upstream, Visitor,
         program::{Log, program},
         within,
     },
@@ -40,11 +40,11 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
         .config(FIXED)
         .config("[[operation]]\npath = '/account'\naccess = ['user']\n[operations]\nunlisted = 'consumer'")
         .start();
-    let (consumer, user, token) = proxy.somebody();
+    let caller = proxy.somebody();
     // What the commands changed is dropped from the cache a little later; after a new start nothing has changed.
     assert!(proxy.stop().success());
     proxy.start();
-    let target = Target::of(&proxy, &consumer, &token);
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     // A nonce, a session and a cached credential from before.
     let (_, before) = target.wire(Call::get("/before"));
     let sends = |wire: &[u8]| {
@@ -56,7 +56,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
     let cookies = {
         let mut visitor = Visitor::to(&proxy);
         let page = visitor.open("/service.oauth?mode=login");
-        visitor.log_in(&page, &user);
+        visitor.log_in(&page, &caller.user);
         visitor.cookies
     };
     let cached = misses(&proxy);
@@ -153,9 +153,7 @@ fn reload(proxy: &mut Proxy, text: &str) -> String {
 
 #[test]
 fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let warnings = |proxy: &Proxy| told(proxy, "settings that changed but need a restart");
     // Twice: what runs is still another configuration than what is written.
     for round in 1..=2 {
@@ -169,7 +167,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
     }
     // What can be changed was.
     proxy
-        .send(Call::get("/x").by(&consumer).with(&token).key("wrong"))
+        .send(Call::get("/x").of(&caller).key("wrong"))
         .has_status(200);
     let back = "cache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
     let record = reload(&mut proxy, back);
@@ -193,9 +191,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
 
 #[test]
 fn a_listener_that_is_to_begin_with_tls_stays_as_it_is_and_so_does_its_public_url() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let (_api, mut proxy, caller) = Scene::start().into_parts();
     let made = crate::support::tls::Certificate::for_names(&["localhost"]);
     let (certificate, key) = made.write(proxy.directory());
     let record = reload(
@@ -207,17 +203,13 @@ fn a_listener_that_is_to_begin_with_tls_stays_as_it_is_and_so_does_its_public_ur
         ),
     );
     assert!(record.contains("listen.tls.certificate"), "{record}");
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    proxy.send(Call::get("/x").of(&caller)).has_status(200);
 }
 
 #[test]
 fn the_number_of_connections_changes_with_a_reload() {
-    let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = Call::get("/x").by(&consumer).with(&token);
+    let (_api, mut proxy, caller) = Scene::with(FIXED).into_parts();
+    let call = Call::get("/x").of(&caller);
     for limit in ["connections", "connections_per_address"] {
         proxy.send(call.clone()).has_status(200);
         reload(&mut proxy, &format!("limits.{limit} = 1"));

@@ -32,9 +32,9 @@ const SHORT: &str = "[limits]\nhead_timeout = '500ms'\nform_timeout = '500ms'\nb
 
 fn with_short_deadlines(api: &Upstream) -> (Proxy, Consumer, Token, Target) {
     let proxy = Proxy::in_front_of(api).config(SHORT).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
-    (proxy, consumer, token, target)
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    (proxy, caller.consumer, caller.token, target)
 }
 
 /// Writes one byte after the other, until all are written or the peer has answered or closed; how many were written.
@@ -294,20 +294,16 @@ fn an_api_that_lets_nobody_in() {
     let (listener, filling) = full_listener();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
-    let (consumer, _, token) = proxy.somebody();
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(504);
+    let caller = proxy.somebody();
+    proxy.send(Call::get("/x").of(&caller)).has_status(504);
     drop(filling);
 
     // One that lets everybody in and does not shake hands.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}", mute.local_addr().unwrap().port());
     let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
-    let (consumer, _, token) = proxy.somebody();
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(504);
+    let caller = proxy.somebody();
+    proxy.send(Call::get("/x").of(&caller)).has_status(504);
 }
 
 #[test]
@@ -408,8 +404,8 @@ fn who_waits_for_a_slow_api_may_leave_and_the_api_is_told() {
         Ok(After::Close)
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let mut stream = try_open(target.address).unwrap();
     stream.write_all(&target.wire(Call::get("/x")).1).unwrap();
     api.wait_for(1);

@@ -78,11 +78,9 @@ fn an_answer_of_100_mib_adds_at_most_16_mib_while_its_reader_is_slow() {
         Ok(After::Keep)
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
-    proxy
-        .send(Call::get("/small").by(&consumer).with(&token))
-        .has_status(200);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    proxy.send(Call::get("/small").of(&caller)).has_status(200);
     let process = Process::of(&proxy);
     for path in ["/length", "/chunked"] {
         let before = process.memory();
@@ -127,11 +125,9 @@ fn a_body_of_100_mib_adds_at_most_16_mib_while_the_api_is_slow() {
         Ok(After::Keep)
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let target = Target::of(&proxy, &consumer, &token);
-    proxy
-        .send(Call::get("/small").by(&consumer).with(&token))
-        .has_status(200);
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    proxy.send(Call::get("/small").of(&caller)).has_status(200);
     let process = Process::of(&proxy);
     for chunked in [false, true] {
         go.store(false, Ordering::SeqCst);

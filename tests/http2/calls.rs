@@ -7,19 +7,15 @@ use std::{
 
 use crate::{
     client::{Client, run},
-    support::{Call, Placement, Proxy, Reply, Upstream, proxy::Builder},
+    support::{Call, Placement, Proxy, Reply, Scene, Upstream, proxy::Builder},
 };
 
 #[test]
 fn a_signed_call_reaches_the_api_with_the_users_identity() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, user, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::start();
     run(async {
         let mut client = Client::to(&proxy).await;
-        let call = Call::get("/members/7?a=1&b=x%20y")
-            .by(&consumer)
-            .with(&token);
+        let call = Call::get("/members/7?a=1&b=x%20y").of(&caller);
         let answer = client.send(call.clone()).await.has_status(200);
         assert_eq!(answer.text(), "hello from the API\n");
         assert_eq!(answer.fields["content-type"], "text/plain");
@@ -48,7 +44,7 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
             .head
             .starts_with(b"GET /members/7?a=1&b=x%20y HTTP/1.1\r\n")
     );
-    assert_eq!(seen[0].header("X-Auth-User"), Some(user.id.as_str()));
+    assert_eq!(seen[0].header("X-Auth-User"), Some(caller.user.id.as_str()));
     assert_eq!(seen[0].header("Host"), Some(proxy.host().as_str()));
     assert_eq!(seen[0].header("X-Forwarded-Proto"), Some("http"));
     assert!(!seen[0].fields.has("Authorization"));
@@ -58,15 +54,14 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
 fn bodies_go_up_with_and_without_a_length() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let large = vec![b'x'; 3 << 20];
     run(async {
         let mut client = Client::to(&proxy).await;
         let call = |body: &[u8]| {
             Call::post("/up")
                 .body("application/octet-stream", body)
-                .by(&consumer)
-                .with(&token)
+                .of(&caller)
         };
         for body in [&b"small"[..], &large] {
             let (request, _) = client.request(&call(body));
@@ -91,12 +86,10 @@ fn bodies_go_up_with_and_without_a_length() {
 
 #[test]
 fn forms_are_proved_before_they_are_forwarded() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::start();
     run(async {
         let mut client = Client::to(&proxy).await;
-        let form = |body: &str| Call::post("/f").form(body).by(&consumer).with(&token);
+        let form = |body: &str| Call::post("/f").form(body).of(&caller);
         client.send(form("a=1&b=2")).await.has_status(200);
         client
             .send(form("a=1").placed(Placement::Body))
@@ -138,7 +131,7 @@ fn answers_come_down_in_every_framing() {
         })
     };
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
         for (target, status, body) in [
@@ -150,10 +143,10 @@ fn answers_come_down_in_every_framing() {
             ("/empty", 200, ""),
             ("/other", 404, "nothing here"),
         ] {
-            let call = Call::get(target).by(&consumer).with(&token);
+            let call = Call::get(target).of(&caller);
             let answer = client.send(call).await.has_status(status);
             assert!(answer.text() == body, "{target}");
-            let head = Call::new("HEAD", target).by(&consumer).with(&token);
+            let head = Call::new("HEAD", target).of(&caller);
             let answer = client.send(head).await.has_status(status);
             assert!(answer.body.is_empty(), "{target}");
         }
@@ -175,15 +168,15 @@ fn an_answer_that_breaks_off_is_reset_and_never_looks_whole() {
         _ => Reply::ok("fine"),
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
         for target in ["/length", "/chunked", "/garbage"] {
-            let (request, _) = client.request(&Call::get(target).by(&consumer).with(&token));
+            let (request, _) = client.request(&Call::get(target).of(&caller));
             let error = client.send_request(request, &[]).await.unwrap_err();
             assert!(error.is_reset(), "{target}: {error}");
             // The other streams of the connection are not harmed.
-            let call = Call::get("/fine").by(&consumer).with(&token);
+            let call = Call::get("/fine").of(&caller);
             client.send(call).await.has_status(200);
         }
     });
@@ -197,12 +190,12 @@ fn requests_of_one_connection_run_beside_each_other() {
         Reply::ok("together")
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let client = Client::to(&proxy).await;
         let calls = (0..8).map(|n| {
             let mut client = client.clone();
-            let call = Call::get(&format!("/{n}")).by(&consumer).with(&token);
+            let call = Call::get(&format!("/{n}")).of(&caller);
             tokio::spawn(async move { client.send(call).await.has_status(200) })
         });
         for call in calls.collect::<Vec<_>>() {
@@ -214,12 +207,12 @@ fn requests_of_one_connection_run_beside_each_other() {
 /// One caller asks for more at once than is served: `served` are, the others get 503, and then all are served again.
 fn only_so_many_are_served(proxy: Builder, api: &Upstream, gate: &Gate, served: usize) {
     let proxy = proxy.start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let client = Client::to(&proxy).await;
         let call = |n: usize| {
             let mut client = client.clone();
-            let call = Call::get(&format!("/{n}")).by(&consumer).with(&token);
+            let call = Call::get(&format!("/{n}")).of(&caller);
             tokio::spawn(async move { client.send(call).await })
         };
         let held: Vec<_> = (0..served).map(call).collect();
@@ -291,16 +284,13 @@ impl Gate {
 fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
         let post = Call::post("/up")
             .bytes(b"wanted")
             .header("Expect", "100-continue");
-        for (call, wanted) in [
-            (post.clone().by(&consumer).with(&token), true),
-            (post, false),
-        ] {
+        for (call, wanted) in [(post.clone().of(&caller), true), (post, false)] {
             let (request, body) = client.request(&call);
             let mut send = client.sender().ready().await.unwrap();
             let (mut response, mut stream) = send.send_request(request, false).unwrap();
@@ -319,7 +309,7 @@ fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
             }
         }
         client
-            .send(Call::get("/").by(&consumer).with(&token))
+            .send(Call::get("/").of(&caller))
             .await
             .has_status(200);
     });
@@ -328,17 +318,14 @@ fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
 
 #[test]
 fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } = Scene::start();
     run(async {
         let mut client = Client::to(&proxy).await;
         let call = Call::get("/")
             .header("cookie", "a=1")
             .header("cookie", "countersign=stolen")
             .header("cookie", "b=2")
-            .by(&consumer)
-            .with(&token);
+            .of(&caller);
         client.send(call).await.has_status(200);
     });
     let seen = api.only_request();
@@ -356,10 +343,10 @@ fn a_caller_that_leaves_ends_its_request_at_the_api() {
         Ok(crate::support::upstream::After::Close)
     });
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let client = Client::to(&proxy).await;
-        let (request, _) = client.request(&Call::get("/endless").by(&consumer).with(&token));
+        let (request, _) = client.request(&Call::get("/endless").of(&caller));
         let mut send = client.sender().ready().await.unwrap();
         let (response, _) = send.send_request(request, true).unwrap();
         let mut response = response.await.unwrap();

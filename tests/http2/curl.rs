@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Call, Proxy, Upstream, tls::Certificate};
+use crate::support::{Call, Proxy, Scene, Upstream, tls::Certificate};
 
 fn curl(proxy: &Proxy, call: &Call, arguments: &[&str]) -> String {
     let wire = proxy.wire(call);
@@ -24,15 +24,13 @@ fn curl(proxy: &Proxy, call: &Call, arguments: &[&str]) -> String {
 
 #[test]
 fn curl_speaks_it_by_prior_knowledge() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
-    let call = Call::get("/x?y=1").by(&consumer).with(&token);
+    let Scene { api, proxy, caller } = Scene::start();
+    let call = Call::get("/x?y=1").of(&caller);
     let url = format!("{}/x?y=1", proxy.origin());
     let told = curl(&proxy, &call, &["--http2-prior-knowledge", &url]);
     assert_eq!(told, "hello from the API\n 2 200");
     // The upgrade from HTTP/1.1 is not taken; the request itself is served.
-    let call = Call::get("/x?y=1").by(&consumer).with(&token);
+    let call = Call::get("/x?y=1").of(&caller);
     let told = curl(&proxy, &call, &["--http2", &url]);
     assert_eq!(told, "hello from the API\n 1.1 200");
     for seen in api.requests() {
@@ -55,11 +53,11 @@ fn curl_speaks_it_by_alpn() {
                  [service]\nbase_url = 'https://localhost:8443'"
             ))
             .start();
-        let (consumer, _, token) = proxy.somebody();
+        let caller = proxy.somebody();
         let connect = format!("localhost:8443:127.0.0.1:{}", proxy.address().port());
         let ca = certificate.display().to_string();
         for allowed in ["--http2", "--http1.1"] {
-            let call = Call::get("/x").by(&consumer).with(&token);
+            let call = Call::get("/x").of(&caller);
             let told = curl(
                 &proxy,
                 &call,

@@ -21,14 +21,14 @@ fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
         Reply::ok("finished")
     });
     let mut proxy = Proxy::in_front_of(&api).start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
         client
-            .send(Call::get("/").by(&consumer).with(&token))
+            .send(Call::get("/").of(&caller))
             .await
             .has_status(200);
-        let (request, _) = client.request(&Call::get("/slow").by(&consumer).with(&token));
+        let (request, _) = client.request(&Call::get("/slow").of(&caller));
         let mut send = client.sender().ready().await.unwrap();
         let (response, _) = send.send_request(request, true).unwrap();
         let answered = tokio::spawn(response);
@@ -42,7 +42,7 @@ fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
         assert_eq!(answer.has_status(200).text(), "finished");
         let refused = async {
             loop {
-                let (request, _) = client.request(&Call::get("/late").by(&consumer).with(&token));
+                let (request, _) = client.request(&Call::get("/late").of(&caller));
                 match client.send_request(request, &[]).await {
                     // One may still be taken until the GOAWAY has arrived.
                     Ok(answer) => drop(answer.has_status(200)),

@@ -2,19 +2,16 @@
 
 use crate::{
     client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, run},
-    support::{Call, Connection, Proxy, Upstream},
+    support::{Call, Connection, Proxy, Scene, Upstream},
 };
 
 #[test]
 fn what_http_1_1_refuses_is_refused() {
-    let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nhead_fields = 20\ntarget_bytes = '1KiB'\nform_bytes = '1KiB'")
-        .start();
-    let (consumer, _, token) = proxy.somebody();
+    let Scene { api, proxy, caller } =
+        Scene::with("[limits]\nhead_fields = 20\ntarget_bytes = '1KiB'\nform_bytes = '1KiB'");
     run(async {
         let mut client = Client::to(&proxy).await;
-        let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+        let call = |target: &str| Call::get(target).of(&caller);
         let twice = client.request(&call("/")).0.headers()["authorization"].clone();
         let cases: Vec<(&str, u16, Call)> = vec![
             (
@@ -39,14 +36,13 @@ fn what_http_1_1_refuses_is_refused() {
                 "a form behind another type, RFC 5849 3.4.1.3.1",
                 401,
                 Call::post("/")
-                    .by(&consumer)
-                    .with(&token)
+                    .of(&caller)
                     .body("text/plain, application/x-www-form-urlencoded", b"admin=1"),
             ),
             (
                 "TRACE in small letters",
                 405,
-                Call::new("trace", "/").by(&consumer).with(&token),
+                Call::new("trace", "/").of(&caller),
             ),
             (
                 "another's name, RFC 9110 7.4",
@@ -61,7 +57,7 @@ fn what_http_1_1_refuses_is_refused() {
             (
                 "TRACE, RFC 9110 9.3.8",
                 405,
-                Call::new("TRACE", "/").by(&consumer).with(&token),
+                Call::new("TRACE", "/").of(&caller),
             ),
             (
                 "a target too long",
@@ -78,8 +74,7 @@ fn what_http_1_1_refuses_is_refused() {
                 413,
                 Call::post("/")
                     .form(&format!("a={}", "x".repeat(2_000)))
-                    .by(&consumer)
-                    .with(&token),
+                    .of(&caller),
             ),
             (
                 "an expectation nobody knows",
@@ -369,11 +364,11 @@ fn forms_of_all_streams_count_for_their_caller() {
     let proxy = Proxy::in_front_of(&api)
         .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
         .start();
-    let (consumer, _, token) = proxy.somebody();
+    let alice = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
         let signed = |address: &str| {
-            let call = Call::post("/x").by(&consumer).with(&token);
+            let call = Call::post("/x").of(&alice);
             call.header("X-Forwarded-For", address)
         };
         client

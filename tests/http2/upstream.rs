@@ -16,8 +16,8 @@ const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
 fn calls_go_on_in_the_form_of_http_2() {
     let api = Api::start();
     let proxy = api.behind().start();
-    let (consumer, user, token) = proxy.somebody();
-    let signed = |call: Call| call.by(&consumer).with(&token);
+    let caller = proxy.somebody();
+    let signed = |call: Call| call.of(&caller);
     let spoiled = |call: Call| {
         signed(call)
             .header("X-Auth-User", "mallory")
@@ -56,7 +56,7 @@ fn calls_go_on_in_the_form_of_http_2() {
         let authority = head.uri.authority().map(|authority| authority.as_str());
         assert_eq!(authority, Some(proxy.host().as_str()), "{head:?}");
         let users: Vec<_> = head.headers.get_all("x-auth-user").iter().collect();
-        assert_eq!(users, [user.id.as_str()], "{head:?}");
+        assert_eq!(users, [caller.user.id.as_str()], "{head:?}");
         assert_eq!(head.headers["te"], "trailers");
         assert_eq!(head.headers["x-forwarded-for"], "127.0.0.1");
         for name in [
@@ -84,10 +84,10 @@ fn calls_go_on_in_the_form_of_http_2() {
 fn grpc_passes_with_its_trailers() {
     let api = Api::start();
     let proxy = api.behind().start();
-    let (consumer, _, token) = proxy.somebody();
+    let caller = proxy.somebody();
     let call = |path: &str| {
         let call = Call::post(path).body("application/grpc", b"");
-        call.header("TE", "trailers").by(&consumer).with(&token)
+        call.header("TE", "trailers").of(&caller)
     };
     run(async {
         let client = Client::to(&proxy).await;

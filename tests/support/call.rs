@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     fresh, now,
-    proxy::{Consumer, Token},
+    proxy::{Caller, Consumer, Token},
     signer::{self, Pair, encode},
 };
 
@@ -98,6 +98,11 @@ impl Call {
             spoiled: Vec::new(),
         });
         self
+    }
+
+    /// Signs with the consumer and the access token of the caller.
+    pub fn of(self, caller: &Caller) -> Self {
+        self.by(&caller.consumer).with(&caller.token)
     }
 
     /// Signs with the token too, be it a request token or an access token.

@@ -42,6 +42,41 @@ pub struct Token {
     pub secret: String,
 }
 
+/// A consumer with an access token of a user.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub consumer: Consumer,
+    pub user: User,
+    pub token: Token,
+}
+
+/// An API, a proxy in front of it, and a caller that the proxy knows.
+pub struct Scene {
+    pub api: Upstream,
+    pub proxy: Proxy,
+    pub caller: Caller,
+}
+
+impl Scene {
+    #[track_caller]
+    pub fn start() -> Self {
+        Self::with("")
+    }
+
+    /// Starts the proxy with this configuration in addition to the defaults.
+    #[track_caller]
+    pub fn with(config: &str) -> Self {
+        let api = Upstream::start();
+        let proxy = Proxy::in_front_of(&api).config(config).start();
+        let caller = proxy.somebody();
+        Self { api, proxy, caller }
+    }
+
+    pub fn into_parts(self) -> (Upstream, Proxy, Caller) {
+        (self.api, self.proxy, self.caller)
+    }
+}
+
 /// A directory with a configuration, before and between runs of the program.
 pub struct Builder {
     directory: TempDir,
@@ -439,12 +474,16 @@ impl Proxy {
         }
     }
 
-    /// A consumer, a user and an access token.
+    /// Registers a consumer and a user, and issues an access token.
     #[track_caller]
-    pub fn somebody(&self) -> (Consumer, User, Token) {
+    pub fn somebody(&self) -> Caller {
         let (consumer, user) = (self.consumer("Shop"), self.user("alice"));
         let token = self.token(&consumer, &user);
-        (consumer, user, token)
+        Caller {
+            consumer,
+            user,
+            token,
+        }
     }
 
     pub fn signal(&self, signal: Signal) {
