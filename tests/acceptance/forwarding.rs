@@ -104,8 +104,8 @@ fn field_names_are_written_in_title_case_or_as_they_came() {
         ),
     ] {
         let proxy = Proxy::in_front_of(&api).config(config).start();
-        let (consumer, _, token) = proxy.somebody();
-        let call = Call::get("/").by(&consumer).with(&token);
+        let alice = proxy.somebody();
+        let call = Call::get("/").of(&alice);
         let answer = proxy.send(call.header("x-FROM-caller", "1"));
         let has = |fields: &Fields, name: &str| fields.0.iter().any(|(it, _)| it == name);
         let seen = api.last_request().fields;
