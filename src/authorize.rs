@@ -169,7 +169,7 @@ impl Authorizer {
         let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
             return false;
         };
-        let consumer = self.verifier.credentials().consumer(&key.value).await;
+        let consumer = self.verifier.credentials().consumer(key.value).await;
         match consumer {
             Ok(consumer) => consumer.is_some_and(|consumer| consumer.enforce),
             // Unknown: fail closed.

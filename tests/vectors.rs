@@ -468,8 +468,8 @@ fn pairs(parameters: &Parameters) -> Vec<(String, String)> {
         .iter()
         .map(|parameter| {
             (
-                text(parameter.name.into_owned()),
-                text(parameter.value.into_owned()),
+                text(parameter.name.to_vec()),
+                text(parameter.value.to_vec()),
             )
         })
         .collect()

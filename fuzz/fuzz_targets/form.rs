@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
                 assert!(read.is_ok());
                 let found: Vec<model::Pair> = parameters
                     .iter()
-                    .map(|parameter| (parameter.name.into_owned(), parameter.value.into_owned()))
+                    .map(|parameter| (parameter.name.to_vec(), parameter.value.to_vec()))
                     .collect();
                 assert_eq!(found, expected);
                 assert_eq!(parameters.normalized(Selection::Rfc5849), model::normalized(&expected));

@@ -25,7 +25,7 @@ fn check(value: &[u8]) {
             assert!(read.is_ok());
             let found: Vec<model::Pair> = parameters
                 .iter()
-                .map(|parameter| (parameter.name.into_owned(), parameter.value.into_owned()))
+                .map(|parameter| (parameter.name.to_vec(), parameter.value.to_vec()))
                 .collect();
             assert_eq!(found, expected);
             let signed_call = expected.iter().any(|(name, _)| KNOWN.contains(&&name[..]));

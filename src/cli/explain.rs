@@ -314,15 +314,16 @@ impl Explanation {
 
     /// The members that `--json` promises.
     fn members(&self) -> Members {
-        let signed = self.parameters.iter().filter(|parameter| {
-            *parameter.name != *ProtocolParameter::Signature.as_str().as_bytes()
-        });
+        let signed = self
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.name != ProtocolParameter::Signature.as_str().as_bytes());
         let (examined, mask) = (self.signature.as_ref(), &self.mask);
         // Every signed pair, decoded, as it came.
         let pairs: Vec<[String; 2]> = signed
             .map(|parameter| {
-                let value = mask.value(&parameter.name, &parameter.value);
-                [readable(&parameter.name), value]
+                let value = mask.value(parameter.name, parameter.value);
+                [readable(parameter.name), value]
             })
             .collect();
         // None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,

@@ -36,7 +36,7 @@ pub(super) async fn respond(
     if again.is_some() {
         return Err(Rejection::Scope(ScopeError::Repeated).into());
     }
-    let scope = scope.as_ref().map(|parameter| parameter.value.as_ref());
+    let scope = scope.map(|parameter| parameter.value);
     let permissions =
         permissions::narrow(&consumer.permissions, scope).map_err(Rejection::Scope)?;
 

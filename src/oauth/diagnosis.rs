@@ -103,11 +103,11 @@ pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
     let signature = ProtocolParameter::Signature.as_str().as_bytes();
     let signed = parameters
         .iter()
-        .filter(|parameter| *parameter.name != *signature);
+        .filter(|parameter| parameter.name != signature);
     let pair = signed.map(|parameter| Pair {
         place: parameter.place,
-        name: parameter.name.into_owned(),
-        value: parameter.value.into_owned(),
+        name: parameter.name.to_vec(),
+        value: parameter.value.to_vec(),
     });
     pair.collect()
 }

@@ -67,17 +67,19 @@ impl ProtocolParameter {
     /// The parameter whose name this is, without its `oauth_`.
     #[inline]
     pub(super) fn from_suffix(suffix: &[u8]) -> Option<Self> {
-        let name = |parameter: &Self| &parameter.as_str().as_bytes()[OAUTH_PREFIX.len()..];
-        Self::ALL
-            .into_iter()
-            .find(|parameter| name(parameter) == suffix)
-    }
-
-    /// The name and the encoded `=` as the base string has them, and their length in bytes.
-    #[inline]
-    pub(super) fn opening(self) -> (&'static [u8; 32], usize) {
-        let (block, length) = &OPENINGS[self as usize];
-        (block, *length)
+        Some(match suffix {
+            b"consumer_key" => Self::ConsumerKey,
+            b"token" => Self::Token,
+            b"signature_method" => Self::SignatureMethod,
+            b"signature" => Self::Signature,
+            b"timestamp" => Self::Timestamp,
+            b"nonce" => Self::Nonce,
+            b"version" => Self::Version,
+            b"callback" => Self::Callback,
+            b"verifier" => Self::Verifier,
+            b"body_hash" => Self::BodyHash,
+            _ => return None,
+        })
     }
 
     pub(super) const fn bit(self) -> u16 {
@@ -85,24 +87,7 @@ impl ProtocolParameter {
     }
 }
 
-/// For every parameter its opening, filled up to what is stored at once.
-const OPENINGS: [([u8; 32], usize); ProtocolParameter::ALL.len()] = {
-    let mut openings = [([0; 32], 0); ProtocolParameter::ALL.len()];
-    let mut at = 0;
-    while at < openings.len() {
-        let parameter = ProtocolParameter::ALL[at];
-        let name = parameter.as_str().as_bytes();
-        let opening = &mut openings[parameter as usize];
-        let (start, rest) = opening.0.split_at_mut(name.len());
-        start.copy_from_slice(name);
-        rest.split_at_mut(3).0.copy_from_slice(b"%3D");
-        opening.1 = name.len() + 3;
-        at += 1;
-    }
-    openings
-};
-
-/// More names than this are not told to a caller that sent them all.
+/// A response lists at most this many names.
 const MAX_NAMES: usize = 16;
 /// A longer name of the caller's own making is cut here.
 const MAX_NAME_BYTES: usize = 64;
@@ -180,17 +165,6 @@ mod tests {
             assert_eq!(ProtocolParameter::from_suffix(suffix), Some(parameter));
         }
         assert_eq!(ProtocolParameter::from_suffix(b"token_secret"), None);
-    }
-
-    #[test]
-    fn an_opening_is_the_name_and_an_encoded_equals() {
-        for parameter in ProtocolParameter::ALL {
-            let (block, length) = parameter.opening();
-            assert_eq!(
-                block[..length],
-                *format!("{}%3D", parameter.as_str()).as_bytes()
-            );
-        }
     }
 
     #[test]

@@ -1,27 +1,20 @@
-//! The parameters of one request, RFC 5849 §3.4.1.3, kept the way the base string needs them.
+//! The parameters of one request, RFC 5849 §3.4.1.3.
 //!
-//! Names and values are decoded and encoded again in one pass over what was sent, into memory that is used again for the next
-//! request. They are kept encoded *twice*, because that is how the base string shows them: §3.4.1.3.2 encodes each name and value,
-//! §3.4.1.1 encodes the joined text again. An entry is one stretch of bytes, `name%3Dvalue`, that goes into the hash as it lies.
-//!
-//! Sorting the doubly encoded bytes gives the order that §3.4.1.3.2 asks of the singly encoded ones: the second encoding replaces
-//! each `%` by `%25` and changes nothing else, `%` is smaller than every unreserved character, and where both sides have one the
-//! inserted `25` is equal on both.
+//! Names and values are kept decoded, one after the other in one buffer whose memory the next request uses again. They are encoded
+//! while the base string is written: §3.4.1.3.2 encodes each name and value, §3.4.1.1 encodes the joined text again. Nearly all of
+//! them have unreserved characters only and are the same encoded, so such a pair is kept as `name%3Dvalue` and copied at once.
 
-mod arena;
 mod check;
-mod order;
 mod read;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, cmp::Ordering, fmt, ops::Range};
+use std::{cmp::Ordering, fmt, mem::take, ops::Range};
 
-pub use self::read::{has_more_fields, is_form_content_type, is_oauth_scheme};
-use self::{arena::Arena, order::Rank};
+pub use self::read::{fields, has_more_fields, is_form_content_type, is_oauth_scheme};
 use super::{
     name::{OAUTH_PREFIX, ProtocolParameter},
-    percent::ENCODED_PERCENT,
+    percent::{self, encoded_order},
     shape::{Place, ShapeError},
     sink::Sink,
 };
@@ -29,7 +22,7 @@ use super::{
 /// Which parameters a signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Selection {
-    /// All of header, query and form body, as RFC 5849 §3.4.1.3.1 has it.
+    /// All of header, query and form body (RFC 5849 §3.4.1.3.1).
     Rfc5849,
     /// The `oauth_` parameters and those of a form body, as the service's description has it: the query is left unsigned.
     Description,
@@ -39,82 +32,59 @@ pub enum Selection {
 ///
 /// Made to be used again: [`Parameters::clear`] keeps the memory. In the steady state nothing is allocated.
 ///
-/// When a `read_` function fails, the parameters that could be read are kept, so that the kind of caller can still be told, and
-/// [`Parameters::protocol`] fails with the same error: a request that was not understood cannot be verified by forgetting to look
-/// at a result.
+/// When a `read_` function fails, the parameters that could be read are kept, so that the kind of caller is still known, and
+/// [`Parameters::protocol`] fails with the same error: a request that was not understood cannot be verified by ignoring a result.
 #[derive(Default)]
 pub struct Parameters {
-    /// `name%3Dvalue` of one parameter after the other, each part encoded twice.
-    arena: Arena,
-    /// The realm, and decoded values of protocol parameters where they differ from the bytes in the arena.
-    plain: Vec<u8>,
+    /// For each parameter its name, `%3D` and its value, decoded; and the realm.
+    text: Vec<u8>,
     /// As they came.
     entries: Vec<Entry>,
     /// The entries that can be signed, sorted after each read.
     order: Vec<Rank>,
-    found: [Option<Value>; ProtocolParameter::ALL.len()],
+    /// The entry of each protocol parameter; the last one if it was repeated.
+    found: [Option<usize>; ProtocolParameter::ALL.len()],
     /// Protocol parameters that were sent, also where their value was malformed.
     sent: u16,
     /// Protocol parameters that were sent again.
     repeated: u16,
     /// Places with an `oauth_` name, known or not, as [`Place::bit`]s.
     oauth_places: u8,
-    /// Whether there is an `oauth_` name that is no [`ProtocolParameter`].
+    /// Whether there is an `oauth_` name that is not a [`ProtocolParameter`].
     unknown_oauth: bool,
     /// Whether an `oauth_` name other than `oauth_token` has an empty value.
     empty_oauth: bool,
-    realm: Option<Span>,
+    realm: Option<Range<usize>>,
     fault: Option<ShapeError>,
 }
 
-/// One parameter in the arena: the name, `%3D`, the value.
+/// One parameter in the text.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    start: u32,
-    value_start: u32,
-    end: u32,
+    start: usize,
+    value_start: usize,
+    end: usize,
     place: Place,
+    /// Nothing in name and value has to be encoded.
+    is_plain: bool,
     /// The name begins with `oauth_`.
     oauth: bool,
 }
 
-/// Where the decoded value of a protocol parameter lies.
+/// An entry's number after the [`prefix`] of its name, so that sorting mostly compares numbers.
 #[derive(Debug, Clone, Copy)]
-enum Value {
-    /// In the arena: nothing in it had to be encoded.
-    Arena(Span),
-    /// Beside it.
-    Plain(Span),
+struct Rank {
+    prefix: u64,
+    entry: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    start: u32,
-    end: u32,
-}
-
-impl Span {
-    fn new(start: usize, end: usize) -> Self {
-        Self {
-            start: position(start),
-            end: position(end),
-        }
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-}
-
-/// `=` encoded once more, between name and value.
-const ENCODED_EQUALS: &[u8; 3] = b"%3D";
-/// `&` encoded once more, between parameters.
-const ENCODED_AMPERSAND: &[u8] = b"%26";
-
-/// Memory that an unusually large request needed is given back down to these; usual ones stay well below. Every worker
-/// keeps some of them, and every request may have as much without its being counted.
+/// Memory that an unusually large request needed is released down to these; usual requests stay well below. Every worker
+/// keeps some of them, and every request may have this much without its being counted.
 const KEPT_BYTES: usize = 8 * 1024;
 const KEPT_ENTRIES: usize = 128;
+
+/// `=` encoded once more, between name and value.
+const ENCODED_EQUALS: &[u8] = b"%3D";
 
 impl Parameters {
     /// No parameters.
@@ -127,32 +97,34 @@ impl Parameters {
     #[must_use]
     pub fn extra_bytes(&self) -> usize {
         let entries = |capacity: usize| capacity.saturating_sub(KEPT_ENTRIES);
-        self.arena.capacity().saturating_sub(KEPT_BYTES)
-            + self.plain.capacity().saturating_sub(KEPT_BYTES)
+        self.text.capacity().saturating_sub(KEPT_BYTES)
             + entries(self.entries.capacity()) * size_of::<Entry>()
             + entries(self.order.capacity()) * size_of::<Rank>()
     }
 
-    /// Forgets the request and keeps the memory, up to about 20 KiB of it.
+    /// Forgets the request and keeps the memory, up to about 16 KiB of it.
     pub fn clear(&mut self) {
-        self.arena.clear(KEPT_BYTES);
-        self.plain.clear();
-        self.plain.shrink_to(KEPT_BYTES);
-        self.entries.clear();
-        self.entries.shrink_to(KEPT_ENTRIES);
-        self.order.clear();
-        self.order.shrink_to(KEPT_ENTRIES);
-        self.found = Default::default();
-        self.sent = 0;
-        self.repeated = 0;
-        self.oauth_places = 0;
-        self.unknown_oauth = false;
-        self.empty_oauth = false;
-        self.realm = None;
-        self.fault = None;
+        let Self {
+            mut text,
+            mut entries,
+            mut order,
+            ..
+        } = take(self);
+        text.clear();
+        text.shrink_to(KEPT_BYTES);
+        entries.clear();
+        entries.shrink_to(KEPT_ENTRIES);
+        order.clear();
+        order.shrink_to(KEPT_ENTRIES);
+        *self = Self {
+            text,
+            entries,
+            order,
+            ..Self::default()
+        };
     }
 
-    /// Whether a protocol parameter was sent anywhere: what makes a request a signed one, right or wrong.
+    /// Whether a protocol parameter was sent anywhere: this makes a request a signed one, right or wrong.
     #[must_use]
     pub fn has_protocol_parameter(&self) -> bool {
         self.sent != 0
@@ -173,76 +145,96 @@ impl Parameters {
     /// The realm of the Authorization value, which is never signed (§3.4.1.3.1).
     #[must_use]
     pub fn realm(&self) -> Option<&[u8]> {
-        self.realm.map(|span| &self.plain[span.range()])
+        self.realm.clone().map(|range| &self.text[range])
     }
 
     /// All parameters as they came, `oauth_signature` included, `realm` not.
     pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
         self.entries.iter().map(|entry| Parameter {
             place: entry.place,
-            name: decode_twice(self.name(entry)),
-            value: decode_twice(self.value(entry)),
+            name: self.name(entry),
+            value: self.value(entry),
         })
     }
 
-    /// The values of the parameters with that name, as they came.
+    /// The parameters with that name, as they came.
     pub fn find<'a>(&'a self, name: &str) -> impl Iterator<Item = Parameter<'a>> {
         self.iter()
-            .filter(move |parameter| *parameter.name == *name.as_bytes())
+            .filter(move |parameter| parameter.name == name.as_bytes())
     }
 
     /// The normalized parameters, §3.4.1.3.2.
     #[must_use]
     pub fn normalized(&self, selection: Selection) -> Vec<u8> {
-        let mut once = Vec::with_capacity(self.arena.len());
-        let mut separator: &[u8] = b"";
+        let mut normalized = Vec::with_capacity(self.text.len());
         for entry in self.signed(selection) {
-            once.write(separator);
-            decode_once(&mut once, self.name(entry));
-            once.write(b"=");
-            decode_once(&mut once, self.value(entry));
-            separator = b"&";
+            if !normalized.is_empty() {
+                normalized.push(b'&');
+            }
+            percent::encode_to(&mut normalized, self.name(entry));
+            normalized.push(b'=');
+            percent::encode_to(&mut normalized, self.value(entry));
         }
-        once
+        normalized
     }
 
     /// Writes the normalized parameters, encoded once more.
     pub(super) fn write_encoded(&self, selection: Selection, sink: &mut impl Sink) {
-        let mut first = true;
+        let mut separator: &[u8] = b"";
         for entry in self.signed(selection) {
-            if !first {
-                sink.write(ENCODED_AMPERSAND);
+            sink.write(separator);
+            if entry.is_plain {
+                sink.write(&self.text[entry.start..entry.end]);
+            } else {
+                percent::encode_twice_to(sink, self.name(entry));
+                sink.write(ENCODED_EQUALS);
+                percent::encode_twice_to(sink, self.value(entry));
             }
-            first = false;
-            sink.write(&self.arena[entry.start as usize..entry.end as usize]);
+            separator = b"%26";
         }
     }
 
     /// The entries that the signature covers, sorted.
     fn signed(&self, selection: Selection) -> impl Iterator<Item = &Entry> {
-        self.order
-            .iter()
-            .map(|rank| &self.entries[rank.entry as usize])
-            .filter(move |entry| match selection {
-                Selection::Rfc5849 => true,
-                Selection::Description => entry.oauth || entry.place == Place::Body,
-            })
+        let entries = self.order.iter().map(|rank| &self.entries[rank.entry]);
+        entries.filter(move |entry| match selection {
+            Selection::Rfc5849 => true,
+            Selection::Description => entry.oauth || entry.place == Place::Body,
+        })
     }
 
     fn name(&self, entry: &Entry) -> &[u8] {
-        &self.arena[entry.name()]
+        &self.text[entry.start..entry.value_start - ENCODED_EQUALS.len()]
     }
 
     fn value(&self, entry: &Entry) -> &[u8] {
-        &self.arena[entry.value()]
+        &self.text[entry.value_start..entry.end]
     }
 
-    /// The decoded value of a protocol parameter.
+    /// The value of a protocol parameter.
     pub(super) fn protocol_value(&self, parameter: ProtocolParameter) -> Option<&[u8]> {
-        self.found[parameter as usize].map(|value| match value {
-            Value::Arena(span) => &self.arena[span.range()],
-            Value::Plain(span) => &self.plain[span.range()],
-        })
+        self.found[parameter as usize].map(|entry| self.value(&self.entries[entry]))
+    }
+
+    /// Sorts by encoded name, then by encoded value (§3.4.1.3.2).
+    fn sort(&mut self) {
+        let mut order = take(&mut self.order);
+        // Equal names and values are equal bytes: their order cannot be seen in the base string.
+        order.sort_unstable_by(|left, right| {
+            let by_prefix = left.prefix.cmp(&right.prefix);
+            by_prefix.then_with(|| self.compare(left, right))
+        });
+        self.order = order;
+    }
+
+    #[cold]
+    fn compare(&self, left: &Rank, right: &Rank) -> Ordering {
+        let [left, right] = [left, right].map(|rank| &self.entries[rank.entry]);
+        fn encoded(text: &[u8]) -> impl Iterator<Item = u8> {
+            text.iter().map(|&byte| encoded_order(byte))
+        }
+        let by_name = encoded(self.name(left)).cmp(encoded(self.name(right)));
+        by_name.then_with(|| encoded(self.value(left)).cmp(encoded(self.value(right))))
     }
 }
 
@@ -255,41 +247,32 @@ impl fmt::Debug for Parameters {
     }
 }
 
-impl Entry {
-    fn name(&self) -> Range<usize> {
-        self.start as usize..self.value_start as usize - ENCODED_EQUALS.len()
+/// The first eight bytes of an encoded name, as a number; zeros fill up a shorter name, and all after its first `%`.
+#[inline]
+fn prefix(name: &[u8], is_plain: bool) -> u64 {
+    let run = if is_plain {
+        name.len()
+    } else {
+        percent::unreserved_run(name)
+    };
+    let mut prefix = [0; size_of::<u64>()];
+    let length = run.min(prefix.len());
+    prefix[..length].copy_from_slice(&name[..length]);
+    if let Some(after) = prefix.get_mut(run).filter(|_| run < name.len()) {
+        *after = b'%';
     }
-
-    fn value(&self) -> Range<usize> {
-        self.value_start as usize..self.end as usize
-    }
-}
-
-fn compare(arena: &[u8], left: &Entry, right: &Entry) -> Ordering {
-    let by_name = arena[left.name()].cmp(&arena[right.name()]);
-    by_name.then_with(|| arena[left.value()].cmp(&arena[right.value()]))
-}
-
-/// Positions fit: reading bounds the arena, and nothing has more parts than the arena has bytes.
-fn position(at: usize) -> u32 {
-    debug_assert!(u32::try_from(at).is_ok());
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the arena is bounded below u32::MAX before anything is written"
-    )]
-    let position = at as u32;
-    position
+    u64::from_be_bytes(prefix)
 }
 
 /// A request parameter, decoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
     /// Where it stood.
     pub place: Place,
     /// Its name.
-    pub name: Cow<'a, [u8]>,
+    pub name: &'a [u8],
     /// Its value.
-    pub value: Cow<'a, [u8]>,
+    pub value: &'a [u8],
 }
 
 impl Parameter<'_> {
@@ -298,27 +281,4 @@ impl Parameter<'_> {
     pub fn is_oauth(&self) -> bool {
         self.name.starts_with(OAUTH_PREFIX)
     }
-}
-
-/// Takes the outer encoding off what [`read`] wrote.
-fn decode_once(out: &mut Vec<u8>, twice: &[u8]) {
-    let mut rest = twice;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        // `%25`, the only escape that an outer encoding of encoded text has.
-        let (plain, escape) = rest.split_at(at);
-        out.extend_from_slice(plain);
-        out.push(b'%');
-        rest = &escape[ENCODED_PERCENT.len()..];
-    }
-    out.extend_from_slice(rest);
-}
-
-/// Takes both encodings off what [`read`] wrote.
-fn decode_twice(twice: &[u8]) -> Cow<'_, [u8]> {
-    if memchr::memchr(b'%', twice).is_none() {
-        return Cow::Borrowed(twice);
-    }
-    let mut plain = Vec::with_capacity(twice.len());
-    read::decode_twice_into(&mut plain, twice);
-    Cow::Owned(plain)
 }

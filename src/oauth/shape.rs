@@ -93,9 +93,6 @@ pub enum Fault {
     /// A `%` without two hexadecimal digits.
     #[error("a '%' is not followed by two hexadecimal digits")]
     Escape,
-    /// More bytes than [`super::Parameters`] can address.
-    #[error("the parameters are too long")]
-    TooLong,
 }
 
 /// Why protocol parameters that are there cannot be accepted.

@@ -93,9 +93,9 @@ fn joined(consumer_secret: &[u8], token_secret: &[u8]) -> Zeroizing<Vec<u8>> {
     // Room for the longest outcome at once: growing would leave copies of the secret behind.
     let room = 3 * (consumer_secret.len() + token_secret.len()) + 1;
     let mut text = Zeroizing::new(Vec::with_capacity(room));
-    percent::encode_into(&mut text, consumer_secret);
+    percent::encode_to(&mut *text, consumer_secret);
     text.push(b'&');
-    percent::encode_into(&mut text, token_secret);
+    percent::encode_to(&mut *text, token_secret);
     text
 }
 

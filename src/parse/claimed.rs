@@ -23,7 +23,7 @@ impl Claimed {
     pub fn by(parameters: &Parameters) -> Self {
         let first = |name: ProtocolParameter| {
             let sent = parameters.find(name.as_str()).next()?;
-            (!sent.value.is_empty()).then(|| String::from_utf8_lossy(&sent.value).into_owned())
+            (!sent.value.is_empty()).then(|| String::from_utf8_lossy(sent.value).into_owned())
         };
         Self {
             consumer: first(ProtocolParameter::ConsumerKey).map(|key| shown_key(&key)),

@@ -81,9 +81,9 @@ pub(super) fn form<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u
         if !body.is_empty() {
             body.push(b'&');
         }
-        percent::encode_into(&mut body, name.as_bytes());
+        percent::encode_to(&mut body, name.as_bytes());
         body.push(b'=');
-        percent::encode_into(&mut body, value.as_bytes());
+        percent::encode_to(&mut body, value.as_bytes());
     }
     body
 }

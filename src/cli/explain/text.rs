@@ -11,16 +11,13 @@ pub(super) fn written(explanation: &Explanation) -> String {
     let examined = explanation.signature.as_ref();
     let mut parameters: Vec<String> = Vec::new();
     for parameter in explanation.parameters.iter() {
-        let value = if *parameter.name == *ProtocolParameter::Signature.as_str().as_bytes() {
-            mask.sent(examined.map(|examined| examined.method), &parameter.value)
+        let value = if parameter.name == ProtocolParameter::Signature.as_str().as_bytes() {
+            mask.sent(examined.map(|examined| examined.method), parameter.value)
         } else {
-            mask.value(&parameter.name, &parameter.value)
+            mask.value(parameter.name, parameter.value)
         };
         let place = parameter.place.to_string();
-        parameters.push(format!(
-            "{place:<22}{} = {value}",
-            readable(&parameter.name)
-        ));
+        parameters.push(format!("{place:<22}{} = {value}", readable(parameter.name)));
     }
     if let Some(realm) = explanation.parameters.realm() {
         parameters.push(format!(

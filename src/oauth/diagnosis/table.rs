@@ -20,6 +20,7 @@ use crate::oauth::{
     method::SignatureMethod,
     name::OAUTH_PREFIX,
     origin::{Scheme, split_authority},
+    parameters::fields,
     percent,
     shape::Place,
 };
@@ -783,8 +784,7 @@ fn with_raw_query(recipe: &Recipe, attempt: &Attempt) -> Vec<Recipe> {
 }
 
 fn split_form(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let pairs = raw.split(|&byte| byte == b'&');
-    pairs.filter(|pair| !pair.is_empty()).map(|pair| {
+    fields(raw).map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=');
         at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]))
     })

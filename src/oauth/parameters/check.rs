@@ -1,6 +1,6 @@
 //! Rules for all names that begin with `oauth_`, known or not.
 
-use super::{Parameters, decode_twice};
+use super::Parameters;
 use crate::oauth::{
     name::{ParameterNames, ProtocolParameter},
     shape::{Place, Reason, ShapeError},
@@ -31,11 +31,11 @@ impl Parameters {
             .into_iter()
             .filter(|parameter| self.repeated & parameter.bit() != 0)
             .collect();
-        // Equal names stand side by side in the order.
+        // Equal names are next to each other in the order.
         for pair in self.order.windows(2) {
-            let [left, right] = [pair[0], pair[1]].map(|rank| &self.entries[rank.entry as usize]);
+            let [left, right] = [pair[0], pair[1]].map(|rank| &self.entries[rank.entry]);
             if left.oauth && self.name(left) == self.name(right) {
-                names.add_unknown(&decode_twice(self.name(left)));
+                names.add_unknown(self.name(left));
             }
         }
         names
@@ -53,7 +53,7 @@ impl Parameters {
             .iter()
             .filter(|entry| entry.oauth && Some(entry.place) != preferred)
         {
-            names.add_unknown(&decode_twice(self.name(entry)));
+            names.add_unknown(self.name(entry));
         }
         names
     }
@@ -67,7 +67,7 @@ impl Parameters {
             .filter(|entry| entry.oauth && self.value(entry).is_empty())
         {
             if self.name(entry) != ProtocolParameter::Token.as_str().as_bytes() {
-                names.add_unknown(&decode_twice(self.name(entry)));
+                names.add_unknown(self.name(entry));
             }
         }
         names

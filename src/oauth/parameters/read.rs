@@ -1,24 +1,13 @@
 //! Reading parameters from where they stand: the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
-use super::{
-    ENCODED_EQUALS, Entry, Parameters, Span, Value,
-    arena::Arena,
-    order::{self, Prefix, Rank},
-    position,
-};
+use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter},
-    percent::{self, ENCODED_PERCENT},
+    percent,
     shape::{Fault, Place, ShapeError},
 };
 
 const SCHEME: &[u8] = b"OAuth";
-
-/// The longest input that one request's parameters may come from. Encoded twice a byte takes up to five, and positions are `u32`.
-const MAX_BYTES: usize = 256 * 1024 * 1024;
-
-/// What is written for one byte at most.
-const GROWTH: usize = 5;
 
 /// Whether an Authorization value is of the scheme `OAuth`, in any case (§3.5.1), whatever follows it.
 #[must_use]
@@ -51,15 +40,16 @@ pub fn is_form_content_type(content_type: &[u8]) -> bool {
     false
 }
 
-/// Whether a form has more than `limit` fields, told without taking memory for them. Empty ones are none.
+/// The fields of a form or a query, as they were sent; empty ones are left out.
+pub fn fields(form: &[u8]) -> impl Iterator<Item = &[u8]> {
+    form.split(|&byte| byte == b'&')
+        .filter(|field| !field.is_empty())
+}
+
+/// Whether a form has more than `limit` fields; takes no memory for them.
 #[must_use]
 pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
-    memchr::memchr_iter(b'&', form).count() >= limit
-        && form
-            .split(|&byte| byte == b'&')
-            .filter(|field| !field.is_empty())
-            .nth(limit)
-            .is_some()
+    memchr::memchr_iter(b'&', form).count() >= limit && fields(form).nth(limit).is_some()
 }
 
 /// What follows the scheme `OAuth`.
@@ -78,8 +68,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ShapeError::Malformed`] for another scheme and for anything that does not follow that grammar; see [`Parameters`] for
-    /// what it leaves behind.
+    /// [`ShapeError::Malformed`] for another scheme and for anything that does not follow that grammar; [`Parameters`] says
+    /// what is kept then.
     pub fn read_header(&mut self, field_value: &[u8]) -> Result<(), ShapeError> {
         let read = self.header(field_value);
         self.finish(Place::Header, read)
@@ -89,7 +79,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ShapeError::Malformed`] for a `%` without two hexadecimal digits; see [`Parameters`] for what it leaves behind.
+    /// [`ShapeError::Malformed`] for a `%` without two hexadecimal digits; [`Parameters`] says what is kept then.
     pub fn read_query(&mut self, raw: &[u8]) -> Result<(), ShapeError> {
         let read = self.form(raw, Place::Query);
         self.finish(Place::Query, read)
@@ -106,7 +96,7 @@ impl Parameters {
     }
 
     fn finish(&mut self, place: Place, read: Result<(), Fault>) -> Result<(), ShapeError> {
-        order::finish(&mut self.order, &self.arena, &self.entries);
+        self.sort();
         read.map_err(|fault| {
             let error = ShapeError::Malformed { place, fault };
             self.fault.get_or_insert_with(|| error.clone());
@@ -116,7 +106,6 @@ impl Parameters {
 
     fn header(&mut self, field_value: &[u8]) -> Result<(), Fault> {
         let mut rest = split_scheme(field_value).ok_or(Fault::Scheme)?;
-        self.reserve(rest.len())?;
         loop {
             rest = skip(rest, |byte| matches!(byte, b' ' | b'\t' | b','));
             if rest.is_empty() {
@@ -132,47 +121,44 @@ impl Parameters {
 
     /// Reads `name="value"` and returns what follows it.
     fn header_parameter<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], Fault> {
-        let start = self.arena.len();
-        if let Some((parameter, value)) = as_usually_spelt(rest) {
-            let (opening, length) = parameter.opening();
-            self.arena.extend_block(opening, length);
-            let name = Name {
-                prefix: Prefix::of(parameter),
-                oauth: true,
-                parameter: Some(parameter),
-            };
-            let opened = self.begin(start, name, Place::Header);
-            return self.header_value(opened, value);
+        let (opened, rest) = match as_usually_spelt(rest) {
+            Some((parameter, rest)) => {
+                let start = self.text.len();
+                self.text.extend_from_slice(parameter.as_str().as_bytes());
+                let opened = Open {
+                    start,
+                    place: Place::Header,
+                    is_plain: true,
+                    oauth: true,
+                    parameter: Some(parameter),
+                };
+                (opened, rest)
+            }
+            None => {
+                let (name, rest) = Part::until(rest, |byte| !is_token_character(byte));
+                if !matches!(rest.first(), None | Some(b'=')) {
+                    return Err(Fault::Name);
+                }
+                let opened = self.open(name, false, Place::Header)?;
+                let rest = rest.strip_prefix(b"=\"").ok_or(Fault::Unquoted)?;
+                if name.sent.is_empty() {
+                    return Err(Fault::Name);
+                }
+                // RFC 9110 §11.2: names of auth-params match without regard to case; `realm` is the only one that is not ours.
+                if self.text[opened.start..].eq_ignore_ascii_case(b"realm") {
+                    return self.header_realm(rest);
+                }
+                (opened, rest)
+            }
+        };
+        self.note(&opened);
+        let (value, rest) = Part::until(rest, |byte| byte == b'"');
+        // Recipients read these differently.
+        let is_ambiguous = |byte: &u8| *byte < b' ' || matches!(byte, b'\\' | 0x7f);
+        if !value.is_plain && value.sent.iter().any(is_ambiguous) {
+            return Err(Fault::Value);
         }
-
-        let sent = rest;
-        let mut scan = Scan::new(&mut self.arena, rest);
-        let recoded = scan.recode(|byte| byte == b'=', Other::HeaderName)?;
-        let rest = scan.rest.strip_prefix(b"=\"").ok_or(Fault::Unquoted)?;
-        if self.arena.len() == start {
-            return Err(Fault::Name);
-        }
-        // RFC 9110 §11.2 has names of auth-params match without regard to case; `realm` is the only one that is not ours.
-        if self.arena[start..].eq_ignore_ascii_case(b"realm") {
-            self.arena.truncate(start);
-            return self.header_realm(rest);
-        }
-
-        let name = self.close_name(start, sent, recoded);
-        let opened = self.begin(start, name, Place::Header);
-        self.header_value(opened, rest)
-    }
-
-    #[inline(always)]
-    fn header_value<'r>(
-        &mut self,
-        opened: OpenParameter,
-        rest: &'r [u8],
-    ) -> Result<&'r [u8], Fault> {
-        let mut scan = Scan::new(&mut self.arena, rest);
-        let read = scan.recode(|byte| byte == b'"', Other::HeaderValue);
-        let rest = scan.rest;
-        self.end(opened, read)?;
+        self.close(&opened, value, false)?;
         rest.strip_prefix(b"\"").ok_or(Fault::Unterminated)
     }
 
@@ -182,177 +168,127 @@ impl Parameters {
         while let Some(stop) = memchr::memchr2(b'"', b'\\', &rest[at..]) {
             at += stop;
             if rest[at] == b'"' {
-                let (realm, rest) = rest.split_at(at);
-                let start = self.plain.len();
-                self.plain.extend_from_slice(realm);
-                self.realm = Some(Span::new(start, self.plain.len()));
-                return Ok(&rest[1..]);
+                let start = self.text.len();
+                self.text.extend_from_slice(&rest[..at]);
+                self.realm = Some(start..self.text.len());
+                return Ok(&rest[at + 1..]);
             }
             at = (at + 2).min(rest.len());
         }
         Err(Fault::Unterminated)
     }
 
-    /// Reads `name=value` pairs between `&`; a pair without `=` has an empty value, and one without any byte is none.
+    /// Reads `name=value` pairs between `&`; a pair without `=` has an empty value, and an empty pair is left out.
     ///
-    /// A broken escape does not end it: what follows may still tell that the request is a signed one.
+    /// A broken escape does not end the reading: what follows may still show that the request is a signed one.
     fn form(&mut self, raw: &[u8], place: Place) -> Result<(), Fault> {
-        self.reserve(raw.len())?;
+        self.text.reserve(raw.len());
         let mut rest = raw;
         let mut outcome = Ok(());
-        while let Some(&first) = rest.first() {
-            if first == b'&' {
-                rest = &rest[1..];
-                continue;
-            }
-            let (read, behind) = self.form_pair(rest, place);
-            outcome = outcome.and(read);
-            rest = match read {
-                Ok(()) => behind,
-                Err(_) => skip(behind, |byte| byte != b'&'),
+        while !rest.is_empty() {
+            let (name, behind) = Part::until(rest, |byte| matches!(byte, b'=' | b'&'));
+            let (value, behind) = match behind.strip_prefix(b"=") {
+                Some(behind) => Part::until(behind, |byte| byte == b'&'),
+                None => (Part::default(), behind),
             };
+            if behind.len() < rest.len() {
+                outcome = outcome.and(self.form_pair(name, value, place));
+            }
+            rest = behind.strip_prefix(b"&").unwrap_or(behind);
         }
         outcome
     }
 
-    /// Reads one pair and returns what follows it: the `&`, or the place where it went wrong.
-    fn form_pair<'r>(&mut self, rest: &'r [u8], place: Place) -> (Result<(), Fault>, &'r [u8]) {
-        let start = self.arena.len();
-        let sent = rest;
-        let mut scan = Scan::new(&mut self.arena, rest);
-        let read = scan.recode(|byte| matches!(byte, b'=' | b'&'), Other::Form);
-        let rest = scan.rest;
-        let recoded = match read {
-            Ok(recoded) => recoded,
-            Err(fault) => {
-                self.arena.truncate(start);
-                return (Err(fault), rest);
-            }
-        };
-
-        let name = self.close_name(start, sent, recoded);
-        let opened = self.begin(start, name, place);
-        let Some(value) = rest.strip_prefix(b"=") else {
-            return (self.end(opened, Ok(Recoded(false))), rest);
-        };
-        let mut scan = Scan::new(&mut self.arena, value);
-        let read = scan.recode(|byte| byte == b'&', Other::Form);
-        let rest = scan.rest;
-        (self.end(opened, read), rest)
+    fn form_pair(&mut self, name: Part<'_>, value: Part<'_>, place: Place) -> Result<(), Fault> {
+        let opened = self.open(name, true, place)?;
+        self.note(&opened);
+        self.close(&opened, value, true)
     }
 
-    /// Makes room for what `bytes` of input usually become, so that the arena grows once, if at all.
-    fn reserve(&mut self, bytes: usize) -> Result<(), Fault> {
-        let fits = bytes
-            .checked_mul(GROWTH)
-            .and_then(|grown| grown.checked_add(self.arena.len()))
-            .is_some_and(|total| total <= MAX_BYTES * GROWTH);
-        if !fits {
-            return Err(Fault::TooLong);
-        }
-        self.arena.reserve(bytes + bytes / 4);
-        Ok(())
-    }
-
-    /// Classifies the name in the arena from `start` on; `sent` begins with the name as it was sent.
-    #[inline]
-    fn close_name(&mut self, start: usize, sent: &[u8], recoded: Recoded) -> Name {
-        let length = self.arena.len() - start;
-        // Nearly every name was sent as it is kept. What was written just now is slow to read back.
-        let text = if recoded.0 {
-            &self.arena[start..]
-        } else {
-            sent
-        };
-        let suffix = text[..length].strip_prefix(OAUTH_PREFIX);
-        let name = Name {
-            prefix: Prefix::new(text, length),
+    /// Adds a name to the text; in a form `+` is a space.
+    #[inline(always)]
+    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Open, Fault> {
+        let start = self.text.len();
+        self.decode(name, form, start)?;
+        let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
+        Ok(Open {
+            start,
+            place,
+            is_plain: name.is_plain,
             oauth: suffix.is_some(),
             parameter: suffix.and_then(ProtocolParameter::from_suffix),
-        };
-        self.arena
-            .extend_block(ENCODED_EQUALS, ENCODED_EQUALS.len());
-        name
+        })
     }
 
-    /// Records the name in the arena from `start` on, with the `=` after it.
+    /// Records that the name was sent, whatever its value.
     #[inline(always)]
-    fn begin(&mut self, start: usize, name: Name, place: Place) -> OpenParameter {
-        if name.oauth {
-            self.oauth_places |= place.bit();
-            match name.parameter {
-                Some(parameter) => {
-                    self.repeated |= self.sent & parameter.bit();
-                    self.sent |= parameter.bit();
-                }
-                None => self.unknown_oauth = true,
+    fn note(&mut self, opened: &Open) {
+        if !opened.oauth {
+            return;
+        }
+        self.oauth_places |= opened.place.bit();
+        match opened.parameter {
+            Some(parameter) => {
+                self.repeated |= self.sent & parameter.bit();
+                self.sent |= parameter.bit();
             }
-        }
-        OpenParameter {
-            start,
-            value_start: self.arena.len(),
-            place,
-            name,
+            None => self.unknown_oauth = true,
         }
     }
 
-    /// Stores the value; removes the parameter if there is none.
+    /// Adds the value to the text after its name; without a valid one the name is removed.
     #[inline(always)]
-    fn end(&mut self, opened: OpenParameter, value: Result<Recoded, Fault>) -> Result<(), Fault> {
-        let OpenParameter {
+    fn close(&mut self, opened: &Open, value: Part<'_>, form: bool) -> Result<(), Fault> {
+        let &Open {
             start,
-            value_start,
             place,
-            name,
+            is_plain,
+            oauth,
+            parameter,
         } = opened;
-        let recoded = match value {
-            Ok(recoded) => recoded,
-            Err(fault) => {
-                self.arena.truncate(start);
-                return Err(fault);
-            }
-        };
-        let end = self.arena.len();
-        if let Some(parameter) = name.parameter {
-            let value = if recoded.0 {
-                self.plain_value(value_start)
-            } else {
-                Value::Arena(Span::new(value_start, end))
-            };
-            self.found[parameter as usize] = Some(value);
+        let name_end = self.text.len();
+        self.text.extend_from_slice(ENCODED_EQUALS);
+        let value_start = self.text.len();
+        self.decode(value, form, start)?;
+        let (entry, end) = (self.entries.len(), self.text.len());
+        if let Some(parameter) = parameter {
+            self.found[parameter as usize] = Some(entry);
         }
         self.empty_oauth |=
-            name.oauth && value_start == end && name.parameter != Some(ProtocolParameter::Token);
-        let entry = position(self.entries.len());
+            oauth && value_start == end && parameter != Some(ProtocolParameter::Token);
         self.entries.push(Entry {
-            start: position(start),
-            value_start: position(value_start),
-            end: position(end),
+            start,
+            value_start,
+            end,
             place,
-            oauth: name.oauth,
+            is_plain: is_plain && value.is_plain,
+            oauth,
         });
         // §3.4.1.3.1: "The "oauth_signature" parameter MUST be excluded from the signature base string".
-        if name.parameter != Some(ProtocolParameter::Signature) {
-            let rank = Rank {
-                prefix: name.prefix,
-                entry,
-            };
-            order::add(&mut self.order, rank, &self.arena, &self.entries);
+        if parameter != Some(ProtocolParameter::Signature) {
+            let prefix = prefix(&self.text[start..name_end], is_plain);
+            self.order.push(Rank { prefix, entry });
         }
         Ok(())
     }
 
-    /// Stores the decoded value of the bytes in the arena from `value_start` on.
-    fn plain_value(&mut self, value_start: usize) -> Value {
-        let start = self.plain.len();
-        decode_twice_into(&mut self.plain, &self.arena[value_start..]);
-        Value::Plain(Span::new(start, self.plain.len()))
+    /// Adds decoded bytes to the text; if they have a broken escape, the text is cut at `start`.
+    #[inline(always)]
+    fn decode(&mut self, part: Part<'_>, form: bool, start: usize) -> Result<(), Fault> {
+        if part.is_plain {
+            self.text.extend_from_slice(part.sent);
+            return Ok(());
+        }
+        percent::decode_into(&mut self.text, part.sent, form).map_err(|_| {
+            self.text.truncate(start);
+            Fault::Escape
+        })
     }
 }
 
 /// The protocol parameter whose name is here without escapes, and what follows the opening quote of its value.
 ///
-/// What comes with nearly every request is found without looking at each byte of it; all else takes the long way.
+/// Those that come with nearly every request are found without looking at each byte.
 #[inline]
 fn as_usually_spelt(rest: &[u8]) -> Option<(ProtocolParameter, &[u8])> {
     let suffix = rest.strip_prefix(OAUTH_PREFIX)?;
@@ -363,119 +299,48 @@ fn as_usually_spelt(rest: &[u8]) -> Option<(ProtocolParameter, &[u8])> {
         b"si" => ProtocolParameter::Signature,
         b"ti" => ProtocolParameter::Timestamp,
         b"no" => ProtocolParameter::Nonce,
-        b"ve" if suffix.starts_with(b"version") => ProtocolParameter::Version,
+        b"ve" => ProtocolParameter::Version,
         _ => return None,
     };
-    let behind = rest.strip_prefix(parameter.as_str().as_bytes())?;
-    Some((parameter, behind.strip_prefix(b"=\"")?))
+    let rest = rest.strip_prefix(parameter.as_str().as_bytes())?;
+    Some((parameter, rest.strip_prefix(b"=\"")?))
 }
 
-/// What is known of a name.
-#[derive(Clone, Copy)]
-struct Name {
-    prefix: Prefix,
-    /// It begins with `oauth_`.
+/// A name or a value as it was sent.
+#[derive(Clone, Copy, Default)]
+struct Part<'r> {
+    sent: &'r [u8],
+    /// All its bytes are unreserved, as nearly always: it is the same decoded and encoded.
+    is_plain: bool,
+}
+
+impl<'r> Part<'r> {
+    /// Splits at the first byte that `ends` it; an unreserved byte never does.
+    #[inline(always)]
+    fn until(bytes: &'r [u8], ends: impl Fn(u8) -> bool) -> (Self, &'r [u8]) {
+        let run = percent::unreserved_run(bytes);
+        let more = bytes[run..].iter().position(|&byte| ends(byte));
+        let (sent, rest) = bytes.split_at(more.map_or(bytes.len(), |more| run + more));
+        let is_plain = sent.len() == run;
+        (Self { sent, is_plain }, rest)
+    }
+}
+
+/// A parameter whose name is at the end of the text.
+struct Open {
+    start: usize,
+    place: Place,
+    is_plain: bool,
+    /// The name begins with `oauth_`.
     oauth: bool,
     parameter: Option<ProtocolParameter>,
 }
 
-/// A parameter whose name was read.
-#[derive(Clone, Copy)]
-struct OpenParameter {
-    start: usize,
-    value_start: usize,
-    place: Place,
-    name: Name,
-}
-
-fn skip(bytes: &[u8], mut skipped: impl FnMut(u8) -> bool) -> &[u8] {
-    let at = bytes
-        .iter()
-        .position(|&byte| !skipped(byte))
-        .unwrap_or(bytes.len());
-    &bytes[at..]
-}
-
-/// What becomes of a byte that is neither unreserved nor the start of an escape.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Other {
-    /// It is literal, and `+` is a space.
-    Form,
-    /// It is literal if a name may have it (a `tchar` of RFC 9110 §5.6.2).
-    HeaderName,
-    /// It is literal. Control characters and the backslash are errors: recipients read them differently.
-    HeaderValue,
-}
-
-/// One pass over what was sent: decodes it and writes it encoded twice.
-struct Scan<'a, 'r> {
-    out: &'a mut Arena,
-    rest: &'r [u8],
-}
-
-/// Whether the bytes that were written differ from those that were sent.
-#[derive(Clone, Copy)]
-struct Recoded(bool);
-
-impl<'a, 'r> Scan<'a, 'r> {
-    fn new(out: &'a mut Arena, rest: &'r [u8]) -> Self {
-        Self { out, rest }
-    }
-
-    /// Goes on to a byte that `ends`, or to the end.
-    #[inline(always)]
-    fn recode(&mut self, ends: impl Fn(u8) -> bool, other: Other) -> Result<Recoded, Fault> {
-        let mut recoded = Recoded(false);
-        loop {
-            self.rest = self.out.extend_unreserved(self.rest);
-            let Some((&byte, behind)) = self.rest.split_first() else {
-                return Ok(recoded);
-            };
-            if ends(byte) {
-                return Ok(recoded);
-            }
-            self.rest = behind;
-            let plain = match (byte, other) {
-                (b'%', _) => self.escape()?,
-                (b'+', Other::Form) => b' ',
-                (_, Other::Form) => byte,
-                (_, Other::HeaderName) if is_token_character(byte) => byte,
-                (_, Other::HeaderName) => return Err(Fault::Name),
-                (_, Other::HeaderValue) if byte < b' ' || matches!(byte, b'\\' | 0x7f) => {
-                    return Err(Fault::Value);
-                }
-                (_, Other::HeaderValue) => byte,
-            };
-            recoded = Recoded(true);
-            let (encoded, length) = percent::twice(plain);
-            self.out.extend_block(encoded, length);
-        }
-    }
-
-    fn escape(&mut self) -> Result<u8, Fault> {
-        let (digits, rest) = self.rest.split_first_chunk().ok_or(Fault::Escape)?;
-        let plain = percent::escaped(*digits).map_err(|_| Fault::Escape)?;
-        self.rest = rest;
-        Ok(plain)
-    }
+fn skip(bytes: &[u8], skipped: impl Fn(u8) -> bool) -> &[u8] {
+    let at = bytes.iter().position(|&byte| !skipped(byte));
+    &bytes[at.unwrap_or(bytes.len())..]
 }
 
 fn is_token_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// Appends the plain bytes of text that [`Scan::recode`] wrote.
-pub(super) fn decode_twice_into(plain: &mut Vec<u8>, twice: &[u8]) {
-    let mut rest = twice;
-    loop {
-        let (run, escape) = rest.split_at(percent::unreserved_run(rest));
-        plain.extend_from_slice(run);
-        // `%25XX`; the pass before wrote nothing else that is not unreserved.
-        let digits = escape.strip_prefix(ENCODED_PERCENT);
-        let Some((digits, behind)) = digits.and_then(<[u8]>::split_first_chunk) else {
-            return;
-        };
-        plain.extend(percent::escaped(*digits));
-        rest = behind;
-    }
 }
