@@ -3,7 +3,8 @@
 Two ways of counting. Callgrind runs the program on an emulated processor and knows who called whom, which tells the
 stages apart; but that processor has no SHA instructions, so HMAC is counted as the portable code. Single steps of the
 worker's thread (`ptrace`) count what the real processor runs, and tell nothing about callers. Both count the difference
-between a short and a long run, so that starting, connecting and closing cancel out.
+between a short and a long run, so that starting, connecting and closing cancel out. Callgrind also tells which code a
+request runs through: its 64-byte lines compete for the processor's caches.
 """
 
 import subprocess
@@ -28,14 +29,21 @@ def run(suite):
             found[peer.name] = {"steps": steps.per_request(suite, peer)}
     for name in ("countersign", "nginx"):
         machine.say(f"callgrind: {name}")
-        found[name]["callgrind"], profile = under_callgrind(suite, name)
+        profile = under_callgrind(suite, name)
+        found[name] |= {"callgrind": profile.total(), "lines": profile.lines()}
         if name == "countersign":
             staged = stages.split(profile, suite.binary)
     rows = [
-        [name, f"{one['callgrind']:,.0f}", f"{one['steps']:,.0f}" if one["steps"] else "not allowed here"]
+        [
+            name,
+            f"{one['callgrind']:,.0f}",
+            f"{one['steps']:,.0f}" if one["steps"] else "not allowed here",
+            f"{one['lines']:,} ({one['lines'] / 16:.0f} KiB)",
+        ]
         for name, one in found.items()
     ]
-    report.table("", ["proxy", "callgrind (no SHA instructions)", "single steps on this processor"], rows)
+    columns = ["proxy", "callgrind (no SHA instructions)", "single steps on this processor", "64-byte lines of code"]
+    report.table("", columns, rows)
     total = sum(staged.values())
     report.table(
         "By stage, callgrind. What a library does is counted to the stage that called it; HMAC, allocation, system calls (libc) and the "
@@ -48,7 +56,7 @@ def run(suite):
 
 
 def under_callgrind(suite, name):
-    """Instructions of one request, and the profile that they make."""
+    """The profile of one request."""
     options = suite.options
     short = 500 if options.quick else 1000
     with suite.started("callgrind") as started:
@@ -83,8 +91,7 @@ def under_callgrind(suite, name):
         if len(files) < 4:
             sys.exit(f"callgrind left {len(files)} dumps")
         small, large = (callgrind.read(file) for file in files[2:4])
-    profile = callgrind.difference(large, small, 3 * short)
-    return profile.total(), profile
+    return callgrind.difference(large, small, 3 * short)
 
 
 def dump(pid):
