@@ -1,7 +1,7 @@
-//! Memory that was freed and that the allocator keeps.
+//! Returns memory that the allocator keeps free to the system.
 //!
-//! glibc returns free pages to the system only from the end of a heap. Connections that were busy at the same time leave holes
-//! all over it when they fall asleep, so the process would stay as large as it was when most of them were busy.
+//! glibc returns free pages only from the end of a heap. Connections that were busy at the same time leave holes all over it
+//! when they are parked, so the process would stay as large as it was when most of them were busy.
 
 #![allow(
     unsafe_code,
@@ -10,24 +10,24 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many connections have to fall asleep before their pages are returned. Each frees about 15 KB.
+/// Trim the heap after this many connections have been parked. Each frees about 15 KB.
 const WORTH_IT: u32 = 256;
 
-static FELL_ASLEEP: AtomicU32 = AtomicU32::new(0);
+static PARKED: AtomicU32 = AtomicU32::new(0);
 
 /// Counts a connection that has freed its buffers.
-pub fn connection_fell_asleep() {
-    FELL_ASLEEP.fetch_add(1, Ordering::Relaxed);
+pub fn connection_parked() {
+    PARKED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Returns free pages to the system if enough connections have fallen asleep since the last time.
+/// Returns free pages to the system if enough connections have been parked since the last time.
 ///
-/// Took 0.1 to 1.5 ms after up to 7,500 connections; a thread that allocates from the same heap waits so long.
+/// Took 0.1 to 1.5 ms after up to 7,500 connections; a thread that allocates from the same heap waits for this long.
 pub fn return_free_pages() {
-    if FELL_ASLEEP.load(Ordering::Relaxed) < WORTH_IT {
+    if PARKED.load(Ordering::Relaxed) < WORTH_IT {
         return;
     }
-    FELL_ASLEEP.store(0, Ordering::Relaxed);
+    PARKED.store(0, Ordering::Relaxed);
     let since = std::time::Instant::now();
     // SAFETY: it may be called from any thread at any time, and 0 is a valid number of bytes to leave at the end of the heap.
     #[cfg(target_env = "gnu")]
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_returned_once_enough_connections_have_fallen_asleep() {
+    fn holes_are_returned_once_enough_connections_are_parked() {
         let pieces: Vec<Vec<u8>> = (0..128 * MIB / 8192).map(|_| vec![1; 8192]).collect();
         let kept: Vec<Vec<u8>> = pieces
             .into_iter()
@@ -62,12 +62,9 @@ mod tests {
             .collect();
         let full = resident();
         return_free_pages();
-        assert!(
-            resident() + 16 * MIB > full,
-            "no connection has fallen asleep"
-        );
+        assert!(resident() + 16 * MIB > full, "no connection is parked");
         for _ in 0..WORTH_IT {
-            connection_fell_asleep();
+            connection_parked();
         }
         return_free_pages();
         assert!(resident() + 64 * MIB < full, "{} of {full}", resident());

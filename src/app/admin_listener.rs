@@ -69,14 +69,13 @@ impl AdminListener {
             match self {
                 Self::Tcp(listener) => {
                     let tcp = listener::Tcp {
-                        listener,
                         bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
                         tls: None,
                     };
                     let stop = async move {
                         let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
                     };
-                    listener::accept(tcp, handler, stop).await;
+                    listener::accept(listener, tcp, handler, stop).await;
                 }
                 Self::Unix(listener, _) => listener::accept_unix(listener, handler).await,
             }

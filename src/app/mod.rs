@@ -461,7 +461,6 @@ impl App {
             // Each worker first accepts the connections that are still in the kernel's queue.
             loop {
                 sleep(Duration::from_millis(20)).await;
-                shared.drain.notify_waiters();
                 if self.common.bounds.is_over() {
                     return;
                 }

@@ -65,12 +65,12 @@ impl Listeners {
         for &address in addresses {
             let at = |error| (address, error);
             // Sharing an address is meant for our own workers: another process must not have it already.
-            let first = listener::bind_exclusive(address).map_err(at)?;
+            let first = listener::bind(address, false).map_err(at)?;
             let actual = first.local_addr().map_err(at)?;
             drop(first);
             bound.push(actual);
             for listeners in &mut by_worker {
-                listeners.push(listener::bind_shared(actual).map_err(at)?);
+                listeners.push(listener::bind(actual, true).map_err(at)?);
             }
         }
         Ok(Self {
@@ -120,7 +120,6 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
             }
         };
         let tcp = Tcp {
-            listener,
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
         };
@@ -128,7 +127,7 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
         };
-        spawn_local(listener::accept(tcp, Rc::clone(&worker), stop));
+        spawn_local(listener::accept(listener, tcp, Rc::clone(&worker), stop));
     }
     let mut tidy = interval(TIDY_EVERY);
     let mut phase = common.phase.clone();

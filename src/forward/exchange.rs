@@ -25,7 +25,6 @@ use crate::server::{
     caller::{Caller, Upload},
     deadline::Elapsed,
     rejection::BodyRejection,
-    wire::Watch,
 };
 
 /// This many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
@@ -185,8 +184,6 @@ async fn attempt(
 struct Wait<'c> {
     caller: &'c Caller,
     response_timeout: Duration,
-    /// Of a connection that serves this request alone.
-    own: Option<Rc<Watch>>,
     /// How many bytes had arrived on the connection before.
     arrived_before: u64,
     sent_at: Option<Instant>,
@@ -197,10 +194,6 @@ impl<'c> Wait<'c> {
         Self {
             caller,
             response_timeout,
-            own: match lease {
-                Lease::Http1(http1) => Some(Rc::clone(&http1.watch)),
-                Lease::Http2(_) => None,
-            },
             arrived_before: arrived(lease),
             sent_at: None,
         }
@@ -217,19 +210,14 @@ impl<'c> Wait<'c> {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeError> {
         let body_timeout = self.caller.limits().body_timeout;
-        let blocked_since = self.own.as_ref().and_then(|watch| watch.blocked_since());
         if matches!(self.caller.upload(), Upload::Awaited(_) | Upload::Taken(_)) {
             // The time for the response begins at the end of the upload.
             self.caller.wake_at_upload_end(context);
         }
-        let (at, failure): (_, fn() -> ExchangeError) = match (blocked_since, self.caller.upload())
-        {
-            (Some(since), _) => (since + body_timeout, || Fault::ApiTooSlow.into()),
-            (None, Upload::Awaited(since)) => {
-                (since + body_timeout, || BodyRejection::TooSlow.into())
-            }
-            (None, Upload::Taken(since)) => (since + body_timeout, || Fault::ApiTooSlow.into()),
-            (None, Upload::Done | Upload::Failed(_)) => {
+        let (at, failure): (_, fn() -> ExchangeError) = match self.caller.upload() {
+            Upload::Awaited(since) => (since + body_timeout, || BodyRejection::TooSlow.into()),
+            Upload::Taken(since) => (since + body_timeout, || Fault::ApiTooSlow.into()),
+            Upload::Done | Upload::Failed(_) => {
                 let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
                 (sent_at + self.response_timeout, || Fault::ApiTooSlow.into())
             }

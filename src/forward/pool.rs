@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use hyper::{
     client::conn::{http1, http2},
     rt::Executor,
@@ -294,11 +293,8 @@ impl Pool {
     }
 
     async fn handshake(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
-        let speaks_http2 = match &stream {
-            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
-            _ => http2,
-        };
-        let wire = Wire::new(stream, Bytes::new());
+        let wire = Wire::new(stream);
+        let speaks_http2 = wire.alpn_http2().unwrap_or(http2);
         let watch = wire.watch();
         if http2 {
             self.speaks_http1.set(!speaks_http2);

@@ -9,11 +9,11 @@ use tokio::{
 
 use crate::server::wire::{Watch, Wire};
 
-/// So much is held of each direction, in bytes.
+/// The buffer of each direction, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Passes bytes on both ways until both sides have ended. A side that takes nothing, or stays open when the other has
-/// ended, is given `stalled`; both may be silent for `idle`. A tunnel that breaks is reset on both sides.
+/// Passes bytes on both ways until both sides have ended. Both may be silent for `idle`; a side that takes nothing, or stays
+/// open when the other has ended, for `stalled`. A tunnel that breaks is reset on both sides.
 pub async fn run(mut caller: Wire, mut upstream: Wire, idle: Duration, stalled: Duration) {
     let watches = [caller.watch(), upstream.watch()];
     let copied = {
@@ -32,24 +32,24 @@ pub async fn run(mut caller: Wire, mut upstream: Wire, idle: Duration, stalled: 
 
 /// Ready once nothing has moved for too long.
 async fn silence(watches: [&Watch; 2], idle: Duration, stalled: Duration) {
-    let begun = Instant::now();
-    for watch in watches {
-        watch.follow_movement();
-    }
+    let mut moved = 0;
+    let mut moved_at = Instant::now();
     loop {
-        let moved = watches.iter().filter_map(|watch| watch.moved_at()).max();
+        let now = Instant::now();
+        let bytes = watches.iter().map(|watch| watch.moved()).sum();
+        if std::mem::replace(&mut moved, bytes) != bytes {
+            moved_at = now;
+        }
         let waits = |watch: &&Watch| watch.blocked_since().is_some() || watch.has_ended();
         let limit = if watches.iter().any(waits) {
             stalled
         } else {
             idle
         };
-        let now = Instant::now();
-        let until = moved.unwrap_or(begun) + limit;
-        if until <= now {
+        if now >= moved_at + limit {
             return;
         }
-        // What the limit is may change in the meantime.
-        sleep_until(until.min(now + stalled)).await;
+        // Bytes may move and the limit may change in the meantime.
+        sleep_until((moved_at + limit).min(now + stalled.min(idle) / 4)).await;
     }
 }

@@ -7,6 +7,7 @@ mod record;
 use std::{
     cell::RefCell,
     net::IpAddr,
+    pin::pin,
     rc::Rc,
     sync::{
         Arc,
@@ -361,8 +362,12 @@ impl Handler for Worker {
         self.shared.draining.load(Ordering::Relaxed)
     }
 
-    async fn drained(&self) {
-        self.shared.drain.notified().await;
+    async fn draining(&self) {
+        let mut drain = pin!(self.shared.drain.notified());
+        drain.as_mut().enable();
+        if !self.is_draining() {
+            drain.await;
+        }
     }
 
     fn opened(&self) {

@@ -1,10 +1,8 @@
-//! One caller's HTTP/1.1 connection: hyper reads requests and writes responses, and every wait that hyper leaves open has
-//! a deadline here.
+//! One caller's HTTP/1.1 connection: hyper reads requests and writes responses, and each wait has a deadline here.
 
 use std::{
     cell::Cell,
     future::poll_fn,
-    io,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
@@ -18,7 +16,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -28,20 +26,20 @@ use super::{
     http2,
     request::RequestBody,
     response::{Follow, Gone, ResponseBody},
-    wire::{Stream, Watch, Wire},
+    wire::{Watch, Wire},
 };
 use crate::{memory, peer::Peer, telemetry::metrics::HandshakeFailure};
 
-/// What answers the requests of a connection.
+/// Answers the requests of connections.
 pub trait Handler: 'static {
     /// The bounds to keep now.
     fn limits(&self) -> Limits;
-    /// Whether responses are to say `Connection: close`, and connections without a request are to be closed soon.
+    /// Whether responses say `Connection: close`, and connections without a request are closed soon.
     fn is_draining(&self) -> bool {
         false
     }
-    /// Ready once [`Handler::is_draining`] may have become true.
-    fn drained(&self) -> impl Future<Output = ()> {
+    /// Ready once [`Handler::is_draining`].
+    fn draining(&self) -> impl Future<Output = ()> {
         std::future::pending()
     }
     /// A connection has begun.
@@ -58,38 +56,34 @@ pub trait Handler: 'static {
         self: Rc<Self>,
         request: Request<RequestBody>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Gone>>;
-    /// What came was no request, or took too long: it was answered with `status` and the connection is closed.
+    /// A head was malformed or took too long: it was answered with `status`, and the connection is closed.
     fn rejected(&self, _peer: Peer, _status: u16, _reason: &str) {}
 }
 
-/// What a caller still sends behind the last response is read on for so long, however much it is: closed at once, the
-/// connection would be reset, and the response with it (RFC 9112 §9.6).
+/// After the last response, keep reading and discarding for this long. Closing at once would reset the connection and could
+/// destroy the response in flight (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(5);
 
-/// While draining, a connection without a request is kept so much longer. Its caller may have sent the next one before it
-/// could learn of the end, and HTTP/1.1 has no way to tell it but a response with `Connection: close`; closed at once, that
-/// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has as long to come whole.
+/// While draining, a connection without a request is kept for this long. Its caller may have sent the next one before it
+/// could learn of the end, and HTTP/1.1 can tell it only with a response that says `Connection: close`; closed at once, that
+/// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has the same time.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// After so long without a request a connection gives its buffers back; it is as good as any other.
-const ASLEEP_AFTER: Duration = Duration::from_millis(500);
+/// Idle time after which a connection releases its buffers. The value is not critical.
+const PARK_AFTER: Duration = Duration::from_millis(500);
 
-/// hyper reads at most so much ahead and holds back at most so much of a response, in bytes.
+/// hyper's read and write buffer size, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// hyper parses heads of up to this many fields on the stack.
+const STACK_FIELDS: usize = 100;
 
 /// The response to a head that took too long; hyper has none.
 const TOO_SLOW: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Tells the handler how long a connection is open, however it ends.
-pub(super) struct Open<H: Handler>(Rc<H>);
-
-impl<H: Handler> Open<H> {
-    pub(super) fn new(handler: &Rc<H>) -> Self {
-        handler.opened();
-        Self(Rc::clone(handler))
-    }
-}
+/// Tells the handler of the end of a connection.
+struct Open<H: Handler>(Rc<H>);
 
 impl<H: Handler> Drop for Open<H> {
     fn drop(&mut self) {
@@ -98,124 +92,241 @@ impl<H: Handler> Drop for Open<H> {
 }
 
 /// Serves the requests of a connection, in the version of HTTP that the caller speaks.
-pub async fn serve<H: Handler>(mut stream: Stream, peer: Peer, handler: Rc<H>) {
-    let open = Open::new(&handler);
-    let limits = handler.limits();
+pub async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>) {
+    handler.opened();
+    let _open = Open(Rc::clone(&handler));
     let since = Instant::now();
-    let (speaks_http2, begun) = match &mut stream {
-        Stream::Tls(tls) => (tls.get_ref().1.alpn_protocol() == Some(b"h2"), Bytes::new()),
-        // Without TLS a caller says that it speaks HTTP/2 by beginning with it (RFC 9113 §3.3).
-        stream if limits.streams.is_some() => {
-            let Some(begun) = first_bytes(stream, &limits, &*handler).await else {
-                return;
-            };
-            (begun == PREFACE[..], begun)
-        }
-        _ => (false, Bytes::new()),
+    let speaks_http2 = match (handler.limits().streams, wire.alpn_http2()) {
+        (None, _) => false,
+        (Some(_), Some(agreed)) => agreed,
+        (Some(_), None) => match begins_with_preface(&mut wire, &*handler).await {
+            Some(begins) => begins,
+            None => return,
+        },
     };
-    let wire = Wire::new(stream, begun);
-    if speaks_http2 && limits.streams.is_some() {
-        // Boxed: few connections are, and none should be as large as the largest.
+    // Boxed: the future of HTTP/1.1, the usual one, stays small.
+    if speaks_http2 {
         Box::pin(http2::serve(wire, peer, handler)).await;
     } else {
         serve_http1(wire, peer, since, handler).await;
     }
-    drop(open);
 }
 
-/// Reads until it is clear whether HTTP/2's preface begins the connection; `None` if nothing comes.
-async fn first_bytes<H: Handler>(
-    stream: &mut Stream,
-    limits: &Limits,
-    handler: &H,
-) -> Option<Bytes> {
-    let mut drained = pin!(handler.drained());
-    let mut until = Instant::now() + limits.head_timeout;
-    let mut begun = [0; PREFACE.len()];
+/// Whether a connection without TLS begins with HTTP/2's preface (RFC 9113 §3.3); `None` if nothing comes.
+async fn begins_with_preface<H: Handler>(wire: &mut Wire, handler: &H) -> Option<bool> {
+    let mut first = [0; PREFACE.len()];
     let mut length = 0;
-    let mut draining = handler.is_draining();
-    loop {
-        tokio::select! {
-            biased;
-            read = read_some(stream, &mut begun[length..]) => length += read.ok().filter(|&read| read > 0)?,
-            () = &mut drained, if !draining => draining = true,
-            () = sleep_until(until) => return None,
+    let read = async {
+        while PREFACE.starts_with(&first[..length]) && length < PREFACE.len() {
+            let read = wire.read(&mut first[length..]).await.ok();
+            length += read.filter(|&read| read > 0)?;
         }
-        if length == PREFACE.len() || !PREFACE.starts_with(&begun[..length]) {
-            return Some(Bytes::copy_from_slice(&begun[..length]));
+        Some(())
+    };
+    let draining = async {
+        handler.draining().await;
+        sleep(LAST_REQUEST).await;
+    };
+    tokio::select! {
+        biased;
+        read = read => read?,
+        () = draining => return None,
+        () = sleep(handler.limits().head_timeout) => return None,
+    }
+    wire.unread(Bytes::copy_from_slice(&first[..length]));
+    Some(first == *PREFACE)
+}
+
+/// Marks the time in which a request is served: each request holds it until its response has been sent.
+#[derive(Default)]
+struct Serving {
+    /// A request has begun since this was last looked at.
+    begun: Cell<bool>,
+}
+
+impl Follow for Rc<Serving> {}
+
+/// What a connection is doing.
+#[derive(Clone, Copy)]
+enum State {
+    /// It waits for a request; `arrived` bytes had arrived before. After a while it is parked: its buffers are released,
+    /// and only its socket is watched.
+    Idle {
+        since: Instant,
+        arrived: u64,
+        is_first: bool,
+    },
+    /// A head has begun to arrive.
+    Reading { since: Instant },
+    /// A request is being served; its own waits have deadlines of their own.
+    Serving,
+}
+
+impl State {
+    fn reading() -> Self {
+        Self::Reading {
+            since: Instant::now(),
         }
-        if draining {
-            until = until.min(Instant::now() + LAST_REQUEST);
-        }
     }
 }
 
-async fn read_some(stream: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {
-    match stream {
-        Stream::Tcp(stream) => stream.read(buffer).await,
-        Stream::Tls(stream) => stream.read(buffer).await,
-        Stream::Unix(stream) => stream.read(buffer).await,
-        #[cfg(any(test, fuzzing))]
-        Stream::Memory(stream) => stream.read(buffer).await,
-    }
-}
-
-/// The requests of a connection, one at a time.
-struct Requests {
-    under_way: Cell<bool>,
-    /// When the last one ended; before the first, when the connection began.
-    idle_since: Cell<Instant>,
-    /// How long the next one may take to begin.
-    first: Cell<bool>,
-    watch: Rc<Watch>,
-}
-
-/// A request that is being served; it ends when this is dropped.
-struct RequestGuard(Rc<Requests>);
-
-impl RequestGuard {
-    fn begin(requests: &Rc<Requests>) -> Self {
-        requests.under_way.set(true);
-        requests.first.set(false);
-        Self(Rc::clone(requests))
-    }
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        self.0.under_way.set(false);
-        self.0.idle_since.set(Instant::now());
-        self.0.watch.expect_bytes();
-    }
-}
-
-impl Follow for RequestGuard {}
-
-/// How hyper's part of a connection ended.
-enum ConnectionEnd {
-    /// By hyper itself.
+/// Why hyper stops serving a connection.
+enum End {
+    /// hyper itself ended it.
     Hyper(hyper::Result<()>),
-    /// Nobody asked for anything.
+    /// No request came.
     Idle,
     /// A head took too long.
     HeadTooSlow,
-    /// The caller does not take what it is sent.
+    /// The caller does not read its response.
     Stalled,
-    /// Not at all: it has only been quiet for so long that its buffers are given back.
-    Asleep,
+    /// It does not end: its buffers are released until more arrives.
+    Parked,
+}
+
+/// The state of a connection, and the deadlines of each.
+struct Progress<'c> {
+    caller: &'c Caller,
+    serving: &'c Rc<Serving>,
+    watch: Rc<Watch>,
+    state: State,
+    draining_since: Option<Instant>,
+}
+
+impl Progress<'_> {
+    /// Ready when the connection has been in its state for too long. Call it after the connection has been polled.
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        draining: Pin<&mut impl Future<Output = ()>>,
+        may_park: bool,
+    ) -> Poll<End> {
+        let limits = self.caller.limits();
+        if let Some(since) = self.watch.blocked_since() {
+            return self.poll_until(context, since + limits.body_timeout, End::Stalled);
+        }
+        if self.serving.begun.take() {
+            self.state = State::Serving;
+        }
+        if Rc::strong_count(self.serving) > 1 {
+            return Poll::Pending;
+        }
+        if self.draining_since.is_none() && draining.poll(context).is_ready() {
+            self.draining_since = Some(Instant::now());
+        }
+        let arrived = self.watch.arrived();
+        self.state = match self.state {
+            State::Serving => State::Idle {
+                since: Instant::now(),
+                arrived,
+                is_first: false,
+            },
+            State::Idle {
+                arrived: before, ..
+            } if arrived > before => State::reading(),
+            unchanged => unchanged,
+        };
+        let may_park = may_park
+            && limits.idle_timeout > PARK_AFTER
+            && self.draining_since.is_none()
+            && self.watch.is_at_rest();
+        let (since, limit, end) = match self.state {
+            State::Serving => return Poll::Pending,
+            State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
+            State::Idle {
+                since,
+                is_first: true,
+                ..
+            } => (since, limits.head_timeout, End::Idle),
+            State::Idle { since, .. } if may_park => (since, PARK_AFTER, End::Parked),
+            State::Idle { since, .. } => (since, limits.idle_timeout, End::Idle),
+        };
+        match self.draining_since {
+            // The caller can send the request elsewhere: nothing is answered.
+            Some(draining) => {
+                let at = draining.max(since) + limit.min(LAST_REQUEST);
+                self.poll_until(context, at, End::Idle)
+            }
+            None => self.poll_until(context, since + limit, end),
+        }
+    }
+
+    fn poll_until(&self, context: &mut Context<'_>, at: Instant, end: End) -> Poll<End> {
+        let elapsed = self.caller.poll_deadline(context, at);
+        elapsed.map(|Elapsed| end)
+    }
 }
 
 async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, handler: Rc<H>) {
-    let limits = handler.limits();
-    let watch = wire.watch();
-    let has_socket = wire.has_socket();
-    let caller = Rc::new(Caller::new(peer, limits));
-    let requests = Rc::new(Requests {
-        under_way: Cell::new(false),
-        idle_since: Cell::new(since),
-        first: Cell::new(true),
-        watch: Rc::clone(&watch),
-    });
+    let caller = Rc::new(Caller::new(peer, handler.limits()));
+    let serving = Rc::new(Serving::default());
+    let service = |request: Request<Incoming>| {
+        serving.begun.set(true);
+        let serving = Rc::clone(&serving);
+        caller.begin(handler.limits(), !request.body().is_end_stream());
+        let caller = Rc::clone(&caller);
+        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
+        let handler = Rc::clone(&handler);
+        // hyper keeps it in a box of the connection.
+        async move {
+            let mut response = Rc::clone(&handler).answer(request).await?;
+            // A body that was not read must not be taken for a request.
+            if handler.is_draining() || caller.upload() != Upload::Done {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Gone>(response.map(|body| body.followed_by(serving)))
+        }
+    };
+    let mut progress = Progress {
+        caller: &caller,
+        serving: &serving,
+        watch: wire.watch(),
+        state: State::Idle {
+            since,
+            arrived: 0,
+            is_first: true,
+        },
+        draining_since: None,
+    };
+    let builder = http1_builder(&caller.limits());
+    let mut draining = pin!(handler.draining());
+    let (end, wire, read_ahead) = loop {
+        let may_park = wire.has_socket();
+        let mut connection = builder.serve_connection(TokioIo::new(wire), service_fn(&service));
+        let end = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
+            Poll::Ready(result) => Poll::Ready(End::Hyper(result)),
+            Poll::Pending => progress.poll(context, draining.as_mut(), may_park),
+        })
+        .await;
+        let parts = connection.into_parts();
+        let (mut parked, read_ahead) = (parts.io.into_inner(), parts.read_buf);
+        if !matches!(end, End::Parked) {
+            break (end, parked, read_ahead);
+        }
+        if read_ahead.is_empty() {
+            // Even empty it holds the whole buffer.
+            drop(read_ahead);
+        } else {
+            // The next head began to arrive with the last request.
+            progress.state = State::reading();
+            parked.unread(read_ahead);
+        }
+        memory::connection_parked();
+        let end = poll_fn(|context| match parked.poll_arrival(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => progress.poll(context, draining.as_mut(), false).map(Some),
+        })
+        .await;
+        match end {
+            None => wire = parked,
+            Some(end) => break (end, parked, Bytes::new()),
+        }
+    };
+    Box::pin(finish(end, wire, read_ahead, &caller, &*handler)).await;
+}
+
+fn http1_builder(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .header_read_timeout(None)
@@ -224,145 +335,61 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         .max_header_size(limits.head_bytes)
         .max_buf_size(BUFFER_BYTES.max(limits.head_bytes))
         .writev(false);
-    if limits.head_fields != USUAL_FIELDS {
+    if limits.head_fields != STACK_FIELDS {
         builder.max_headers(limits.head_fields);
     }
-    let service = |request: Request<Incoming>| {
-        let guard = RequestGuard::begin(&requests);
-        caller.begin(handler.limits(), !request.body().is_end_stream());
-        let caller = Rc::clone(&caller);
-        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
-        let handler = Rc::clone(&handler);
-        // hyper keeps it in a box of the connection.
-        async move {
-            let mut response = Rc::clone(&handler).answer(request).await?;
-            // Nothing in a body that was not read is to be taken for a request.
-            if handler.is_draining() || caller.upload() != Upload::Done {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
-            }
-            Ok::<_, Gone>(response.map(|body| body.followed_by(guard)))
-        }
-    };
-    let mut drained = pin!(handler.drained());
-    let mut draining_since = None;
-    // Waits as long as there is no request.
-    let mut poll_idle = |context: &mut Context<'_>, may_sleep: bool| {
-        if draining_since.is_none()
-            && (drained.as_mut().poll(context).is_ready() || handler.is_draining())
-        {
-            draining_since = Some(Instant::now());
-        }
-        let limits = caller.limits();
-        let idle_since = requests.idle_since.get();
-        let (since, limit, ended) = match (watch.arrived_at(), requests.first.get()) {
-            (Some(begun), _) => (begun, limits.head_timeout, ConnectionEnd::HeadTooSlow),
-            (None, true) => (idle_since, limits.head_timeout, ConnectionEnd::Idle),
-            (None, false) if may_sleep && limits.idle_timeout > ASLEEP_AFTER => {
-                (idle_since, ASLEEP_AFTER, ConnectionEnd::Asleep)
-            }
-            (None, false) => (idle_since, limits.idle_timeout, ConnectionEnd::Idle),
-        };
-        let (at, ended) = match draining_since {
-            // What is cut short by draining its caller may send elsewhere: there is nothing to answer.
-            Some(draining) => (
-                draining.max(idle_since) + limit.min(LAST_REQUEST),
-                ConnectionEnd::Idle,
-            ),
-            None => (since + limit, ended),
-        };
-        caller.poll_deadline(context, at).map(|Elapsed| ended)
-    };
-    let (ended, mut wire, read_ahead) = loop {
-        let mut connection = builder.serve_connection(TokioIo::new(wire), service_fn(&service));
-        let ended = poll_fn(|context| {
-            if let Poll::Ready(result) = Pin::new(&mut connection).poll(context) {
-                return Poll::Ready(ConnectionEnd::Hyper(result));
-            }
-            if let Some(since) = watch.blocked_since() {
-                let at = since + caller.limits().body_timeout;
-                return caller
-                    .poll_deadline(context, at)
-                    .map(|Elapsed| ConnectionEnd::Stalled);
-            }
-            if requests.under_way.get() {
-                return Poll::Pending;
-            }
-            poll_idle(context, has_socket && watch.is_at_rest())
-        })
-        .await;
-        let parts = connection.into_parts();
-        let (mut returned, read_ahead) = (parts.io.into_inner(), parts.read_buf);
-        if !matches!(ended, ConnectionEnd::Asleep) {
-            break (ended, returned, read_ahead);
-        }
-        // hyper's buffers are 8 KiB and more. While nothing comes, the socket alone is watched.
-        if read_ahead.is_empty() {
-            // Even empty it holds the whole buffer.
-            drop(read_ahead);
-        } else {
-            // The next head has begun behind the last request.
-            watch.note_arrival();
-            returned.unread(read_ahead);
-        }
-        memory::connection_fell_asleep();
-        let woken = poll_fn(|context| {
-            if returned.poll_arrival(context).is_ready() {
-                return Poll::Ready(None);
-            }
-            poll_idle(context, false).map(Some)
-        });
-        match woken.await {
-            None => wire = returned,
-            Some(ended) => break (ended, returned, Bytes::new()),
-        }
-    };
-    match ended {
-        ConnectionEnd::Hyper(Ok(())) => match caller.takeover() {
+    builder
+}
+
+/// Ends a connection that hyper no longer serves; `read_ahead` was read from it and not used.
+async fn finish<H: Handler>(
+    end: End,
+    mut wire: Wire,
+    read_ahead: Bytes,
+    caller: &Caller,
+    handler: &H,
+) {
+    match end {
+        End::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
                 wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
             }
-            None => {
-                drop(read_ahead);
-                Box::pin(linger(wire)).await;
-            }
+            None => linger(wire).await,
         },
-        ConnectionEnd::Hyper(Err(error)) => {
-            if error.is_parse() || error.is_parse_too_large() {
-                let status = if error.is_parse_too_large() { 431 } else { 400 };
-                handler.rejected(peer, status, &error.to_string());
-                Box::pin(linger(wire)).await;
-            } else if error.is_user() || error.is_body_write_aborted() {
+        End::Hyper(Err(error)) if error.is_parse() || error.is_parse_too_large() => {
+            let status = if error.is_parse_too_large() { 431 } else { 400 };
+            handler.rejected(caller.peer, status, &error.to_string());
+            linger(wire).await;
+        }
+        End::Hyper(Err(error)) => {
+            if error.is_user() || error.is_body_write_aborted() {
                 wire.reset();
             }
         }
-        ConnectionEnd::HeadTooSlow => {
-            handler.rejected(peer, 408, "the head took too long");
+        End::HeadTooSlow => {
+            handler.rejected(caller.peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
-                Box::pin(linger(wire)).await;
+                linger(wire).await;
             }
         }
-        ConnectionEnd::Idle | ConnectionEnd::Asleep => {
-            // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1); nobody waits until it is taken.
+        End::Idle | End::Parked => {
+            // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1). It is sent without waiting.
             poll_fn(|context| {
                 let _ = Pin::new(&mut wire).poll_shutdown(context);
                 Poll::Ready(())
             })
             .await;
         }
-        ConnectionEnd::Stalled => wire.reset(),
+        End::Stalled => wire.reset(),
     }
 }
 
-/// hyper takes so many fields without looking for memory.
-const USUAL_FIELDS: usize = 100;
-
-/// Ends the writing side and reads on, without looking at what comes, until the caller has ended as well.
-async fn linger(mut wire: Wire) {
+/// Ends the writing side, and reads and discards until the caller has ended as well.
+pub(super) async fn linger(mut wire: Wire) {
     let mut buffer = vec![0; 16 * 1024];
     let _ = timeout(LINGER, async {
-        // hyper leaves this to others where a request had `Upgrade` or CONNECT in it. That it is done twice does no harm.
+        // hyper does not do this after a request with `Upgrade` or CONNECT. Doing it twice does no harm.
         let _ = wire.shutdown().await;
         while wire.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
     })

@@ -1,9 +1,8 @@
-//! What follows the frames of HTTP/2, for the fuzz targets alone.
+//! Follows the frames of HTTP/2, for the fuzz targets alone.
 
 use super::guard::Position;
 
-/// The frames that begin behind the preface in bytes that arrive in pieces, by type, flags and length; and whether one is
-/// unfinished.
+/// The frames after the preface in bytes that arrive in pieces, by type, flags and length; and whether one is unfinished.
 #[must_use]
 pub fn frames(pieces: &[&[u8]]) -> (Vec<(u8, u8, usize)>, bool) {
     let mut position = Position::default();

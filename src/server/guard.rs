@@ -1,36 +1,29 @@
-//! A watch over the frames that a caller sends (RFC 9113 §10.5).
+//! Detects HTTP/2 frame floods (RFC 9113 §10.5).
 //!
-//! Some frames cost the caller nothing and the server work: SETTINGS, PING, resets, empty DATA. A stream of them is
-//! never refused by the protocol itself. Here each takes from an allowance that time, requests and answered bytes fill
-//! up again; a caller that goes past it has its connection ended. The frames are only counted, never changed.
+//! Some frames cost the caller nothing and the server work: SETTINGS, PING, resets, empty DATA. The protocol itself does not
+//! limit them. Here each takes from an allowance, which time, requests and written bytes fill up again; the connection of a
+//! caller that exceeds it ends. The frames are only counted, never changed.
 
 use std::{
     cell::{Cell, RefCell},
     io,
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
-};
-
-use super::wire::Wire;
+use tokio::time::Instant;
 
 /// The client's connection preface (RFC 9113 §3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The allowance: that many frames at once.
+/// The allowance: this many frames at once.
 const FULL: f64 = 1_000.0;
-/// That many more each second.
+/// Frames that each second adds.
 const PER_SECOND: f64 = 100.0;
-/// A request brings its own WINDOW_UPDATE, PRIORITY and the like.
+/// Frames that each request adds: it comes with its own WINDOW_UPDATE, PRIORITY and the like.
 const PER_REQUEST: f64 = 4.0;
-/// A caller acknowledges what it is sent with WINDOW_UPDATE frames: one for so many bytes is usual many times over.
+/// A frame is added for this many bytes that are written, since the caller acknowledges them with WINDOW_UPDATE frames.
+/// Usual callers send far fewer.
 const BYTES_PER_FRAME: f64 = 512.0;
-/// Beginning a request and breaking it off costs more than the request brought (CVE-2023-44487).
+/// A request that is reset costs more than it added (CVE-2023-44487).
 const RESET: f64 = 8.0;
 
 const DATA: u8 = 0x0;
@@ -42,7 +35,7 @@ const END_HEADERS: u8 = 0x4;
 
 const FRAME_HEAD: usize = 9;
 
-/// What has been counted on a connection.
+/// The frames of a connection, counted.
 #[derive(Debug)]
 pub(super) struct Frames {
     position: RefCell<Position>,
@@ -63,19 +56,17 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Whether more has come than is allowed.
-    #[must_use]
-    pub(super) fn is_flooded(&self) -> bool {
-        self.allowance.get() < 0.0
-    }
-
     /// Since when a header block or another frame than DATA has been incomplete.
     #[must_use]
     pub(super) const fn unfinished_since(&self) -> Option<Instant> {
         self.unfinished_since.get()
     }
 
-    fn arrived(&self, bytes: &[u8]) {
+    /// Counts the frames that begin in bytes that have arrived.
+    ///
+    /// # Errors
+    /// More have come than the allowance has room for.
+    pub(super) fn arrived(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         let since = now.duration_since(self.filled.replace(now));
         let mut change = since.as_secs_f64() * PER_SECOND;
@@ -84,20 +75,19 @@ impl Frames {
             change += weight(kind, flags, length);
         });
         self.change(change);
-        if position.is_unfinished() {
-            if self.unfinished_since.get().is_none() {
-                self.unfinished_since.set(Some(now));
-            }
-        } else {
-            self.unfinished_since.set(None);
+        let since = self.unfinished_since.get().unwrap_or(now);
+        let unfinished = position.is_unfinished().then_some(since);
+        self.unfinished_since.set(unfinished);
+        if self.allowance.get() < 0.0 {
+            return Err(io::Error::other("too many frames that ask for nothing"));
         }
+        Ok(())
     }
 
+    /// Counts bytes that were written.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    fn written(&self, bytes: usize) {
-        if !self.is_flooded() {
-            self.change(bytes as f64 / BYTES_PER_FRAME);
-        }
+    pub(super) fn written(&self, bytes: usize) {
+        self.change(bytes as f64 / BYTES_PER_FRAME);
     }
 
     fn change(&self, by: f64) {
@@ -105,7 +95,7 @@ impl Frames {
     }
 }
 
-/// What a frame brings to the allowance, or takes from it.
+/// How many frames a frame adds to the allowance; negative: it takes them.
 const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
     match kind {
         HEADERS => PER_REQUEST,
@@ -115,26 +105,25 @@ const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
     }
 }
 
-/// Where in the frames the bytes stand.
+/// The position in the stream of frames.
 #[derive(Debug)]
 pub(super) struct Position {
-    preface_left: usize,
+    /// Bytes of the preface or of a payload that are still to come.
+    skip: usize,
     head: [u8; FRAME_HEAD],
     head_length: usize,
-    payload_left: usize,
-    /// The frame whose payload comes is DATA, which may take its time.
+    /// The payload that comes is that of DATA, which may take its time.
     data: bool,
-    /// A header block goes on in the next frame.
+    /// A header block continues in the next frame.
     block_open: bool,
 }
 
 impl Default for Position {
     fn default() -> Self {
         Self {
-            preface_left: PREFACE.len(),
+            skip: PREFACE.len(),
             head: [0; FRAME_HEAD],
             head_length: 0,
-            payload_left: 0,
             data: false,
             block_open: false,
         }
@@ -142,14 +131,11 @@ impl Default for Position {
 }
 
 impl Position {
-    /// Follows the bytes; `frame` gets type, flags and length of each frame that begins among them.
+    /// Follows the bytes; `frame` gets type, flags and length of each frame that begins in them.
     pub(super) fn follow(&mut self, mut bytes: &[u8], mut frame: impl FnMut(u8, u8, usize)) {
-        let skipped = self.preface_left.min(bytes.len());
-        self.preface_left -= skipped;
-        bytes = &bytes[skipped..];
         loop {
-            let skipped = self.payload_left.min(bytes.len());
-            self.payload_left -= skipped;
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
             bytes = &bytes[skipped..];
             if bytes.is_empty() {
                 return;
@@ -165,77 +151,16 @@ impl Position {
             let [high, middle, low, kind, flags, ..] = self.head;
             let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
             frame(kind, flags, length);
-            self.payload_left = length;
+            self.skip = length;
             self.data = kind == DATA;
-            match kind {
-                HEADERS | CONTINUATION => self.block_open = flags & END_HEADERS == 0,
-                _ => {}
+            if matches!(kind, HEADERS | CONTINUATION) {
+                self.block_open = flags & END_HEADERS == 0;
             }
         }
     }
 
     pub(super) const fn is_unfinished(&self) -> bool {
-        self.preface_left > 0
-            || self.block_open
-            || self.head_length > 0
-            || self.payload_left > 0 && !self.data
-    }
-}
-
-/// A caller's stream whose frames are counted.
-#[derive(Debug)]
-pub(super) struct Guarded {
-    wire: Wire,
-    frames: Rc<Frames>,
-}
-
-impl Guarded {
-    /// Counts the frames that arrive on `wire`.
-    #[must_use]
-    pub(super) const fn new(wire: Wire, frames: Rc<Frames>) -> Self {
-        Self { wire, frames }
-    }
-}
-
-impl AsyncRead for Guarded {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.frames.is_flooded() {
-            // Nothing more is read; whoever drives the connection ends it.
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let start = buffer.filled().len();
-        let read = Pin::new(&mut this.wire).poll_read(context, buffer);
-        this.frames.arrived(&buffer.filled()[start..]);
-        read
-    }
-}
-
-impl AsyncWrite for Guarded {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.wire).poll_write(context, bytes);
-        if let Poll::Ready(Ok(count)) = written {
-            this.frames.written(count);
-        }
-        written
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().wire).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().wire).poll_shutdown(context)
+        self.block_open || self.head_length > 0 || self.skip > 0 && !self.data
     }
 }
 
@@ -255,13 +180,15 @@ mod tests {
         frame
     }
 
-    fn watched(frames: &[Vec<u8>]) -> Frames {
-        let watch = Frames::default();
-        watch.arrived(PREFACE);
-        for frame in frames {
-            watch.arrived(frame);
-        }
-        watch
+    fn preface() -> Frames {
+        let frames = Frames::default();
+        frames.arrived(PREFACE).expect("no flood");
+        frames
+    }
+
+    fn is_flood(frames: &[Vec<u8>]) -> bool {
+        let counted = preface();
+        frames.iter().any(|frame| counted.arrived(frame).is_err())
     }
 
     #[tokio::test(start_paused = true)]
@@ -281,8 +208,8 @@ mod tests {
             (0xee, 0, 100),
         ] {
             let one = frame(kind, flags, &vec![0; payload]);
-            assert!(!watched(&vec![one.clone(); 1_000]).is_flooded(), "{kind}");
-            assert!(watched(&vec![one; 1_001]).is_flooded(), "{kind}");
+            assert!(!is_flood(&vec![one.clone(); 1_000]), "{kind}");
+            assert!(is_flood(&vec![one; 1_001]), "{kind}");
         }
     }
 
@@ -294,54 +221,53 @@ mod tests {
         for _ in 0..300 {
             rapid.extend([request.clone(), reset.clone()]);
         }
-        assert!(watched(&rapid).is_flooded());
+        assert!(is_flood(&rapid));
         let mut usual = Vec::new();
         for _ in 0..3_000 {
             usual.extend([request.clone(), request.clone(), reset.clone()]);
         }
-        assert!(!watched(&usual).is_flooded());
+        assert!(!is_flood(&usual));
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_and_answered_bytes_fill_it_up_again() {
         let ping = frame(0x6, 0, &[0; 8]);
-        let watch = watched(&vec![ping.clone(); 1_000]);
+        let frames = preface();
+        let pings = |count: usize| (0..count).all(|_| frames.arrived(&ping).is_ok());
+        assert!(pings(1_000));
         tokio::time::advance(Duration::from_secs(5)).await;
-        for _ in 0..500 {
-            watch.arrived(&ping);
-        }
-        assert!(!watch.is_flooded());
-        watch.written(16 * 1024);
-        for _ in 0..32 {
-            watch.arrived(&ping);
-        }
-        assert!(!watch.is_flooded());
-        watch.arrived(&ping);
-        assert!(watch.is_flooded());
-        watch.written(1 << 20);
-        assert!(watch.is_flooded(), "what is over stays over");
+        assert!(pings(500));
+        frames.written(16 * 1024);
+        assert!(pings(32));
+        assert!(!pings(1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn knows_when_something_is_incomplete() {
-        let watch = Frames::default();
-        watch.arrived(&PREFACE[..10]);
-        assert!(watch.unfinished_since().is_some());
-        watch.arrived(&PREFACE[10..]);
-        assert!(watch.unfinished_since().is_none());
+        let frames = Frames::default();
+        frames.arrived(&PREFACE[..10]).expect("no flood");
+        assert!(frames.unfinished_since().is_some());
+        frames.arrived(&PREFACE[10..]).expect("no flood");
+        assert!(frames.unfinished_since().is_none());
         let start = Instant::now();
-        watch.arrived(&frame(HEADERS, 0, b"abc"));
+        frames
+            .arrived(&frame(HEADERS, 0, b"abc"))
+            .expect("no flood");
         tokio::time::advance(Duration::from_secs(3)).await;
-        watch.arrived(&frame(CONTINUATION, 0, b"abc"));
-        assert_eq!(watch.unfinished_since(), Some(start));
-        watch.arrived(&frame(CONTINUATION, END_HEADERS, b"abc"));
-        assert!(watch.unfinished_since().is_none());
+        frames
+            .arrived(&frame(CONTINUATION, 0, b"abc"))
+            .expect("no flood");
+        assert_eq!(frames.unfinished_since(), Some(start));
+        frames
+            .arrived(&frame(CONTINUATION, END_HEADERS, b"abc"))
+            .expect("no flood");
+        assert!(frames.unfinished_since().is_none());
         let data = frame(DATA, 0, b"abcdef");
-        watch.arrived(&data[..12]);
-        assert!(watch.unfinished_since().is_none());
-        watch.arrived(&data[12..]);
-        watch.arrived(&data[..5]);
-        assert!(watch.unfinished_since().is_some());
+        frames.arrived(&data[..12]).expect("no flood");
+        assert!(frames.unfinished_since().is_none());
+        frames.arrived(&data[12..]).expect("no flood");
+        frames.arrived(&data[..5]).expect("no flood");
+        assert!(frames.unfinished_since().is_some());
     }
 
     proptest! {

@@ -1,9 +1,10 @@
-//! One caller's HTTP/2 connection (RFC 9113): hyper serves its requests beside each other, and what a caller can do to the
+//! One caller's HTTP/2 connection (RFC 9113): hyper serves its requests concurrently, and what a caller can do to the
 //! connection itself is bounded here.
 
 use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
+    num::NonZeroU32,
     pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
@@ -17,34 +18,36 @@ use hyper_util::rt::TokioIo;
 use tokio::{task::spawn_local, time::Instant};
 
 use super::{
-    caller::{Caller, Limits},
+    caller::Caller,
     connection::Handler,
     deadline::{Deadline, Elapsed},
-    guard::{Frames, Guarded},
+    guard::Frames,
     request::RequestBody,
     response::{Follow, Gone},
     wire::{Watch, Wire},
 };
 use crate::peer::Peer;
 
-/// Of all bodies on a connection together so much may be on its way to us and not yet passed on, in bytes.
+/// Bytes of all bodies of a connection together that may be on their way to us and not yet be passed on.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// Of one body.
+/// The same, of one body.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// h2 buffers at most this much of one response, in bytes, and one piece more.
+/// h2 buffers this many bytes of one response, and one piece more.
 const SEND_BUFFER: usize = 32 * 1024;
-/// All responses of a connection together may be given to h2 up to this many bytes before what it may send has left.
+/// Bytes of all responses of a connection together that h2 is given before what it may send has left.
 const UNSENT_BYTES: usize = 256 * 1024;
 /// How long the last frames of an ending connection may take.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The requests under way on a connection.
+/// The requests of a connection that are being served.
 #[derive(Default)]
 struct Streams {
+    /// A request has come.
+    begun: Cell<bool>,
     count: Cell<usize>,
-    /// Wakes the connection when one ends, since only then it may be idle.
+    /// Wakes the connection when one ends, since it may be idle then.
     waker: RefCell<Option<Waker>>,
-    /// The request that hyper is about to have executed.
+    /// The request that hyper executes next.
     next: RefCell<Option<Rc<Progress>>>,
     /// Bytes of bodies that were given to h2 since all that it may send had left.
     unsent: Cell<usize>,
@@ -68,70 +71,73 @@ impl Streams {
     }
 }
 
-/// How far the response of a stream has come.
+/// The progress of a response.
 #[derive(Default)]
 struct Progress {
-    /// When hyper was given the last piece, if it has not come back for another.
+    /// When hyper was given the last piece, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
 }
 
-/// A request that is being served.
-struct StreamGuard(Rc<Streams>);
-
-impl StreamGuard {
-    fn begin(streams: &Rc<Streams>) -> Self {
-        streams.count.set(streams.count.get() + 1);
-        Self(Rc::clone(streams))
-    }
-}
-
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        self.0.wake_connection();
-    }
-}
-
-/// Follows the response of a stream, and keeps its request under way.
-struct Following {
+/// A request that is being served, and its response.
+struct Stream {
+    streams: Rc<Streams>,
     progress: Rc<Progress>,
     watch: Rc<Watch>,
-    under_way: StreamGuard,
 }
 
-impl Follow for Following {
+impl Stream {
+    fn begin(streams: &Rc<Streams>, watch: &Rc<Watch>) -> Self {
+        let progress = Rc::<Progress>::default();
+        streams.begun.set(true);
+        streams.count.set(streams.count.get() + 1);
+        streams.next.replace(Some(Rc::clone(&progress)));
+        Self {
+            streams: Rc::clone(streams),
+            progress,
+            watch: Rc::clone(watch),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.streams.count.set(self.streams.count.get() - 1);
+        self.streams.wake_connection();
+    }
+}
+
+impl Follow for Stream {
     const IN_FULL: bool = true;
 
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.progress.given_at.set(None);
-        let streams = &self.under_way.0;
-        if self.watch.blocked_since().is_none() && streams.unsent.get() < UNSENT_BYTES {
+        if self.watch.blocked_since().is_none() && self.streams.unsent.get() < UNSENT_BYTES {
             return Poll::Ready(());
         }
-        streams.waiting.borrow_mut().push(context.waker().clone());
+        let mut waiting = self.streams.waiting.borrow_mut();
+        waiting.push(context.waker().clone());
         // Pieces that wait for the caller's window do not wake it.
-        streams.wake_connection();
+        self.streams.wake_connection();
         Poll::Pending
     }
 
     fn given(&self, bytes: usize) {
-        let streams = &self.under_way.0;
-        streams.unsent.set(streams.unsent.get() + bytes);
+        self.streams.unsent.set(self.streams.unsent.get() + bytes);
         self.progress.given_at.set(Some(Instant::now()));
     }
 }
 
-/// Runs what hyper makes of a request, and ends it where its caller takes nothing of the response for too long.
+/// Runs hyper's task of each request, and ends it when its caller does not read the response.
 #[derive(Clone)]
 struct Exec {
     streams: Rc<Streams>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
     fn execute(&self, stream: F) {
         let progress = self.streams.next.take().unwrap_or_default();
-        let patience = self.patience;
+        let timeout = self.timeout;
         spawn_local(async move {
             let mut stream = pin!(stream);
             let mut deadline = Deadline::default();
@@ -142,7 +148,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
                 let Some(given_at) = progress.given_at.get() else {
                     return Poll::Pending;
                 };
-                deadline.set_at(given_at + patience);
+                deadline.set_at(given_at + timeout);
                 deadline.poll(context).map(|Elapsed| ())
             })
             .await;
@@ -150,169 +156,132 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
     }
 }
 
-/// What a connection has to do next.
-enum Event {
+/// Why the connection itself ends.
+enum End {
     /// It is over.
     Closed,
-    /// It takes no more requests and ends with those under way.
-    Retire,
+    /// It takes no more requests, and ends after those that are being served.
+    Draining,
     /// It ends now.
-    Abandon(&'static str),
+    Abandoned(&'static str),
 }
 
 /// Serves the requests of a connection until it ends.
-pub(super) async fn serve<H: Handler>(wire: Wire, peer: Peer, handler: Rc<H>) {
+pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>) {
     let limits = handler.limits();
-    let Some(most) = limits.streams else {
-        return;
+    let streams = Rc::new(Streams::default());
+    let mut waits = Waits {
+        handler: &*handler,
+        streams: &streams,
+        frames: wire.count_frames(),
+        watch: wire.watch(),
+        deadline: Deadline::default(),
+        idle_since: None,
+        draining: false,
     };
     let watch = wire.watch();
-    let frames = Rc::new(Frames::default());
-    let streams = Rc::new(Streams::default());
-    let begun = Rc::new(Cell::new(false));
     let service = service_fn(|request: Request<Incoming>| {
-        begun.set(true);
-        let under_way = StreamGuard::begin(&streams);
-        let progress = Rc::new(Progress::default());
-        streams.next.replace(Some(Rc::clone(&progress)));
+        let stream = Stream::begin(&streams, &watch);
         let caller = Rc::new(Caller::new(peer, limits));
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
-        let (handler, watch) = (Rc::clone(&handler), Rc::clone(&watch));
+        let handler = Rc::clone(&handler);
         Box::pin(async move {
             let response = handler.answer(request).await?;
-            Ok::<_, Gone>(response.map(|body| {
-                body.followed_by(Following {
-                    progress,
-                    watch,
-                    under_way,
-                })
-            }))
+            Ok::<_, Gone>(response.map(|body| body.followed_by(stream)))
         })
     });
     let exec = Exec {
         streams: Rc::clone(&streams),
-        patience: limits.body_timeout,
+        timeout: limits.body_timeout,
     };
     let mut builder = http2::Builder::new(exec);
     builder
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(most.get())
+        .max_concurrent_streams(limits.streams.map_or(0, NonZeroU32::get))
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .max_send_buf_size(SEND_BUFFER);
-    let guarded = TokioIo::new(Guarded::new(wire, Rc::clone(&frames)));
-    let mut connection = pin!(builder.serve_connection(guarded, service));
-    let mut waits = Waits::new();
-    let mut drained = pin!(handler.drained());
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(wire), service));
+    let mut draining = pin!(handler.draining());
     loop {
-        let event = poll_fn(|context| {
-            match connection.as_mut().poll(context) {
-                Poll::Ready(Ok(())) => return Poll::Ready(Event::Closed),
-                Poll::Ready(Err(error)) => {
-                    tracing::debug!(%error, "an HTTP/2 connection broke off");
-                    return Poll::Ready(Event::Closed);
-                }
-                Poll::Pending => {}
+        let end = poll_fn(|context| {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(match ended {
+                    Ok(()) => End::Closed,
+                    Err(error) => {
+                        tracing::debug!(%error, "an HTTP/2 connection failed");
+                        End::Closed
+                    }
+                });
             }
-            *streams.waker.borrow_mut() = Some(context.waker().clone());
-            if watch.blocked_since().is_none() {
-                streams.sent();
+            if !waits.draining && draining.as_mut().poll(context).is_ready() {
+                return Poll::Ready(End::Draining);
             }
-            if frames.is_flooded() {
-                return Poll::Ready(Event::Abandon("too many frames that ask for nothing"));
-            }
-            if !waits.retiring
-                && (drained.as_mut().poll(context).is_ready() || handler.is_draining())
-            {
-                return Poll::Ready(Event::Retire);
-            }
-            waits.begun = begun.get();
-            waits.poll(
-                context,
-                &handler.limits(),
-                &frames,
-                &watch,
-                streams.count.get(),
-            )
+            waits.poll(context)
         })
         .await;
-        match event {
-            Event::Retire => {
-                waits.retiring = true;
+        match end {
+            End::Draining => {
+                waits.draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            Event::Abandon(reason) => {
+            End::Abandoned(reason) => {
                 tracing::debug!(reason, "an HTTP/2 connection is closed");
                 return;
             }
-            Event::Closed => return,
+            End::Closed => return,
         }
     }
 }
 
-/// The deadlines of the connection itself; those of a request's own waits are with the request.
-struct Waits {
+/// The deadlines of the connection itself; the waits of a request have their own.
+struct Waits<'c, H> {
+    handler: &'c H,
+    streams: &'c Streams,
+    frames: Rc<Frames>,
+    watch: Rc<Watch>,
     deadline: Deadline,
     idle_since: Option<Instant>,
-    /// A request has come.
-    begun: bool,
-    retiring: bool,
+    draining: bool,
 }
 
-impl Waits {
-    fn new() -> Self {
-        Self {
-            deadline: Deadline::default(),
-            idle_since: None,
-            begun: false,
-            retiring: false,
+impl<H: Handler> Waits<'_, H> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        *self.streams.waker.borrow_mut() = Some(context.waker().clone());
+        let limits = self.handler.limits();
+        let blocked_since = self.watch.blocked_since();
+        if blocked_since.is_none() {
+            self.streams.sent();
         }
-    }
-
-    fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-        limits: &Limits,
-        frames: &Frames,
-        watch: &Watch,
-        active: usize,
-    ) -> Poll<Event> {
-        let idle_limit = match (self.retiring, self.begun) {
-            (true, _) => FAREWELL,
+        let idle_limit = match (self.draining, self.streams.begun.get()) {
+            (true, _) => SHUTDOWN_TIMEOUT,
             (false, true) => limits.idle_timeout,
             (false, false) => limits.head_timeout,
         };
-        let idle_until = if active == 0 {
-            let since = *self.idle_since.get_or_insert_with(Instant::now);
-            Some(since + idle_limit)
-        } else {
-            self.idle_since = None;
-            None
+        self.idle_since = match self.streams.count.get() {
+            0 => self.idle_since.or_else(|| Some(Instant::now())),
+            _ => None,
         };
-        let unfinished_until = frames
-            .unfinished_since()
-            .map(|since| since + limits.head_timeout);
-        let blocked_until = watch
-            .blocked_since()
-            .map(|since| since + limits.body_timeout);
-        let waits = [idle_until, unfinished_until, blocked_until];
-        let Some(at) = waits.into_iter().flatten().min() else {
+        let idle = self.idle_since.map(|since| since + idle_limit);
+        let unfinished = self.frames.unfinished_since();
+        let unfinished = unfinished.map(|since| since + limits.head_timeout);
+        let blocked = blocked_since.map(|since| since + limits.body_timeout);
+        let Some(at) = [idle, unfinished, blocked].into_iter().flatten().min() else {
             return Poll::Pending;
         };
         self.deadline.set_at(at);
-        if self.deadline.poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(if unfinished_until == Some(at) {
-            Event::Abandon("a frame took too long")
-        } else if blocked_until == Some(at) {
-            Event::Abandon("the caller takes nothing")
-        } else if self.retiring {
-            Event::Closed
-        } else {
-            self.idle_since = None;
-            Event::Retire
+        self.deadline.poll(context).map(|Elapsed| {
+            if unfinished == Some(at) {
+                End::Abandoned("a frame took too long")
+            } else if blocked == Some(at) {
+                End::Abandoned("the caller does not read")
+            } else if self.draining {
+                End::Closed
+            } else {
+                self.idle_since = None;
+                End::Draining
+            }
         })
     }
 }

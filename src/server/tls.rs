@@ -1,4 +1,4 @@
-//! TLS on the public listener: certificates chosen by name, and made anew when their files change.
+//! TLS on the public listener: certificates are chosen by name, and read again when their files change.
 
 use std::{
     io,
@@ -14,15 +14,19 @@ use rustls::{
     sign::CertifiedKey,
 };
 use thiserror::Error;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use webpki::EndEntityCert;
 
+use super::{
+    connection::linger,
+    wire::{Stream, Wire},
+};
 use crate::telemetry::metrics::HandshakeFailure;
 
-/// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
 pub const HTTP2: &[u8] = b"h2";
-/// What HTTP/1.1 is called there (RFC 7301 §6).
+/// The name of HTTP/1.1 in ALPN (RFC 7301 §6).
 const HTTP1: &[u8] = b"http/1.1";
 
 /// A TLS listener: its files, and what is spoken under it.
@@ -62,7 +66,7 @@ pub enum TlsError {
     },
 }
 
-/// TLS as the listener speaks it at present.
+/// The current TLS configuration of the listener.
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
@@ -79,9 +83,8 @@ struct Peers {
 impl Tls {
     /// Reads the files.
     ///
-    /// Peers resume sessions by tickets, on any worker. What was given out under `before` stays good under new
-    /// certificates of ours, but not under other authorities: a ticket stands for a peer's certificate, which none of
-    /// them may have issued.
+    /// Peers resume sessions by tickets, on any worker. Tickets given out under `before` stay valid under new certificates
+    /// of ours, but not under other authorities, which may not have issued the peer's certificate.
     ///
     /// # Errors
     /// [`TlsError`] names the key and the file at fault.
@@ -112,15 +115,17 @@ impl Tls {
         })
     }
 
-    /// Shakes hands. A caller that speaks plain HTTP is told so.
+    /// Performs the TLS handshake. Plain HTTP is answered with 400.
     ///
     /// # Errors
     /// The stream's; a handshake that fails has a [`rustls::Error`] in it.
-    pub async fn accept(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
-            // Boxed, so that its buffer is not a part of every connection.
-            Box::pin(tell_plain(&mut stream)).await;
+            let mut wire = Wire::new(Stream::Tcp(stream));
+            if wire.write_all(PLAIN).await.is_ok() {
+                Box::pin(linger(wire)).await;
+            }
             return Err(io::Error::other("plain HTTP on a port for HTTPS"));
         }
         let stream = TlsAcceptor::from(Arc::clone(&self.config))
@@ -131,8 +136,8 @@ impl Tls {
         Ok(stream)
     }
 
-    /// A resumed session has the certificate that its first handshake was made with; nothing but this looks at it again,
-    /// and every resumption gives a new ticket: an expired certificate would stay good for as long as its peer comes back.
+    /// Checks the certificate of a resumed session again. It comes from the session's first handshake, and each resumption
+    /// gives a new ticket: without this check an expired certificate would stay valid while its peer keeps coming back.
     fn check_resumed(&self, connection: &ServerConnection) -> Result<(), rustls::Error> {
         let Some(peers) = &self.peers else {
             return Ok(());
@@ -172,29 +177,10 @@ pub fn handshake_failure(error: &io::Error) -> HandshakeFailure {
     }
 }
 
-/// What a caller hears that speaks plain HTTP to the TLS port.
+/// The response to plain HTTP on a port for HTTPS.
 const PLAIN: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n\
 Connection: close\r\n\r\nThis port speaks HTTPS; what came is plain HTTP\n";
-
-/// So much of what such a caller sends is read at most, so that the answer arrives.
-const MAX_PLAIN_BYTES: usize = 64 * 1024;
-
-async fn tell_plain(stream: &mut TcpStream) {
-    if stream.try_write(PLAIN).is_err()
-        || rustix::net::shutdown(&*stream, rustix::net::Shutdown::Write).is_err()
-    {
-        return;
-    }
-    let mut waste = [0; 4096];
-    let mut read = 0;
-    while read < MAX_PLAIN_BYTES {
-        match stream.read(&mut waste).await {
-            Ok(0) | Err(_) => return,
-            Ok(count) => read += count,
-        }
-    }
-}
 
 impl Peers {
     fn read(params: &Params) -> Result<Option<Self>, TlsError> {
@@ -354,7 +340,7 @@ impl ResolvesServerCert for ByName {
             .and_then(|name| ServerName::try_from(name).ok());
         let keys = || self.0.iter();
         let named = asked.and_then(|name| keys().find(|key| verifiable(key) && fits(&name, key)));
-        // With nothing that fits, the library says so with the alert that is meant for it.
+        // If none fits, the library sends the right alert.
         named
             .or_else(|| keys().find(|key| verifiable(key)))
             .or_else(|| self.0.first())

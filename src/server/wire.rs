@@ -1,15 +1,15 @@
-//! The byte streams under hyper, and what a connection has to know of them: what has arrived, and whether a write waits.
+//! The byte streams under hyper: what has arrived, and whether a write waits.
 
 use std::{
     cell::Cell,
     io,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -17,6 +17,8 @@ use tokio::{
     time::Instant,
 };
 use tokio_rustls::TlsStream;
+
+use super::{guard::Frames, tls::HTTP2};
 
 /// A connection to a caller or to the API; one type, so that the code above is compiled once.
 #[derive(Debug)]
@@ -46,53 +48,32 @@ impl Stream {
     }
 }
 
-/// What has been seen of a stream.
-#[derive(Debug)]
+/// What a connection has seen of its stream.
+#[derive(Debug, Default)]
 pub struct Watch {
     /// Bytes that have arrived.
     arrived: Cell<u64>,
-    /// When bytes arrived that [`Watch::expect_bytes`] waits for.
-    arrived_at: Cell<Option<Instant>>,
-    expecting: Cell<bool>,
+    /// Bytes that have been written.
+    written: Cell<u64>,
     /// Since when a write has not gone on.
     blocked_since: Cell<Option<Instant>>,
     /// The other side has ended its half.
     ended: Cell<bool>,
-    /// The last flush has come to its end.
-    flushed: Cell<bool>,
-    /// When bytes last moved, where somebody keeps account of it.
-    moved_at: Cell<Option<Instant>>,
+    /// The last flush has not come to its end.
+    unflushed: Cell<bool>,
 }
 
 impl Watch {
-    const fn new() -> Self {
-        Self {
-            arrived: Cell::new(0),
-            arrived_at: Cell::new(None),
-            expecting: Cell::new(true),
-            blocked_since: Cell::new(None),
-            ended: Cell::new(false),
-            flushed: Cell::new(true),
-            moved_at: Cell::new(None),
-        }
-    }
-
-    /// From now on the arrival of the next bytes is noted.
-    pub fn expect_bytes(&self) {
-        self.arrived_at.set(None);
-        self.expecting.set(true);
-    }
-
-    /// When the first of the expected bytes arrived.
-    #[must_use]
-    pub fn arrived_at(&self) -> Option<Instant> {
-        self.arrived_at.get()
-    }
-
-    /// How many bytes have arrived in all.
+    /// How many bytes have arrived.
     #[must_use]
     pub fn arrived(&self) -> u64 {
         self.arrived.get()
+    }
+
+    /// How many bytes have arrived or been written.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.arrived.get() + self.written.get()
     }
 
     /// Since when a write has been waiting for the other side to take bytes.
@@ -104,7 +85,7 @@ impl Watch {
     /// Whether all that was written has left, so that nothing is lost if nobody polls the stream.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.flushed.get() && self.blocked_since.get().is_none()
+        !self.unflushed.get() && self.blocked_since.get().is_none()
     }
 
     /// Whether the other side has ended its half of the connection.
@@ -113,41 +94,17 @@ impl Watch {
         self.ended.get()
     }
 
-    /// Keeps account of when bytes move, beginning now.
-    pub fn follow_movement(&self) {
-        self.moved_at.set(Some(Instant::now()));
-    }
-
-    /// When bytes last moved, since [`Watch::follow_movement`].
-    #[must_use]
-    pub fn moved_at(&self) -> Option<Instant> {
-        self.moved_at.get()
-    }
-
     fn read(&self, count: usize) {
-        if count == 0 {
-            self.ended.set(true);
-            return;
-        }
+        self.ended.set(count == 0);
         self.arrived.set(self.arrived.get() + count as u64);
-        self.note_arrival();
-        self.moved();
-    }
-
-    /// Bytes are there, whoever has read them.
-    pub fn note_arrival(&self) {
-        if self.expecting.replace(false) {
-            self.arrived_at.set(Some(Instant::now()));
-        }
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Ready(_) => {
-                if self.blocked_since.get().is_some() {
-                    self.blocked_since.set(None);
-                }
-                self.moved();
+            Poll::Ready(written) => {
+                self.blocked_since.set(None);
+                let count = *written.as_ref().unwrap_or(&0);
+                self.written.set(self.written.get() + count as u64);
             }
             Poll::Pending if self.blocked_since.get().is_none() => {
                 self.blocked_since.set(Some(Instant::now()));
@@ -155,47 +112,55 @@ impl Watch {
             Poll::Pending => {}
         }
     }
-
-    fn moved(&self) {
-        if self.moved_at.get().is_some() {
-            self.moved_at.set(Some(Instant::now()));
-        }
-    }
 }
 
-/// A stream and what is seen of it.
+/// A stream under hyper.
 #[derive(Debug)]
 pub struct Wire {
     stream: Stream,
     /// Bytes that were read before and are to be read again.
     unread: Bytes,
     watch: Rc<Watch>,
+    /// The frames that arrive are counted.
+    frames: Option<Rc<Frames>>,
 }
 
 impl Wire {
-    /// Watches a stream, of which `unread` has been read already.
+    /// Watches a stream.
     #[must_use]
-    pub fn new(stream: Stream, unread: Bytes) -> Self {
-        let watch = Watch::new();
-        if !unread.is_empty() {
-            watch.read(unread.len());
-        }
+    pub fn new(stream: Stream) -> Self {
         Self {
             stream,
-            unread,
-            watch: Rc::new(watch),
+            unread: Bytes::new(),
+            watch: Rc::default(),
+            frames: None,
         }
     }
 
-    /// Has the connection reset rather than closed, so that what was cut off cannot look whole.
+    /// Counts HTTP/2 frames from now on; reading fails when there are too many.
+    #[must_use]
+    pub(super) fn count_frames(&mut self) -> Rc<Frames> {
+        Rc::clone(self.frames.get_or_insert_default())
+    }
+
+    /// Whether ALPN agreed on HTTP/2; `None` without TLS.
+    #[must_use]
+    pub fn alpn_http2(&self) -> Option<bool> {
+        match &self.stream {
+            Stream::Tls(stream) => Some(stream.get_ref().1.alpn_protocol() == Some(HTTP2)),
+            _ => None,
+        }
+    }
+
+    /// Makes the connection end with a reset, so that a response that was cut off cannot look whole.
     pub fn reset(&self) {
-        // Under TLS as well: not every caller minds that no close_notify came.
+        // Under TLS too: not every caller notices that close_notify is missing.
         if let Some(stream) = self.stream.tcp() {
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
 
-    /// What is seen of the stream.
+    /// What has been seen of the stream.
     #[must_use]
     pub fn watch(&self) -> Rc<Watch> {
         Rc::clone(&self.watch)
@@ -207,7 +172,7 @@ impl Wire {
         self.stream.tcp().is_some()
     }
 
-    /// Ready once something has arrived: bytes, an end or an error. Nothing is read.
+    /// Ready once bytes, an end or an error have arrived. Nothing is read.
     pub fn poll_arrival(&self, context: &mut Context<'_>) -> Poll<()> {
         let Some(stream) = self.stream.tcp().filter(|_| self.unread.is_empty()) else {
             return Poll::Ready(());
@@ -219,14 +184,14 @@ impl Wire {
             .map(drop)
     }
 
-    /// Puts bytes that a reader took too many in front of what comes next.
+    /// Puts bytes that were read too early in front of the stream.
     pub fn unread(&mut self, bytes: Bytes) {
         debug_assert!(self.unread.is_empty());
         self.unread = bytes;
     }
 }
 
-/// Does the same with the stream of every kind.
+/// The same call for each kind of stream.
 macro_rules! each {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream {
@@ -246,25 +211,19 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let count = this.unread.len().min(buffer.remaining());
-        if count > 0 {
-            buffer.put_slice(&this.unread[..count]);
-            this.unread.advance(count);
-        }
-        if count > 0 && (!this.unread.is_empty() || buffer.remaining() == 0) {
-            return Poll::Ready(Ok(()));
-        }
-        // Together with what has come since: for a head in two reads hyper takes a buffer of twice the size.
         let before = buffer.filled().len();
-        let read = each!(&mut this.stream, stream => Pin::new(stream).poll_read(context, buffer));
-        if let Poll::Ready(Ok(())) = read {
-            this.watch.read(buffer.filled().len() - before);
+        if this.unread.is_empty() {
+            ready!(each!(&mut this.stream, stream => Pin::new(stream).poll_read(context, buffer)))?;
+        } else {
+            let count = this.unread.len().min(buffer.remaining());
+            buffer.put_slice(&this.unread.split_to(count));
         }
-        if count > 0 {
-            // An end or an error comes again with the next read.
-            return Poll::Ready(Ok(()));
-        }
-        read
+        let read = &buffer.filled()[before..];
+        this.watch.read(read.len());
+        Poll::Ready(match &this.frames {
+            Some(frames) => frames.arrived(read),
+            None => Ok(()),
+        })
     }
 }
 
@@ -278,13 +237,16 @@ impl AsyncWrite for Wire {
         let written =
             each!(&mut this.stream, stream => Pin::new(stream).poll_write(context, bytes));
         this.watch.wrote(&written);
+        if let (Some(frames), Poll::Ready(Ok(count))) = (&this.frames, &written) {
+            frames.written(*count);
+        }
         written
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = each!(&mut this.stream, stream => Pin::new(stream).poll_flush(context));
-        this.watch.flushed.set(flushed.is_ready());
+        this.watch.unflushed.set(flushed.is_pending());
         flushed
     }
 

@@ -29,7 +29,7 @@ use countersign::{
     server::{
         connection,
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
-        wire::Stream,
+        wire::{Stream, Wire},
     },
     store::{
         Store,
@@ -364,7 +364,7 @@ impl Line {
             secure: true,
         };
         let (ours, theirs) = tokio::io::duplex(room);
-        let served = spawn_local(connection::serve(Stream::Memory(theirs), peer, Rc::clone(worker)));
+        let served = spawn_local(connection::serve(Wire::new(Stream::Memory(theirs)), peer, Rc::clone(worker)));
         let (read, write) = tokio::io::split(ours);
         let reader = Rc::new(Reader::default());
         Self {

@@ -98,12 +98,11 @@ async fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
 
 fn serve(listener: TcpListener, handler: impl Handler) {
     let tcp = Tcp {
-        listener,
         bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
     };
     let forever = std::future::pending();
-    spawn_local(listener::accept(tcp, Rc::new(handler), forever));
+    spawn_local(listener::accept(listener, tcp, Rc::new(handler), forever));
 }
 
 fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {
