@@ -13,7 +13,7 @@ use std::{
 
 use countersign::{
     clock::UnixTime,
-    nonce::{Blackout, Insertion, LocalWindow, Params},
+    nonce::{Insertion, LocalWindow, NonceUse, OnLost, Params},
 };
 use criterion::{BatchSize, Criterion};
 
@@ -28,8 +28,8 @@ fn window(path: Option<&Path>) -> LocalWindow {
         window: WINDOW,
         max_entries: 50_000_000,
     };
-    LocalWindow::open(&params, UnixTime(START))
-        .and_then(|opened| opened.start(Blackout::None))
+    LocalWindow::open(&params)
+        .and_then(|opened| opened.start(UnixTime(START), None, OnLost::Refuse))
         .expect("the window opens")
 }
 
@@ -51,13 +51,12 @@ impl Requests {
     fn insert(&mut self, window: &LocalWindow, timestamp: u64) {
         self.made += 1;
         self.nonce[..8].copy_from_slice(&self.made.to_ne_bytes());
-        let insertion = window.insert(
-            UnixTime(START),
+        let insertion = window.insert(&NonceUse {
             timestamp,
-            b"dpf43f3p2l4k3l03",
-            b"nnch734d00sl2jdknnch734d00sl2jdk",
-            &self.nonce,
-        );
+            consumer: b"dpf43f3p2l4k3l03",
+            token: b"nnch734d00sl2jdknnch734d00sl2jdk",
+            nonce: &self.nonce,
+        });
         assert_eq!(black_box(insertion), Insertion::Fresh);
     }
 }
@@ -124,14 +123,17 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
     let resident = (resident_bytes() - resident) as f64 / ENTRIES as f64;
 
     // A window later: each second one second is dropped and as many nonces come in.
-    let mut worst_expire = Duration::ZERO;
+    let mut worst_maintain = Duration::ZERO;
     let mut refilling = Duration::ZERO;
     let per_second = ENTRIES / WINDOW.as_secs();
     let seconds = 2 * WINDOW.as_secs() + 100;
     for second in 0..seconds {
         let now = UnixTime(START + 60 + WINDOW.as_secs() + second);
         let since_open = Duration::from_secs(WINDOW.as_secs() + second);
-        worst_expire = worst_expire.max(time(|| window.expire_at(now, since_open)));
+        worst_maintain = worst_maintain.max(time(|| {
+            let maintained = window.maintain_at(now, since_open);
+            maintained.expect("the disk has room");
+        }));
         refilling += time(|| {
             for _ in 0..per_second {
                 requests.insert(&window, now.0);
@@ -161,7 +163,7 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
         Order::Scattered => "scattered",
     };
     println!(
-        "{medium:9}  {order:9}  {:5.1} ns {:5.1} M/s  {:5.1} ns {:5.1} M/s  {bytes:6.2} B  {resident:6.2} B  {worst_expire:9.1?}  {:9.1?}  {:9.1?}",
+        "{medium:9}  {order:9}  {:5.1} ns {:5.1} M/s  {:5.1} ns {:5.1} M/s  {bytes:6.2} B  {resident:6.2} B  {worst_maintain:9.1?}  {:9.1?}  {:9.1?}",
         filling.as_secs_f64() * 1e9 / ENTRIES as f64,
         ENTRIES as f64 / filling.as_secs_f64() / 1e6,
         refilling.as_secs_f64() * 1e9 / (per_second * seconds) as f64,
@@ -205,9 +207,15 @@ fn main() {
         );
     });
     let window = window(None);
-    _ = window.insert(UnixTime(START), START, b"consumer", b"token", b"nonce");
+    let used = NonceUse {
+        timestamp: START,
+        consumer: b"consumer",
+        token: b"token",
+        nonce: b"nonce",
+    };
+    _ = window.insert(&used);
     criterion.bench_function("nonce/insert_used", |bencher| {
-        bencher.iter(|| window.insert(UnixTime(START), START, b"consumer", b"token", b"nonce"));
+        bencher.iter(|| window.insert(&used));
     });
     criterion.final_summary();
 }

@@ -5,15 +5,13 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 use crate::{
+    nonce::Outage,
     store::{
         Store,
         port::{causes, is_of_logged_outage},
     },
     telemetry::conditions::{Condition, Conditions, WINDOW_FULL},
-    verify::{
-        Verifier,
-        nonces::{Nonces, Outage},
-    },
+    verify::{Verifier, nonces::Nonces},
 };
 
 /// How long the store may take to respond before the process is not ready.

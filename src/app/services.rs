@@ -1,4 +1,4 @@
-//! What lives as long as the process: store, cache, nonce window, login, metrics.
+//! The services that live as long as the process: store, cache, nonce window, login, metrics.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use crate::{
     forward,
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
-    nonce::{self, Blackout, LocalWindow, OnLost, SharedWindow},
+    nonce::{self, LocalWindow, SharedWindow},
     origin::Scheme,
     pages,
     secret::Secret,
@@ -66,7 +66,7 @@ pub enum ServiceError {
     /// `nonce.url` is not a URL of Redis.
     #[error("nonce.url: {0}")]
     NonceUrl(&'static str),
-    /// No store that there is can share nonces.
+    /// The store cannot share nonces.
     #[error("nonce.scope: this store cannot share nonces between replicas")]
     NoSharedNonces,
     /// Store and nonce window are one file.
@@ -98,42 +98,42 @@ pub enum ServiceError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why the high-water mark of nonces is not written or does not count.
+/// Why store and nonce window do not know how far timestamps are accepted.
 #[derive(Debug, Error)]
 pub enum MarkError {
     /// The store does not take it.
     #[error("store.url: {0}")]
     Store(#[from] StoreError),
-    /// The file of the nonce window does not take the length that it covers.
+    /// The file of the nonce window cannot be written.
     #[error("nonce.path: {0}")]
     Window(#[from] std::io::Error),
 }
 
-/// All of them.
+/// The services of a process.
 pub struct Services {
     /// Tells the time.
     pub clock: Clock,
-    /// What this process calls itself in the requests it forwards: random, and the same as long as it runs.
+    /// The name of this process in the requests it forwards: random, and the same until the process ends.
     pub hop: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<dyn Store>,
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
-    /// Tells of what all processes change.
+    /// Reports the changes of all processes.
     pub feed: Feed,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
     /// Verifies signed requests.
     pub verifier: Arc<Verifier>,
-    /// What the pages work with.
+    /// The services of the pages.
     pub pages: pages::Services,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// What is wrong at present.
+    /// The conditions that last.
     pub conditions: Arc<Conditions>,
-    /// The certificates that this process shows.
+    /// The certificates of the listeners.
     pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
-    /// Looks whether signed calls can be served.
+    /// Checks whether signed calls can be served.
     pub readiness: Arc<Readiness>,
 }
 
@@ -167,7 +167,7 @@ pub fn is_store_missing(config: &Config) -> bool {
         && matches!(config.store.url.sqlite_path().try_exists(), Ok(false))
 }
 
-/// Opens the store for a command, and creates it if there is none; then the place of the new store is returned too.
+/// Opens the store for a command, and creates it if there is none; then it also returns the place of the new store.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
@@ -184,7 +184,7 @@ pub fn open_or_create_store(
     Ok((open_store(config, Opening::Command)?, Some(place)))
 }
 
-/// The queries are there as long as the process, once for each store that it opens.
+/// The queries of `store.lookup`. They live until the process ends, once for each store that it opens.
 fn lookup(config: &Config) -> postgres::Lookup {
     let keep = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| &*text.clone().leak());
     postgres::Lookup {
@@ -239,10 +239,10 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
 /// [`ServiceError`] names key and file.
 pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
     check_paths(config)?;
-    // The window first: it is locked by one process, and what is locked is not migrated behind the owner's back.
+    // The window first: one process locks it, and another one must not migrate the store of that process.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
-    let opened = LocalWindow::open(&params, clock.now())?;
+    let opened = LocalWindow::open(&params)?;
     let store = open_store(config, Opening::Serve).inspect_err(|_| {
         // A start that failed leaves nothing behind.
         if let Some(path) = &made {
@@ -251,7 +251,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     })?;
     let metrics = Arc::new(Metrics::new()?);
     let store: Arc<dyn Store> = Arc::new(Timed::new(store, Arc::clone(&metrics)));
-    let window = start_window(config, opened, &*store).await?;
+    let known = store.local_nonces_until().await?;
+    let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
     let throttle = Arc::new(throttle(config)?);
     let cache = cached::Params {
         max_entries: config.cache.max_entries,
@@ -311,7 +312,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     Ok(services)
 }
 
-/// What checks passwords, and where new ones are hashed.
+/// The service that checks passwords, and the pool that hashes new ones.
 type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<PasswordPool>>);
 
 fn login_backend(
@@ -377,7 +378,7 @@ fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
 }
 
 fn window_params(config: &Config) -> nonce::Params {
-    // What replicas share is not lost with a process.
+    // Shared nonces are not lost with a process.
     let is_local = config.nonce_scope() == NonceScope::Local;
     nonce::Params {
         path: config.nonce_path().filter(|_| is_local),
@@ -408,7 +409,7 @@ async fn shared_window(
             let kept = store.nonces_kept().await?;
             let length = config.signature.timestamp_window;
             let window = redis::open_nonces(target, kept, now, length).await?;
-            // Only now: another process that finds the note relies on what was begun there.
+            // Only now: another process that finds the note relies on the window in Redis.
             store.keep_nonces_elsewhere().await?;
             Ok(Some(window))
         }
@@ -419,46 +420,27 @@ async fn shared_window(
     }
 }
 
-async fn start_window(
-    config: &Config,
-    opened: nonce::Opened,
-    store: &dyn Store,
-) -> Result<LocalWindow, ServiceError> {
-    let on_lost = config.nonce.on_lost;
-    let mark = store.local_nonces_until().await?;
-    let length = config.signature.timestamp_window;
-    let blackout = Blackout::after(opened.continuity(), mark, length, on_lost);
-    let window = opened.start(blackout)?;
-    if let (OnLost::Accept, Some(mark)) = (on_lost, mark) {
-        // What is waived now is waived for good: a high-water mark of a clock that was ahead would stop a later start
-        // again.
-        window.note_high_water_mark(mark);
-    }
-    Ok(window)
-}
-
 /// Rejects requests that a store whose records were imported may have accepted, unless `nonce.on_lost` waives that.
 ///
 /// # Errors
-/// The store's.
-pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), StoreError> {
+/// [`MarkError`]
+pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), MarkError> {
     if let Some(until) = store.imported_nonces_until().await? {
-        nonces.note_imported(until);
+        nonces.note_imported(until)?;
     }
     Ok(())
 }
 
 /// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window
-/// that was asked for counts from then on. Does nothing while nothing is accepted because nonces are lost.
+/// that was asked for counts from then on.
 ///
 /// # Errors
-/// [`MarkError`]; once what was written no longer covers the present, signed requests are refused.
+/// [`MarkError`]; once the written mark no longer covers the present, signed requests are rejected.
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
-    let now = clock.now();
-    if nonces.are_shared() || nonces.window().blackout().rejects(now) {
-        return Ok(());
+    if !nonces.are_shared() {
+        let mark = nonces.next_high_water_mark(clock.now())?;
+        store.set_local_nonces_until(mark).await?;
+        nonces.marked(mark, clock.now())?;
     }
-    let mark = nonces.next_high_water_mark(now);
-    store.set_local_nonces_until(mark).await?;
-    Ok(nonces.marked(mark, clock.now())?)
+    Ok(())
 }

@@ -19,7 +19,7 @@ use crate::{
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 /// The shortest time between two looks at what was changed, so that many reports are one look.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
-/// How often seconds that have left the nonce window are dropped, and readiness is checked.
+/// How often readiness is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often last uses of tokens are written.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
@@ -29,7 +29,8 @@ const TRIM_EVERY: Duration = Duration::from_secs(5);
 const KEYS_EVERY: Duration = Duration::from_secs(5);
 /// How often records that ended long ago are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
-/// How often it is checked whether the high-water mark is due, which after a blackout it is at once.
+/// How often seconds that have left the nonce window are dropped, and it is checked whether the high-water mark is due,
+/// which it is at once after a jump of the clock.
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set.
@@ -40,14 +41,9 @@ pub(super) fn start(services: &Arc<Services>) {
         let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
         Ok(services.feed.follow().await?)
     });
-    every(LOOK_EVERY, services, None, async |services| {
-        services.nonces.window().expire(services.clock.now());
-        Ok(())
-    });
     let imports = Some(Condition::Imports);
     every(LOOK_EVERY, services, imports, async |services| {
         let noted = services::note_imported(&services.nonces, &*services.store).await;
-        services.nonces.probe(services.clock.now()).await;
         services.readiness.look().await;
         Ok(noted?)
     });
@@ -81,10 +77,7 @@ pub(super) fn start(services: &Arc<Services>) {
     let mark = Some(Condition::NonceMark);
     every(MARK_CHECK, services, mark, async move |services| {
         let now = services.clock.now();
-        if services.nonces.window().blackout().rejects(now) {
-            due = 0;
-            return Ok(());
-        }
+        let maintained = services.nonces.maintain(now).await;
         let is_full = services.conditions.lasts(Condition::DiskFull);
         if due == 0 || is_full || !services.nonces.is_recovered(now) {
             services::mark(&services.nonces, &*services.store, &services.clock).await?;
@@ -92,7 +85,7 @@ pub(super) fn start(services: &Arc<Services>) {
             due = checks;
         }
         due -= 1;
-        Ok(())
+        Ok(maintained?)
     });
 }
 

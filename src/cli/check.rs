@@ -20,7 +20,7 @@ use crate::{
     config::{Config, LoginBackend, NonceScope, StoreBackend},
     forward::{Fault, pool::Pool},
     login::http,
-    nonce::LocalWindow,
+    nonce,
     server::tls,
     store::{
         Opening, Store, StoreError,
@@ -283,7 +283,7 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if !path.exists() {
         return missing("nonce.path", &path);
     }
-    LocalWindow::check_file(&path).map_err(ServiceError::from)?;
+    nonce::check_file(&path).map_err(ServiceError::from)?;
     Ok(format!("{} is a nonce window", path.display()))
 }
 

@@ -187,7 +187,7 @@ section! {
         scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
         /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
-        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 12 to 25 bytes each.
+        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// Where the window survives a restart. One process at a time.
         #[serde(default, deserialize_with = "optional")]

@@ -1,455 +1,508 @@
-//! The window of one process: insertions, expiry, and the stop.
+//! The window of one process: insertions, expiry, and what a start finds.
 
 use std::{
-    cell::RefCell,
-    collections::BTreeMap,
+    collections::HashSet,
+    hash::{BuildHasherDefault, Hasher},
     io,
-    path::Path,
+    path::PathBuf,
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
 
 use super::{
-    Insertion, OpenError, Opened, Params,
-    blackout::{Blackout, MARK_SLACK},
-    boot::{Boot, BootId},
-    bucket::Bucket,
-    fingerprint::fingerprint,
-    header::{self, Field, FileKey, HEADER_BLOCKS, MAX_VALUE, Stage},
-    idle::Idle,
-    lock,
-    map::{BLOCK_BYTES, Map},
-    memory::Memory,
-    open,
-    recover::Recovered,
-    segment::shard_of,
+    Insertion, NonceUse, OnLost, OpenError,
+    journal::{Continuity, Journal},
+    key::MAX_SECOND,
+    state::{State, current_boot},
 };
 use crate::clock::UnixTime;
 
-/// Seconds that one call of [`LocalWindow::expire`] drops at most; each takes a few microseconds.
-const SECONDS_PER_EXPIRE: usize = 64;
-/// What `rejected_through` is once the window is closed.
-const CLOSED: u64 = u64::MAX;
-/// Buckets that each thread keeps at hand: those of the default window back and ahead, and more.
+/// Shards of a second: enough that a few dozen workers rarely wait for each other.
+const SHARDS: usize = 16;
+/// Seconds that one call of [`LocalWindow::maintain`] drops at most.
+const MAX_DROPPED: usize = 64;
+/// How much higher, in seconds, than the highest one of its own runs a file explains a high-water mark: another process on
+/// the same store, with files of its own, may have written it a little later.
+const MARK_SLACK: u64 = 60;
+/// Buckets that are found without moka: those of the default window back and ahead, and more.
 const RECENT: usize = 1024;
+/// What `not_before` is once the window is closed.
+const CLOSED: u64 = u64::MAX;
 
-thread_local! {
-    /// The buckets that this thread used last, each at its second modulo [`RECENT`]. moka's look-up would add some 150
-    /// ns to an insertion. A bucket that has been dropped meanwhile rejects insertions.
-    static RECENT_BUCKETS: RefCell<[Option<Recent>; RECENT]> = const { RefCell::new([const { None }; RECENT]) };
-}
-
-struct Recent {
-    window: u64,
-    second: u64,
-    bucket: Arc<Bucket>,
+/// Settings of a local window.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// The file of the state; the log is beside it, in files whose names begin with this one. Files are made with mode
+    /// 0600. `None`: memory, which ends with the process.
+    pub path: Option<PathBuf>,
+    /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
+    pub window: Duration,
+    /// How many nonces are held at most; past it insertions are rejected as [`Insertion::Full`].
+    pub max_entries: u64,
 }
 
 /// The nonces that this process has accepted and must not accept again.
 ///
 /// An insertion is exact and atomic: of any number of racing insertions of one nonce exactly one is
-/// [`Insertion::Fresh`]. It makes no system call, but where memory is needed that `expire` has not got ahead of time.
+/// [`Insertion::Fresh`]. It makes no system call, unless the log needs a file that `maintain` has not made ahead of
+/// time.
 ///
-/// # What is kept, and for how long
+/// # How long a nonce is kept
 ///
 /// A second's nonces are dropped when the wall clock is more than the window past that second, *and* by a clock that
-/// does not jump the last of them went in more than a window ago, *and* all seconds before have been dropped. So a
-/// wall clock that jumps ahead and is put right within a window loses nothing; the price is that nonces of consumers
-/// whose clocks are behind stay for up to two windows. Nonces accepted while the clock was wrong by years stay until
-/// it gets there: they count against `max_entries`, because they could be replayed whenever the clock is wrong again.
+/// does not jump the last of them was inserted more than a window ago, *and* all seconds before have been dropped. So a
+/// wall clock that jumps ahead and is put right within a window loses nothing. Nonces of consumers whose clocks are
+/// behind stay for up to two windows, and so do all after a restart. Nonces accepted while the clock was wrong by years
+/// stay until it gets there: they could be replayed whenever the clock is wrong again.
 ///
-/// The highest dropped second is kept for good (the floor), and nothing at or below it is accepted any more. A clock
-/// that is set back therefore never admits what had been dropped. When the window becomes wider, by
-/// [`Self::set_length`] or from one run to the next, the floor rises to the last second that had left the narrower one:
-/// what has left the window once never comes back, used or not.
+/// # Which timestamps are rejected
+///
+/// Timestamps up to `not_before` are rejected, in this run and in later ones: those that were dropped; those that had
+/// left the window when it became wider, by [`Self::set_length`] or from one run to the next; and those that may have
+/// been accepted with nonces that are missing here.
 ///
 /// # What survives
 ///
 /// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`].
-/// What was lost otherwise shows as [`super::Continuity`].
 pub struct LocalWindow {
-    /// The number of this window in the process, see [`Recent`].
-    number: u64,
-    /// Nothing at or below is accepted: what was dropped, or lost; [`CLOSED`] after the end.
-    rejected_through: AtomicU64,
-    /// The first second in which insertions are accepted again, if nonces are lost; else 0.
-    blackout_end: AtomicU64,
-    memory: Memory,
-    /// Finds the bucket of a second. It has no capacity and no time to live, and it owns nothing: a bucket that it did
-    /// not find is found in `seconds`. So neither moka's clock nor its policy decides what is forgotten.
-    directory: Cache<u64, Arc<Bucket>>,
-    seconds: Mutex<Seconds>,
-    expiry: Mutex<Idle>,
-    /// The window in seconds: the one place that says how far a timestamp may be from the clock. Changed under
-    /// `expiry`.
+    not_before: AtomicU64,
+    /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
+    buckets: Cache<u64, Arc<Bucket>>,
+    /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
+    recent: Box<[ArcSwapOption<Bucket>]>,
+    journal: Journal,
+    entries: AtomicU64,
+    max_entries: u64,
+    /// The oldest second that has a bucket; [`u64::MAX`] if none has.
+    oldest: AtomicU64,
+    /// The window in seconds: how far a timestamp may be from the clock, what is kept, and how far the high-water mark
+    /// has to reach all follow from it. Changed under `maintenance`.
     length: AtomicU64,
-    boot: BootId,
-    /// Seconds since the boot, and the process's own clock, at the open.
-    began: (u64, Instant),
+    maintenance: Mutex<()>,
+    opened: Instant,
 }
 
-/// The buckets in the order of their seconds.
-struct Seconds {
-    live: BTreeMap<u64, Arc<Bucket>>,
-    highest: u64,
+/// The nonces of one second.
+struct Bucket {
+    second: u64,
+    shards: [Shard; SHARDS],
+    /// There was an insertion since the last [`LocalWindow::maintain`].
+    is_used: AtomicBool,
+    /// When `maintain` last found an insertion, in seconds since the open.
+    idle_since: AtomicU64,
+}
+
+/// Fingerprints with the same bits in one place. The alignment keeps shards off each other's cache lines.
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard(Mutex<HashSet<u64, BuildHasherDefault<Identity>>>);
+
+/// The hash of a fingerprint, which is a keyed hash: itself.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A window that is open and does not serve yet: first the store has to tell its high-water mark.
+pub struct Opened {
+    window: LocalWindow,
+    pub(super) continuity: Continuity,
+    boot: String,
+}
+
+impl Opened {
+    /// Starts to serve at `now`. `high_water_mark` is the one in the store: it shows whether an earlier run has accepted
+    /// nonces that are not here.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn start(
+        self,
+        now: UnixTime,
+        high_water_mark: Option<UnixTime>,
+        on_lost: OnLost,
+    ) -> Result<LocalWindow, OpenError> {
+        let (window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
+        let length = window.length();
+        let is_continued = self.continuity == Continuity::Continued;
+        window.journal.start(is_continued, |state| {
+            state.lost_until = match self.continuity {
+                _ if on_lost == OnLost::Accept => 0,
+                Continuity::New => mark,
+                Continuity::Continued
+                    if mark > state.high_water_mark.saturating_add(MARK_SLACK) =>
+                {
+                    mark.max(state.lost_until)
+                }
+                Continuity::Continued => state.lost_until,
+                Continuity::Lost { accepted_until: 0 } if mark == 0 => now.after(length).0,
+                Continuity::Lost { accepted_until } => mark.max(accepted_until),
+            };
+            // The mark is accounted for: it does not make a later start wait again.
+            state.high_water_mark = state.high_water_mark.max(mark);
+            let earlier = Duration::from_secs(state.window);
+            if !is_continued {
+                state.dropped_until = 0;
+            } else if earlier < length {
+                state.dropped_until = state.dropped_until.max(last_to_leave(now, earlier));
+            }
+            state.window = length.as_secs();
+            state.boot = self.boot;
+        })?;
+        window.not_before.store(0, Ordering::Relaxed);
+        window.raise_not_before();
+        Ok(window)
+    }
 }
 
 impl LocalWindow {
-    /// Opens the window: a new one, or the one in the file.
+    /// Opens the window: a new one, or the one in the files.
     ///
     /// # Errors
     ///
     /// Each variant of [`OpenError`]; a file that is not ours, or is in use, has not been changed.
-    pub fn open(params: &Params, now: UnixTime) -> Result<Opened, OpenError> {
-        open::open(params, now, Boot::read())
+    pub fn open(params: &Params) -> Result<Opened, OpenError> {
+        Self::open_on(params, current_boot())
     }
 
-    /// Checks whether the file can be a window, also while another process has it open; changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`], but for what only opening can find.
-    pub fn check_file(path: &Path) -> Result<(), OpenError> {
-        open::check_file(path)
-    }
-
-    pub(super) fn new(
-        params: &Params,
-        map: Map,
-        key: FileKey,
-        mut recovered: Recovered,
-        floor: u64,
-        boot: Boot,
-    ) -> Self {
-        static WINDOWS: AtomicU64 = AtomicU64::new(0);
-        let began = boot.uptime.unwrap_or(0);
-        let memory = Memory::new(map, key, &mut recovered, params);
-        memory.tick.store(began, Ordering::Relaxed);
-        let highest = recovered.buckets.last_key_value();
-        Self {
-            number: WINDOWS.fetch_add(1, Ordering::Relaxed),
-            rejected_through: AtomicU64::new(floor),
-            blackout_end: AtomicU64::new(0),
-            memory,
-            directory: Cache::builder().build(),
-            seconds: Mutex::new(Seconds {
-                highest: highest.map_or(0, |(second, _)| *second),
-                live: recovered.buckets,
-            }),
-            expiry: Mutex::new(Idle::new(params.window.as_secs(), began)),
+    pub(super) fn open_on(params: &Params, boot: String) -> Result<Opened, OpenError> {
+        let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
+        let mut window = Self {
+            not_before: AtomicU64::new(CLOSED),
+            buckets: Cache::builder().build(),
+            recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
+            journal,
+            entries: AtomicU64::new(0),
+            max_entries: params.max_entries,
+            oldest: AtomicU64::new(u64::MAX),
             length: AtomicU64::new(params.window.as_secs()),
-            boot: boot.id,
-            began: (began, Instant::now()),
-        }
-    }
-
-    /// Writes to the file what is lost, and that from now on it is in use.
-    pub(super) fn start(&mut self, blackout: Blackout, now: UnixTime) -> io::Result<()> {
-        let length = self.length();
-        let memory = &self.memory;
-        let (lost_until, blackout_end) = match blackout {
-            Blackout::None => (0, 0),
-            Blackout::Until(until) => (until.before(length).0, until.0.saturating_add(1)),
+            maintenance: Mutex::new(()),
+            opened: Instant::now(),
         };
-        self.blackout_end = AtomicU64::new(blackout_end);
-        // Zero: no run was there before.
-        let earlier = Duration::from_secs(memory.header(Field::Window));
-        if !earlier.is_zero() && length > earlier {
-            self.raise_floor(last_to_leave(now, earlier));
+        if continuity == Continuity::Continued {
+            let dropped_until = window.journal.state(|state| state.dropped_until);
+            let replayed = window.journal.replay(|second, fingerprint| {
+                if second > dropped_until {
+                    let is_new = window.in_bucket(second, |bucket| {
+                        bucket.shard(fingerprint).insert(fingerprint)
+                    });
+                    window.entries.fetch_add(is_new.into(), Ordering::Relaxed);
+                }
+            });
+            if let Err(error) = replayed {
+                continuity = window.journal.lost(&error);
+                window.buckets = Cache::builder().build();
+                window.recent = [const { ArcSwapOption::const_empty() }; RECENT].into();
+                window.entries = AtomicU64::new(0);
+            }
         }
-        self.rejected_through
-            .fetch_max(lost_until, Ordering::Relaxed);
-        {
-            let mut seconds = lock(&self.seconds);
-            seconds.highest = seconds.highest.max(memory.header(Field::Highest));
-        }
-        memory.write_header(Field::Clean, 0);
-        if let Some(block) = memory.map.block(0) {
-            header::write_boot(block, self.boot);
-        }
-        memory.write_header(Field::Window, length.as_secs());
-        memory.write_header(Field::Lost, lost_until);
-        // Last: until it is there, the next start finds what this one found.
-        memory.write_header(Field::Stage, Stage::Settled as u64);
-        memory.map.sync(HEADER_BLOCKS)
-    }
-
-    /// How far a timestamp may be from the clock, either way: what is accepted, what is kept, and how far the
-    /// high-water mark in the store has to reach all follow from this one length.
-    #[must_use]
-    pub fn length(&self) -> Duration {
-        // A thread that sees a longer one also sees the floor that rose before.
-        Duration::from_secs(self.length.load(Ordering::Acquire))
-    }
-
-    /// Changes the length at `now`. A longer one needs a high-water mark in the store that covers it first; it is in
-    /// the file, with the floor that it raises, before it counts.
-    ///
-    /// # Errors
-    ///
-    /// The disk does not take the longer length; the old one stays. A shorter one always counts at once.
-    pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
-        let mut expiry = lock(&self.expiry);
-        if self.rejected_through.load(Ordering::Relaxed) == CLOSED {
-            return Ok(());
-        }
-        let before = self.length();
-        self.memory.write_header(Field::Window, length.as_secs());
-        if length > before {
-            self.raise_floor(last_to_leave(now, before));
-            self.memory.map.sync(HEADER_BLOCKS)?;
-        }
-        expiry.set_window(length.as_secs());
-        self.length.store(length.as_secs(), Ordering::Release);
-        Ok(())
-    }
-
-    /// Notes that `mark` is about to be written into the store, or is there and accounts for nothing that is lost. A
-    /// later start takes a high-water mark that is much higher for one of a run that this file knows nothing of.
-    pub fn note_high_water_mark(&self, mark: UnixTime) {
-        let known = mark.after(MARK_SLACK).0;
-        let memory = &self.memory;
-        memory.write_header(Field::Mark, known.max(memory.header(Field::Mark)));
-    }
-
-    /// Nothing at or below this second is accepted from now on, in this run and in later ones.
-    fn raise_floor(&self, second: u64) {
-        // In the file first: not one segment may be used again while the second could still be taken for a live one.
-        let floor = second.max(self.memory.header(Field::Floor));
-        self.memory.write_header(Field::Floor, floor);
-        self.rejected_through.fetch_max(second, Ordering::Relaxed);
+        Ok(Opened {
+            window,
+            continuity,
+            boot,
+        })
     }
 
     /// Inserts a nonce if it is not there; atomic.
     ///
-    /// Nonces are unique for the same consumer, token and timestamp. The caller has checked that `timestamp` is no
-    /// further than the window from `now`, and that the signature holds.
-    pub fn insert(
-        &self,
-        now: UnixTime,
-        timestamp: u64,
-        consumer: &[u8],
-        token: &[u8],
-        nonce: &[u8],
-    ) -> Insertion {
-        // Before a bucket is begun for it.
-        if let Some(rejection) = self.rejection(now, timestamp) {
+    /// The caller has checked that the timestamp is no further than the window from the clock, and that the signature
+    /// holds.
+    pub fn insert(&self, nonce: &NonceUse<'_>) -> Insertion {
+        let second = nonce.timestamp;
+        // Before a bucket is made for it.
+        if let Some(rejection) = self.rejection(second) {
             return rejection;
         }
-        let fingerprint = fingerprint(&self.memory.key, consumer, token, nonce);
-        RECENT_BUCKETS.with_borrow_mut(|recent| {
-            #[expect(clippy::cast_possible_truncation, reason = "less than RECENT")]
-            let place = &mut recent[(timestamp % RECENT as u64) as usize];
-            let bucket = match place {
-                Some(recent) if recent.second == timestamp && recent.window == self.number => {
-                    &recent.bucket
-                }
-                _ => match self.bucket(timestamp) {
-                    Some(bucket) => {
-                        &place
-                            .insert(Recent {
-                                window: self.number,
-                                second: timestamp,
-                                bucket,
-                            })
-                            .bucket
-                    }
-                    None => return self.rejection(now, timestamp).unwrap_or(Insertion::Full),
-                },
-            };
-            let mut shard = bucket.shard(shard_of(fingerprint));
-            // Again, under the lock: `drop_oldest` raises the floor before it takes this lock and empties the shard.
-            match self.rejection(now, timestamp) {
-                None => shard.insert(&self.memory, timestamp, fingerprint),
-                Some(rejection) => rejection,
-            }
-        })
+        let fingerprint = self.journal.key.fingerprint(nonce);
+        self.in_bucket(second, |bucket| self.insert_into(bucket, fingerprint))
+    }
+
+    fn insert_into(&self, bucket: &Bucket, fingerprint: u64) -> Insertion {
+        let mut shard = bucket.shard(fingerprint);
+        // Again, under the lock: `maintain` raises `not_before` before it takes this lock and empties the shard.
+        if let Some(rejection) = self.rejection(bucket.second) {
+            return rejection;
+        }
+        if shard.contains(&fingerprint) {
+            return Insertion::Used;
+        }
+        // Added first and taken back: the limit is never passed, also when many reach it at once.
+        if self.entries.fetch_add(1, Ordering::Relaxed) >= self.max_entries
+            || !self.journal.append(bucket.second, fingerprint)
+        {
+            self.entries.fetch_sub(1, Ordering::Relaxed);
+            return Insertion::Full;
+        }
+        shard.insert(fingerprint);
+        if !bucket.is_used.load(Ordering::Relaxed) {
+            bucket.is_used.store(true, Ordering::Relaxed);
+        }
+        Insertion::Fresh
     }
 
     /// Why a timestamp is not accepted, if it is not.
     #[inline]
-    fn rejection(&self, now: UnixTime, timestamp: u64) -> Option<Insertion> {
-        let rejected_through = self.rejected_through.load(Ordering::Relaxed);
-        let blackout_end = self.blackout_end.load(Ordering::Relaxed);
-        if timestamp > rejected_through && now.0 >= blackout_end && timestamp <= MAX_VALUE {
+    fn rejection(&self, second: u64) -> Option<Insertion> {
+        let not_before = self.not_before.load(Ordering::Relaxed);
+        if second > not_before && second <= MAX_SECOND {
             None
-        } else if rejected_through == CLOSED {
+        } else if not_before == CLOSED {
             Some(Insertion::Full)
-        } else if now.0 < blackout_end {
+        } else if second <= self.lost_until().0 {
             Some(Insertion::Lost)
         } else {
             Some(Insertion::Forgotten)
         }
     }
 
-    /// The bucket of a second, begun if there is none; `None` if the second was dropped meanwhile.
-    #[cold]
-    fn bucket(&self, second: u64) -> Option<Arc<Bucket>> {
-        if let Some(bucket) = self.directory.get(&second) {
-            return Some(bucket);
+    /// Does `work` with the bucket of a second, which is made if there is none.
+    #[inline]
+    fn in_bucket<T>(&self, second: u64, work: impl FnOnce(&Bucket) -> T) -> T {
+        #[expect(clippy::cast_possible_truncation, reason = "less than RECENT")]
+        let recent = &self.recent[(second % RECENT as u64) as usize];
+        if let Some(bucket) = &*recent.load()
+            && bucket.second == second
+        {
+            return work(bucket);
         }
-        let mut seconds = lock(&self.seconds);
-        // A thread that raises the floor to drop this second, or closes the window, takes this lock afterwards and sees
-        // the bucket.
-        if second <= self.rejected_through.load(Ordering::Relaxed) {
-            return None;
-        }
-        let bucket = Arc::clone(seconds.live.entry(second).or_default());
-        self.directory.insert(second, Arc::clone(&bucket));
-        if second > seconds.highest {
-            seconds.highest = second;
-            self.memory.write_header(Field::Highest, second);
-        }
-        Some(bucket)
+        let bucket = self.buckets.get_with(second, || {
+            self.oldest.fetch_min(second, Ordering::Relaxed);
+            Arc::new(Bucket {
+                second,
+                shards: Default::default(),
+                is_used: AtomicBool::new(true),
+                idle_since: AtomicU64::new(0),
+            })
+        });
+        recent.store(Some(Arc::clone(&bucket)));
+        work(&bucket)
     }
 
-    /// Drops what is out of use, and gets memory ahead of need. To be called about once a second, from a thread that
-    /// may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
-    pub fn expire(&self, now: UnixTime) {
-        self.expire_at(now, self.began.1.elapsed());
+    /// Drops seconds that are out of use, and gets room ahead of need. To be called about once a second, from a thread
+    /// that may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be changed; the next call tries again.
+    pub fn maintain(&self, now: UnixTime) -> io::Result<()> {
+        self.maintain_at(now, self.opened.elapsed())
     }
 
-    /// [`Self::expire`] with the time since the open given, by a clock that never jumps; for tests that move time.
-    pub fn expire_at(&self, now: UnixTime, since_open: Duration) {
-        let mut expiry = lock(&self.expiry);
-        if self.rejected_through.load(Ordering::Relaxed) == CLOSED {
-            return;
+    /// [`Self::maintain`] with the time since the open given, by a clock that never jumps; for tests that move time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::maintain`].
+    pub fn maintain_at(&self, now: UnixTime, since_open: Duration) -> io::Result<()> {
+        let _maintenance = lock(&self.maintenance);
+        if self.not_before.load(Ordering::Relaxed) == CLOSED {
+            return Ok(());
         }
-        let tick = expiry.advance(self.began.0.saturating_add(since_open.as_secs()));
-        self.memory.tick.store(tick, Ordering::Relaxed);
-        for _ in 0..SECONDS_PER_EXPIRE {
-            if !self.drop_oldest(now, &expiry) {
-                break;
+        let (steady, length) = (since_open.as_secs(), self.length());
+        let mut buckets: Vec<Arc<Bucket>> = self.buckets.iter().map(|(_, bucket)| bucket).collect();
+        buckets.sort_unstable_by_key(|bucket| bucket.second);
+        for bucket in &buckets {
+            if bucket.is_used.swap(false, Ordering::Relaxed) {
+                bucket.idle_since.store(steady, Ordering::Relaxed);
             }
         }
-        self.directory.run_pending_tasks();
-        self.memory.grow_ahead();
+        let dropped_until = self.journal.state(|state| state.dropped_until);
+        let is_out_of_use = |bucket: &Bucket| {
+            let idle_since = bucket.idle_since.load(Ordering::Relaxed);
+            // Whole seconds hide up to one.
+            bucket.second <= dropped_until
+                || now > UnixTime(bucket.second).after(length)
+                    && steady.saturating_sub(idle_since) > length.as_secs()
+        };
+        let dropped = buckets.iter().take(MAX_DROPPED);
+        let dropped: Vec<_> = dropped.take_while(|bucket| is_out_of_use(bucket)).collect();
+        if let Some(last) = dropped.last() {
+            self.drop_until(last.second, |_| ())?;
+        }
+        for bucket in &dropped {
+            self.buckets.invalidate(&bucket.second);
+            for shard in &bucket.shards {
+                let forgotten = std::mem::take(&mut *lock(&shard.0));
+                let count = forgotten.len() as u64;
+                self.entries.fetch_sub(count, Ordering::Relaxed);
+            }
+        }
+        let oldest = buckets.get(dropped.len());
+        let oldest = oldest.map_or(u64::MAX, |bucket| bucket.second);
+        self.oldest.store(oldest, Ordering::Relaxed);
+        self.buckets.run_pending_tasks();
+        let dropped_until = self.dropped_until().0;
+        self.journal.maintain(steady, dropped_until)
     }
 
-    /// Drops the oldest bucket, if it is out of use.
-    fn drop_oldest(&self, now: UnixTime, expiry: &Idle) -> bool {
-        let mut seconds = lock(&self.seconds);
-        let Some(oldest) = seconds.live.first_entry() else {
-            return false;
+    /// Rejects timestamps up to `second` from now on, in this run and in later ones. In the file first: a later run must
+    /// not accept what this one has dropped.
+    fn drop_until(&self, second: u64, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        self.journal.update(|state| {
+            state.dropped_until = state.dropped_until.max(second);
+            change(state);
+        })?;
+        self.raise_not_before();
+        Ok(())
+    }
+
+    fn raise_not_before(&self) {
+        let not_before = self
+            .journal
+            .state(|state| state.dropped_until.max(state.lost_until));
+        self.not_before.fetch_max(not_before, Ordering::Relaxed);
+    }
+
+    /// How far a timestamp may be from the clock, either way.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        // A thread that sees a longer one also sees `not_before`, which was raised earlier.
+        Duration::from_secs(self.length.load(Ordering::Acquire))
+    }
+
+    /// Changes the length at `now`. A longer one needs a high-water mark in the store that covers it first.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written; the old length stays.
+    pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
+        let _maintenance = lock(&self.maintenance);
+        let before = self.length();
+        let left = if length > before {
+            last_to_leave(now, before)
+        } else {
+            0
         };
-        let second = *oldest.key();
-        let is_expired = now > UnixTime(second).after(self.length());
-        let is_idle = || {
-            let mut shards = oldest.get().shards();
-            shards.all(|shard| shard.directory.is_empty() || expiry.is_past(shard.touched))
-        };
-        if !is_expired || !is_idle() {
-            return false;
+        self.drop_until(left, |state| state.window = length.as_secs())?;
+        self.length.store(length.as_secs(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Notes that `mark` is about to be written into the store: a later start that finds a much higher one there knows
+    /// that another run has accepted nonces that are not in these files.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn note_high_water_mark(&self, mark: UnixTime) -> io::Result<()> {
+        self.journal.update(|state| {
+            state.high_water_mark = state.high_water_mark.max(mark.0);
+        })
+    }
+
+    /// Notes that timestamps up to `until` may have been accepted with nonces that are not here.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written; the timestamps are rejected until the process ends.
+    pub fn note_lost(&self, until: UnixTime) -> io::Result<()> {
+        if until <= self.lost_until() {
+            return Ok(());
         }
-        self.raise_floor(second);
-        oldest.remove().drain(&self.memory);
-        self.directory.invalidate(&second);
-        true
+        let noted = self.journal.update(|state| state.lost_until = until.0);
+        self.not_before.fetch_max(until.0, Ordering::Relaxed);
+        noted
+    }
+
+    /// Accepts timestamps from now on whose nonces may be lost.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written; nothing has changed.
+    pub fn waive(&self) -> io::Result<()> {
+        let _maintenance = lock(&self.maintenance);
+        if self.lost_until() > UnixTime(0) && self.not_before.load(Ordering::Relaxed) != CLOSED {
+            self.journal.update(|state| state.lost_until = 0)?;
+            self.not_before
+                .store(self.dropped_until().0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Timestamps up to this one may have been accepted with nonces that are not here; 1970 if none may.
+    #[must_use]
+    pub fn lost_until(&self) -> UnixTime {
+        UnixTime(self.journal.state(|state| state.lost_until))
+    }
+
+    /// Timestamps up to this one have left the window for good; 1970 if none has. If it is ahead of the clock, the clock
+    /// was wrong for longer than a window and is right again, or the other way round.
+    #[must_use]
+    pub fn dropped_until(&self) -> UnixTime {
+        UnixTime(self.journal.state(|state| state.dropped_until))
     }
 
     /// How long until the oldest nonces leave, at least a second.
     #[must_use]
     pub fn frees_after(&self, now: UnixTime) -> Duration {
-        let oldest = lock(&self.seconds).live.keys().next().copied();
-        let leaves = UnixTime(oldest.unwrap_or(now.0)).after(self.length());
-        // A second is dropped once it is past, and `expire` is called once a second.
+        let oldest = self.oldest.load(Ordering::Relaxed).min(now.0);
+        let leaves = UnixTime(oldest).after(self.length());
+        // A second is dropped once it is past, and `maintain` is called once a second.
         Duration::from_secs(leaves.0.saturating_sub(now.0) + 2)
     }
 
     /// Nonces held.
     #[must_use]
     pub fn entries(&self) -> u64 {
-        self.memory.entries.load(Ordering::Relaxed)
+        self.entries.load(Ordering::Relaxed)
     }
 
-    /// Nothing at or below this second is accepted any more; 1970 if nothing was ever dropped. If it lies ahead of the
-    /// clock, the clock was wrong for longer than a window and is right again, or the other way round.
-    #[must_use]
-    pub fn floor(&self) -> UnixTime {
-        UnixTime(self.memory.header(Field::Floor))
-    }
-
-    /// The earliest timestamp that may be accepted at all, whatever the clock says.
-    #[must_use]
-    pub fn earliest(&self) -> u64 {
-        let rejected_through = self.rejected_through.load(Ordering::Relaxed);
-        rejected_through.saturating_add(1)
-    }
-
-    /// Bytes of the file, or of the memory, in whole chunks.
+    /// Bytes of memory that the nonces take, less what the allocator adds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (self.memory.map.blocks() * BLOCK_BYTES) as u64
+        let shard = |shard: &Shard| {
+            // A byte beside each fingerprint, and one place in eight is free.
+            lock(&shard.0).capacity() * 9 / 7 * 8 + size_of::<Shard>()
+        };
+        let bucket = |(_, bucket): (_, Arc<Bucket>)| bucket.shards.iter().map(shard).sum::<usize>();
+        self.buckets.iter().map(bucket).sum::<usize>() as u64
     }
 
-    /// The blackout that [`Self::insert`] enforces.
-    #[must_use]
-    pub fn blackout(&self) -> Blackout {
-        match self.blackout_end.load(Ordering::Relaxed).checked_sub(1) {
-            Some(until) => Blackout::Until(UnixTime(until)),
-            None => Blackout::None,
-        }
-    }
-
-    /// Ends the blackout: what may be lost is accepted from now on.
-    ///
-    /// # Errors
-    /// The disk does not take it; the next start finds the blackout again.
-    pub fn waive(&self) -> io::Result<()> {
-        let _no_expiry = lock(&self.expiry);
-        if self.blackout_end.swap(0, Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        let rejected_through = &self.rejected_through;
-        if rejected_through.load(Ordering::Relaxed) != CLOSED {
-            rejected_through.store(self.memory.header(Field::Floor), Ordering::Relaxed);
-        }
-        self.memory.write_header(Field::Lost, 0);
-        self.memory.map.sync(HEADER_BLOCKS)
-    }
-
-    /// Ends the window: brings everything to the disk and marks the file as clean, so that it is good after a power
-    /// loss as well. Insertions are rejected from here on. Dropping the window does the same.
+    /// Ends the window: brings everything to the disk, so that it is good after a power loss as well. Insertions are
+    /// rejected from here on. Dropping the window does the same.
     ///
     /// # Errors
     ///
-    /// The disk does not take it; the file is not marked, and good only until the machine goes down.
+    /// The disk does not take it; the files are good only until the machine goes down.
     pub fn close(&self) -> io::Result<()> {
-        let _no_expiry = lock(&self.expiry);
-        if self.rejected_through.swap(CLOSED, Ordering::Relaxed) == CLOSED {
+        let _maintenance = lock(&self.maintenance);
+        if self.not_before.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
-        // An insertion that did not see it has finished once its shard's lock was had.
-        for bucket in lock(&self.seconds).live.values() {
-            bucket.shards().for_each(drop);
+        // An insertion that did not see it has ended once its shard's lock was had.
+        for (_, bucket) in &self.buckets {
+            bucket.shards.iter().for_each(|shard| drop(lock(&shard.0)));
         }
-        let map = &self.memory.map;
-        map.sync(map.blocks())?;
-        self.memory.write_header(Field::Clean, 1);
-        map.sync(HEADER_BLOCKS)
-    }
-
-    /// The file, or what errors call the memory.
-    pub(super) fn path(&self) -> &Path {
-        &self.memory.path
-    }
-
-    /// The address of the first byte, to which a journal's addresses are relative.
-    #[cfg(test)]
-    pub(super) fn first_word(&self) -> usize {
-        let block = self.memory.map.block(0).unwrap();
-        std::ptr::from_ref(block).addr()
+        self.journal.close()
     }
 }
 
-/// The last second that has left a window of this length.
-fn last_to_leave(now: UnixTime, length: Duration) -> u64 {
-    now.before(length).0.saturating_sub(1)
+impl Bucket {
+    fn shard(
+        &self,
+        fingerprint: u64,
+    ) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<Identity>>> {
+        // The set uses the lowest and the highest bits.
+        let number = (fingerprint >> 32) as usize % SHARDS;
+        lock(&self.shards[number].0)
+    }
 }
 
 impl Drop for LocalWindow {
@@ -463,70 +516,12 @@ impl Drop for LocalWindow {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::thread;
+/// The last second that has left a window of this length.
+fn last_to_leave(now: UnixTime, length: Duration) -> u64 {
+    now.before(length).0.saturating_sub(1)
+}
 
-    use super::*;
-
-    const NOW: UnixTime = UnixTime(1_700_000_000);
-
-    fn window() -> LocalWindow {
-        let params = Params {
-            path: None,
-            window: Duration::from_secs(10),
-            max_entries: 100,
-        };
-        let opened = LocalWindow::open(&params, NOW).unwrap();
-        opened.start(Blackout::None).unwrap()
-    }
-
-    fn insert(window: &LocalWindow, timestamp: u64) -> Insertion {
-        window.insert(NOW, timestamp, b"consumer", b"token", b"nonce")
-    }
-
-    #[test]
-    fn forgets_nothing_if_moka_loses_a_second() {
-        let window = window();
-        assert_eq!(insert(&window, NOW.0), Insertion::Fresh);
-        window.directory.invalidate_all();
-        window.directory.run_pending_tasks();
-        assert_eq!(window.directory.entry_count(), 0);
-        // Another thread, which has no bucket at hand.
-        let again = thread::scope(|scope| scope.spawn(|| insert(&window, NOW.0)).join());
-        assert_eq!(again.unwrap(), Insertion::Used);
-        assert_eq!(window.entries(), 1);
-    }
-
-    #[test]
-    fn keeps_no_second_that_was_dropped() {
-        let window = window();
-        for second in 0..100 {
-            let now = UnixTime(NOW.0 + second);
-            window.expire_at(now, Duration::from_secs(second));
-            assert_eq!(insert(&window, now.0), Insertion::Fresh);
-            assert_eq!(insert(&window, now.0), Insertion::Used);
-            // Too late: it begins no bucket.
-            if window.floor().0 > 0 {
-                assert_eq!(insert(&window, window.floor().0), Insertion::Forgotten);
-            }
-        }
-        window.directory.run_pending_tasks();
-        let live = lock(&window.seconds).live.len() as u64;
-        assert_eq!(
-            (window.directory.entry_count(), window.entries()),
-            (live, live)
-        );
-        assert!(live < 15, "{live}");
-    }
-
-    #[test]
-    fn takes_no_bucket_at_hand_for_another_windows() {
-        let windows = [window(), window()];
-        for expected in [Insertion::Fresh, Insertion::Used] {
-            for window in &windows {
-                assert_eq!(insert(window, NOW.0), expected);
-            }
-        }
-    }
+/// Locks, also after a panic of another holder: what the locks guard is valid after every single step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

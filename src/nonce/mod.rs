@@ -1,58 +1,47 @@
 //! Which nonces have been used (RFC 5849 §3.3): "The nonce value MUST be unique across all requests with the same
 //! timestamp, client credentials, and token combinations."
 //!
-//! [`LocalWindow`] keeps them for one process, in memory that is a file: exact, bounded, about 13 bytes each, there
-//! again after `kill -9`, and without a system call per request. Opening it tells what became of earlier runs
-//! ([`Continuity`]), from which and the store's high-water mark follows how long nothing may be accepted
-//! ([`Blackout`]).
-//!
 //! ```text
-//! local     the window: insert, expire, close    open      making it or taking it up
-//! bucket    one second, in 16 shards             blackout       what may have been lost
-//! segment   61 fingerprints                      idle      when a second is out of use
-//! memory    segments for all buckets             recover   reading the file back
-//! map       the mapped file                      header    its first page
-//! look      asking the file from another process
+//! local     the window of one process: a set of fingerprints for each second, found by moka
+//! journal   its files: the state, and the log of nonces from which a start fills the sets
+//! segment   one memory-mapped file of the log
+//! state     what a start has to know besides the nonces
+//! key       fingerprints and checksums
 //! ```
+//!
+//! # Nonces that may be missing
+//!
+//! The store keeps a *high-water mark*: a timestamp later than any that a process may have accepted, written ahead of
+//! time and never lowered. If a start finds that nonces of an earlier run are missing, because the file was removed, is
+//! damaged or an old copy, or because the machine lost power, then no timestamp up to that mark is ever accepted.
 
-mod blackout;
-mod boot;
-mod bucket;
-mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod header;
-mod idle;
+mod journal;
+mod key;
 mod local;
-mod look;
-mod map;
-mod memory;
-mod open;
-mod recover;
 mod segment;
+mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::Pin, time::Duration};
 
 use aws_lc_rs::digest;
 use thiserror::Error;
 
-pub use blackout::{
-    Blackout, Continuity, MARK_AHEAD, MARK_EVERY, OnLost, high_water_mark_covers,
-    next_high_water_mark,
-};
-pub use local::LocalWindow;
-pub use look::was_used;
-pub use open::{OpenError, Opened, Params};
+pub use journal::was_used;
+pub use local::{LocalWindow, Opened, Params};
+pub use state::{OpenError, check_file};
 
 use crate::clock::UnixTime;
 
-/// What became of a nonce.
+/// How far ahead [`next_high_water_mark`] reaches.
+pub const MARK_AHEAD: Duration = Duration::from_secs(60);
+/// How often to write it: twice before it is reached, so that one failed write does no harm.
+pub const MARK_EVERY: Duration = Duration::from_secs(30);
+
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Insertion {
@@ -62,10 +51,10 @@ pub enum Insertion {
     Used,
     /// There is no room, or the window is closed; nothing was changed (503).
     Full,
-    /// Nonces of this time may have been lost, so nobody knows (503).
+    /// Nonces of this timestamp may be missing (503).
     Lost,
-    /// Its timestamp lies where nonces have been dropped already (401 `timestamp_refused`). Only after a change of the
-    /// clock or of the window can it still be inside the window.
+    /// Nonces of this timestamp have been dropped (401 `timestamp_refused`). Only after a change of the clock or of the
+    /// window can it still be inside the window.
     Forgotten,
 }
 
@@ -83,8 +72,8 @@ pub struct NonceUse<'a> {
 }
 
 impl NonceUse<'_> {
-    /// What a shared window keeps of it: half of a SHA-256, from which nothing can be read, and for which nobody finds
-    /// another use.
+    /// What a shared window keeps: half of a SHA-256. It reveals nothing, and nobody can find another use with the same
+    /// one.
     #[must_use]
     pub fn digest(&self) -> [u8; 16] {
         let mut hash = digest::Context::new(&digest::SHA256);
@@ -99,10 +88,73 @@ impl NonceUse<'_> {
     }
 }
 
-/// A nonce window that several processes share, behind the [`LocalWindow`] of each (`nonce.scope = "shared"`).
-///
-/// The local window is asked first and without waiting: what this process has seen is rejected there. What is fresh
-/// there is inserted here, and the request is forwarded only after that.
+/// What to do if nonces are lost (`nonce.on_lost`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnLost {
+    /// Reject signed requests until nothing can be replayed.
+    #[default]
+    Refuse,
+    /// Serve at once: requests of the last minutes may be replayed.
+    Accept,
+}
+
+/// The high-water mark to write into the store at `now`: a timestamp above any that is accepted within [`MARK_AHEAD`].
+/// Write it before the first request is accepted and then every [`MARK_EVERY`].
+#[must_use]
+pub fn next_high_water_mark(now: UnixTime, window: Duration) -> UnixTime {
+    now.after(window).after(MARK_AHEAD)
+}
+
+/// Why every signed request, or every one whose clock is right, is rejected at present.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Outage {
+    /// Nonces of an earlier run are missing, or records were imported from a store whose nonces are not known here.
+    #[error(
+        "nonces of an earlier run are lost, or records were imported from a store whose nonces are not known here: \
+         signed requests get 503 until {until}; nonce.on_lost = \"accept\" waives this"
+    )]
+    Lost {
+        /// The last timestamp that is rejected.
+        until: UnixTime,
+    },
+    /// The engine that keeps the nonces of all replicas is not the one that recorded them, or was restarted.
+    #[error(
+        "the engine that keeps nonces was restarted, restored or has failed over, and nonces may be lost: signed \
+         requests get 503 until {until}; nonce.on_lost = \"accept\" waives this"
+    )]
+    LostShared {
+        /// The last timestamp that is rejected.
+        until: UnixTime,
+    },
+    /// The window of all replicas records nothing.
+    #[error("nonces cannot be recorded since {since}, so signed requests get 503: {cause}")]
+    Unavailable {
+        /// When that was noticed.
+        since: UnixTime,
+        /// The causes.
+        cause: String,
+    },
+    /// The high-water mark in the store does not cover the timestamps that would be accepted now.
+    #[error(
+        "the store has not been told how far nonces are accepted: signed requests get 503 until it can be written"
+    )]
+    Unmarked,
+    /// Timestamps that have left the window for good are ahead of the clock.
+    #[error(
+        "timestamps up to {until} have left the nonce window for good, and the clock is not there yet: requests are \
+         refused until then; if it is the clock that was wrong, stop, remove the file of nonce.path, and start with \
+         nonce.on_lost = \"accept\""
+    )]
+    ClockSetBack {
+        /// The last timestamp that is rejected.
+        until: UnixTime,
+    },
+}
+
+/// A nonce window that several processes share (`nonce.scope = "shared"`). Each process asks its [`LocalWindow`] first,
+/// which rejects what this process has seen, and forwards a request only after this window has returned
+/// [`Insertion::Fresh`].
 ///
 /// # What must be atomic
 ///
@@ -111,8 +163,8 @@ impl NonceUse<'_> {
 ///
 /// # What may be lost
 ///
-/// No nonce for which a call returned [`Insertion::Fresh`], as long as a process may accept its timestamp: until its
-/// clock is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
+/// No nonce for which a call returned [`Insertion::Fresh`], while any process may accept its timestamp: until its clock
+/// is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
 /// [`Insertion::Forgotten`]. A backend never drops a nonce to make room: it returns [`Insertion::Full`]. After a
 /// fail-over or a restore from which nonces may be missing, it returns [`Insertion::Lost`] until their timestamps have
 /// left.
@@ -136,9 +188,21 @@ pub trait SharedWindow: Send + Sync + 'static {
 
     /// Up to which timestamp nonces may have been lost, as far as the insertions of this process have shown.
     fn lost_until(&self) -> UnixTime;
+
+    /// Why all signed requests are rejected at `now`, if they are.
+    fn outage(&self, now: UnixTime) -> Option<Outage>;
+
+    /// Inserts a nonce of no request, so that an outage is known and its end is noticed whether or not there are
+    /// requests. To be called once a second.
+    fn maintain(
+        &self,
+        now: UnixTime,
+        length: Duration,
+        on_lost: OnLost,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// What [`SharedWindow::insert`] returns.
+/// The result of [`SharedWindow::insert`].
 pub type SharedInsertion<'a> =
     Pin<Box<dyn Future<Output = Result<Insertion, Unavailable>> + Send + 'a>>;
 
@@ -146,8 +210,3 @@ pub type SharedInsertion<'a> =
 #[derive(Debug, Error)]
 #[error("the shared nonce window is unavailable")]
 pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
-
-/// Locks, also after a panic of another holder: what the locks guard is valid after every single step.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,264 +1,268 @@
-//! A segment: one block with a label and 61 slots of fingerprints, filled by open addressing and never deleted from.
+//! One file of the log: records in memory that is a file, so that they survive the process and an append makes no system
+//! call.
 //!
-//! The label says which second, shard and prefix of fingerprints the segment holds. Its first word is written last and
-//! makes the segment count; written as 0 it makes the segment free. Nothing else of a free segment matters.
+//! All of the file is allocated on the disk when it is made: a full disk is an error of [`Segment::create`], and never a
+//! SIGBUS in the middle of a request.
+#![expect(
+    unsafe_code,
+    reason = "a view into a memory-mapped file cannot be had otherwise; this is the only file that makes one"
+)]
 
-use std::sync::atomic::{Ordering, fence};
-
-use super::{
-    bucket::{MAX_DEPTH, SHARD_BITS, SHARDS},
-    header::{Damaged, FileKey},
-    map::{Block, WORDS, put},
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::Path,
+    slice,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-const IDENTITY: usize = 0;
-const SECOND: usize = 1;
-const TOUCHED: usize = 2;
-const FIRST_SLOT: usize = 3;
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
+};
 
-// The first word, from its low end: prefix, shard, depth, checksum.
-const DEPTH_SHIFT: u32 = MAX_DEPTH + SHARD_BITS;
-const PLACE: u64 = (1 << (DEPTH_SHIFT + 5)) - 1;
+use super::key::{Key, Record};
 
-/// Fingerprints that a segment holds at most.
-pub(super) const SLOTS: usize = WORDS - FIRST_SLOT;
+/// Bytes of a record.
+pub(super) const RECORD_BYTES: usize = size_of::<Record>();
+/// Records that a killed process may have left out in a row: at most one for each of its threads.
+const MAX_GAP: usize = 255;
+/// A count of records beyond any file's.
+const SEALED: usize = usize::MAX / 2;
 
-/// What a segment is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Label {
-    pub(super) second: u64,
-    pub(super) shard: u8,
-    /// How many bits of a fingerprint, after those of the shard, that all entries share.
-    pub(super) depth: u32,
-    /// Those bits.
-    pub(super) prefix: u32,
+/// A file that records are appended to.
+pub(super) struct Segment {
+    /// Its place in the log.
+    pub(super) number: u64,
+    map: MmapRaw,
+    /// Records that were written or are being written, the head included; from the capacity on there is no room.
+    used: AtomicUsize,
+    /// The highest timestamp that was appended.
+    highest: AtomicU64,
 }
 
-impl Label {
-    /// The first word: where in the shard in 37 bits, and a checksum over everything and the block's number in the
-    /// rest.
-    fn identity(&self, key: &FileKey, block: usize) -> u64 {
-        let place = u64::from(self.depth) << DEPTH_SHIFT
-            | u64::from(self.shard) << MAX_DEPTH
-            | u64::from(self.prefix);
-        let check = key.checksum([block as u64, self.second, place]);
-        // The top bit is always set, so that no identity is 0.
-        (check | 1 << 63) & !PLACE | place
-    }
-
-    /// Whether a fingerprint belongs here.
-    pub(super) fn covers(&self, fingerprint: u64) -> bool {
-        shard_of(fingerprint) == usize::from(self.shard)
-            && prefix(fingerprint, self.depth) == self.prefix as usize
-    }
-}
-
-fn depth_of(identity: u64) -> u32 {
-    (identity >> DEPTH_SHIFT & 0x1f) as u32
-}
-
-/// The shard of a fingerprint: its first bits.
-#[inline]
-pub(super) fn shard_of(fingerprint: u64) -> usize {
-    (fingerprint >> (64 - SHARD_BITS)) as usize
-}
-
-/// The first `depth` bits after those of the shard.
-#[inline]
-pub(super) fn prefix(fingerprint: u64, depth: u32) -> usize {
-    // Shifted in two steps, because a shift by 64 (depth 0) is not defined.
-    (((fingerprint << SHARD_BITS) >> 1) >> (63 - depth)) as usize
-}
-
-/// Where a fingerprint is in a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Probe {
-    /// It is there.
-    Present,
-    /// It is not there, and belongs into this slot.
-    Vacant(usize),
-    /// It is not there, and there is no slot left.
-    Full,
-}
-
-/// A view of one block as a segment. The writer holds the lock of the shard.
-#[derive(Clone, Copy)]
-pub(super) struct Segment<'a>(pub(super) &'a Block);
-
-impl Segment<'_> {
-    /// Looks for a fingerprint: from its own slot on, up to the first empty one.
-    #[inline]
-    pub(super) fn probe(&self, fingerprint: u64) -> Probe {
-        // The low 32 bits, which no prefix uses, scaled to a slot.
-        let start = ((fingerprint & 0xffff_ffff) * SLOTS as u64) >> 32;
-        let (before, from) = self.0[FIRST_SLOT..].split_at(start as usize);
-        for (at, slot) in from.iter().enumerate() {
-            let held = slot.load(Ordering::Relaxed);
-            if held == 0 {
-                return Probe::Vacant(FIRST_SLOT + start as usize + at);
-            }
-            if held == fingerprint {
-                return Probe::Present;
-            }
-        }
-        for (at, slot) in before.iter().enumerate() {
-            let held = slot.load(Ordering::Relaxed);
-            if held == 0 {
-                return Probe::Vacant(FIRST_SLOT + at);
-            }
-            if held == fingerprint {
-                return Probe::Present;
-            }
-        }
-        Probe::Full
-    }
-
-    /// Fills a slot that [`Segment::probe`] found vacant.
-    #[inline]
-    pub(super) fn set(&self, slot: usize, fingerprint: u64) {
-        put(&self.0[slot], fingerprint, Ordering::Release);
-    }
-
-    /// The fingerprints held, in the order of the slots.
-    pub(super) fn fingerprints(&self) -> impl Iterator<Item = u64> {
-        self.0[FIRST_SLOT..]
-            .iter()
-            .map(|slot| slot.load(Ordering::Relaxed))
-            .filter(|held| *held != 0)
-    }
-
-    /// Makes a segment free and empty, whatever it was.
-    pub(super) fn clear(&self) {
-        put(&self.0[IDENTITY], 0, Ordering::Relaxed);
-        // Not one slot may change while the old label still counts.
-        fence(Ordering::Release);
-        for slot in &self.0[FIRST_SLOT..] {
-            put(slot, 0, Ordering::Relaxed);
-        }
-    }
-
-    /// Makes a segment count that [`Segment::clear`] emptied and that may have been filled since.
-    pub(super) fn publish(&self, key: &FileKey, block: usize, label: &Label, touched: u64) {
-        put(&self.0[SECOND], label.second, Ordering::Relaxed);
-        put(&self.0[TOUCHED], touched, Ordering::Relaxed);
-        put(
-            &self.0[IDENTITY],
-            label.identity(key, block),
-            Ordering::Release,
-        );
-    }
-
-    /// Makes a segment free; all that was written before stays before.
-    pub(super) fn retire(&self) {
-        put(&self.0[IDENTITY], 0, Ordering::Release);
-    }
-
-    /// Notes when something was inserted last.
-    pub(super) fn touch(&self, touched: u64) {
-        put(&self.0[TOUCHED], touched, Ordering::Relaxed);
-    }
-
-    /// When something was inserted last, as noted.
-    pub(super) fn touched(&self) -> u64 {
-        self.0[TOUCHED].load(Ordering::Relaxed)
-    }
-
-    /// How many bits of the fingerprints the label fixes; 0 for a free segment.
-    pub(super) fn depth(&self) -> u32 {
-        depth_of(self.0[IDENTITY].load(Ordering::Relaxed))
-    }
-
-    /// The label, if the segment counts; `Err` if it is not what was once written.
-    #[expect(clippy::cast_possible_truncation, reason = "fields are cut to size")]
-    pub(super) fn label(&self, key: &FileKey, block: usize) -> Result<Option<Label>, Damaged> {
-        let identity = self.0[IDENTITY].load(Ordering::Acquire);
-        if identity == 0 {
-            return Ok(None);
-        }
-        let label = Label {
-            second: self.0[SECOND].load(Ordering::Relaxed),
-            shard: (identity >> MAX_DEPTH) as u8 % SHARDS as u8,
-            depth: depth_of(identity),
-            prefix: identity as u32 % (1 << MAX_DEPTH),
+impl Segment {
+    /// Makes a file for this many records, with mode 0600.
+    ///
+    /// # Errors
+    ///
+    /// The system's; no file is left then.
+    pub(super) fn create(path: &Path, number: u64, capacity: usize, key: Key) -> io::Result<Self> {
+        let bytes = (capacity + 1) * RECORD_BYTES;
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(true);
+        let file = options.mode(0o600).open(path)?;
+        let map = allocate(&file, bytes as u64)
+            .and_then(|()| MmapOptions::new().len(bytes).map_raw(&file))
+            .inspect_err(|_| _ = fs::remove_file(path))?;
+        let segment = Self {
+            number,
+            map,
+            used: AtomicUsize::new(1),
+            highest: AtomicU64::new(0),
         };
-        let sound = label.identity(key, block) == identity
-            && label.depth <= MAX_DEPTH
-            && label.prefix < 1 << label.depth;
-        if sound { Ok(Some(label)) } else { Err(Damaged) }
+        // The head, by which a misplaced or cut file is noticed.
+        segment.write(0, key.seal(number, capacity as u64));
+        Ok(segment)
     }
+
+    /// Appends the record of a nonce with this timestamp; `false` if there is no room.
+    #[inline]
+    pub(super) fn append(&self, second: u64, record: Record) -> bool {
+        // Before the record has its place, so that `seal` returns it.
+        self.highest.fetch_max(second, Ordering::Relaxed);
+        let at = self.used.fetch_add(1, Ordering::AcqRel);
+        self.write(at, record)
+    }
+
+    /// Writes a record if it is inside the file. A killed process leaves a beginning of these two stores, and without
+    /// the second one the record is not there.
+    #[inline]
+    fn write(&self, at: usize, record: Record) -> bool {
+        let (places, _) = self.words().as_chunks::<2>();
+        let Some([fingerprint, sealed]) = places.get(at) else {
+            return false;
+        };
+        fingerprint.store(record[0], Ordering::Relaxed);
+        sealed.store(record[1], Ordering::Release);
+        true
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        let length = self.map.len() / size_of::<u64>();
+        // SAFETY: the mapping has this many words, begins at a page and stays where it is until `self` is dropped. It is
+        // shared memory, but this process only ever makes `&AtomicU64` of it, and no other process writes: the file has
+        // mode 0600 and its window an exclusive lock. The whole file is allocated; if somebody truncates it all the
+        // same, the access ends the process by SIGBUS, which is not undefined behaviour and fails closed.
+        unsafe { slice::from_raw_parts(self.map.as_mut_ptr().cast(), length) }
+    }
+
+    /// Records that were appended, and how many fit.
+    pub(super) fn fill(&self) -> (usize, usize) {
+        let capacity = self.map.len() / RECORD_BYTES - 1;
+        let used = self.used.load(Ordering::Relaxed) - 1;
+        (used.min(capacity), capacity)
+    }
+
+    /// Rejects further records, and returns the highest timestamp of those that were appended.
+    pub(super) fn seal(&self) -> u64 {
+        self.used.swap(SEALED, Ordering::AcqRel);
+        self.highest.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads a file that no process appends to any more, and calls `each` with the timestamp and fingerprint of each record.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::InvalidData`] if the file is not as it was written; and the system's.
+pub(super) fn replay(
+    path: &Path,
+    number: u64,
+    key: Key,
+    mut each: impl FnMut(u64, u64),
+) -> io::Result<()> {
+    let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+    let bytes = fs::read(path)?;
+    let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
+    let unseal = |record: &[u8; RECORD_BYTES]| {
+        let (words, _) = record.as_chunks();
+        key.unseal([u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])])
+    };
+    let (head, records) = records.split_first().ok_or_else(damaged)?;
+    if unseal(head)? != Some((number, records.len() as u64)) {
+        return Err(damaged());
+    }
+    let mut gap = 0;
+    for record in records {
+        match unseal(record)? {
+            None => gap += 1,
+            Some(_) if gap > MAX_GAP => return Err(damaged()),
+            Some((second, fingerprint)) => {
+                gap = 0;
+                each(second, fingerprint);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the file this many bytes of zeros that have room on the disk.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    loop {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            // NFS, some FUSE.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, bytes),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
+    for at in (0..bytes).step_by(4096) {
+        let part = usize::try_from(bytes - at).map_or(4096, |left| left.min(4096));
+        file.write_all_at(&[0; 4096][..part], at)?;
+    }
+    file.sync_data()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use super::*;
 
-    fn block() -> Block {
-        std::array::from_fn(|_| AtomicU64::new(u64::MAX))
+    const KEY: Key = Key([1, 2]);
+
+    fn records(path: &Path) -> io::Result<Vec<(u64, u64)>> {
+        let mut records = Vec::new();
+        replay(path, 7, KEY, |second, fingerprint| {
+            records.push((second, fingerprint));
+        })?;
+        Ok(records)
     }
 
-    fn insert(segment: Segment<'_>, fingerprint: u64) -> bool {
-        match segment.probe(fingerprint) {
-            Probe::Vacant(slot) => {
-                segment.set(slot, fingerprint);
-                true
-            }
-            Probe::Present | Probe::Full => false,
+    /// A file of `capacity` records of which `count` are written, and its bytes.
+    fn file(capacity: usize, count: u64) -> (tempfile::TempDir, std::path::PathBuf, Vec<u8>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let segment = Segment::create(&path, 7, capacity, KEY).unwrap();
+        for number in 0..count {
+            let second = 1_000 + number;
+            assert!(segment.append(second, KEY.seal(second, number)));
+        }
+        let bytes = fs::read(&path).unwrap();
+        (directory, path, bytes)
+    }
+
+    #[test]
+    fn every_beginning_of_what_was_written_is_a_log_without_the_rest() {
+        let (_directory, path, bytes) = file(100, 60);
+        // One thread stores the words in their order.
+        for stores in 2..=2 + 2 * 60 {
+            let mut stopped = vec![0; bytes.len()];
+            stopped[..stores * 8].copy_from_slice(&bytes[..stores * 8]);
+            fs::write(&path, &stopped).unwrap();
+            let written: Vec<_> = (0..(stores as u64 - 2) / 2)
+                .map(|number| (1_000 + number, number))
+                .collect();
+            assert_eq!(records(&path).unwrap(), written, "after {stores} stores");
         }
     }
 
     #[test]
-    fn holds_61_fingerprints_and_finds_each_again() {
-        let block = block();
-        let segment = Segment(&block);
-        segment.clear();
-        let key = FileKey([0, 1]);
-        // All of the same start slot, near the end, so that probing wraps around.
-        let fingerprints: Vec<u64> = (0..SLOTS as u64)
-            .map(|at| key.checksum([at]) & !0xffff_ffff | 0xffff_0000)
-            .collect();
-        for fingerprint in &fingerprints {
-            assert!(insert(segment, *fingerprint));
+    fn threads_that_were_stopped_leave_gaps_and_a_page_that_is_missing_is_damage() {
+        let (_directory, path, bytes) = file(1_000, 1_000);
+        for (gap, is_read) in [(1, true), (MAX_GAP, true), (MAX_GAP + 1, false)] {
+            let mut holed = bytes.clone();
+            holed[16 * 500..16 * (500 + gap)].fill(0);
+            fs::write(&path, &holed).unwrap();
+            let count = records(&path).ok().map(|records| records.len());
+            assert_eq!(count, is_read.then_some(1_000 - gap), "{gap}");
         }
-        for fingerprint in &fingerprints {
-            assert_eq!(segment.probe(*fingerprint), Probe::Present);
-        }
-        assert_eq!(segment.probe(1), Probe::Full);
-        assert_eq!(segment.fingerprints().count(), SLOTS);
     }
 
     #[test]
-    fn a_label_counts_only_in_its_own_block_and_unbroken() {
-        let block = block();
-        let segment = Segment(&block);
-        let key = FileKey([0, 1]);
-        let label = Label {
-            second: 1_700_000_000,
-            shard: 3,
-            depth: 5,
-            prefix: 17,
-        };
-        segment.clear();
-        assert_eq!(segment.label(&key, 9), Ok(None));
-        segment.publish(&key, 9, &label, 77);
-        assert_eq!(segment.label(&key, 9), Ok(Some(label)));
-        assert_eq!(segment.depth(), 5);
-        assert_eq!(segment.touched(), 77);
-        assert!(segment.label(&key, 10).is_err());
-        block[SECOND].fetch_xor(1, Ordering::Relaxed);
-        assert!(segment.label(&key, 9).is_err());
-        segment.retire();
-        assert_eq!(segment.label(&key, 9), Ok(None));
+    fn notices_a_broken_bit_a_cut_and_another_file_of_the_log() {
+        let (_directory, path, bytes) = file(100, 100);
+        for (turn, byte) in (0..bytes.len()).step_by(3).enumerate() {
+            let mut broken = bytes.clone();
+            broken[byte] ^= 1 << (turn % 8);
+            fs::write(&path, &broken).unwrap();
+            assert!(records(&path).is_err(), "byte {byte}");
+        }
+        for length in [0, 1, 16, 800, bytes.len() - 16] {
+            fs::write(&path, &bytes[..length]).unwrap();
+            assert!(records(&path).is_err(), "{length}");
+        }
+        fs::write(&path, &bytes).unwrap();
+        assert!(replay(&path, 8, KEY, |_, _| ()).is_err());
+        assert_eq!(records(&path).unwrap().len(), 100);
     }
 
     #[test]
-    fn shard_and_prefix_are_the_first_bits_in_turn() {
-        let fingerprint = 0xa5c3_0000_0000_0000;
-        assert_eq!(shard_of(fingerprint), 0xa);
-        assert_eq!(prefix(fingerprint, 0), 0);
-        assert_eq!(prefix(fingerprint, 1), 0);
-        assert_eq!(prefix(fingerprint, 4), 5);
-        assert_eq!(prefix(fingerprint, 12), 0x5c3);
+    fn takes_no_more_than_fits_and_nothing_once_it_is_sealed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let segment = Segment::create(&path, 7, 2, KEY).unwrap();
+        assert!(segment.append(5, KEY.seal(5, 1)));
+        assert_eq!(segment.fill(), (1, 2));
+        assert_eq!(segment.seal(), 5);
+        assert!(!segment.append(6, KEY.seal(6, 1)));
+        assert_eq!(records(&path).unwrap(), [(5, 1)]);
+        let segment = Segment::create(&path, 7, 2, KEY).unwrap();
+        assert!((1..=2).all(|second| segment.append(second, KEY.seal(second, 1))));
+        assert!(!segment.append(3, KEY.seal(3, 1)));
+        assert_eq!(segment.fill(), (2, 2));
+        assert_eq!(records(&path).unwrap(), [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn writes_zeros_where_allocation_is_not_supported() {
+        let file = tempfile::tempfile().unwrap();
+        write_zeros(&file, 10_000).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 10_000);
     }
 }

@@ -3,16 +3,15 @@
 //! # What must hold
 //!
 //! - [`Insertion::Fresh`], after which the request is forwarded, comes from one place: a [`Writer::write`] that has
-//!   returned, so that the engine has recorded the nonce before. Whatever else happens to a nonce, it is [`Unavailable`].
-//! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets what the engine said of that very nonce.
-//!   A
+//!   returned, so that the engine has recorded the nonce before. In every other case the nonce is [`Unavailable`].
+//! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets the engine's reply for that very nonce. A
 //!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
 //! - [`SharedWindow::lost_until`] is raised before a caller is told [`Insertion::Lost`].
 //!
 //! # Bounds
 //!
 //! [`QUEUE`] nonces wait; one more is unavailable at once. [`WRITES`] writes are under way, each of at most [`BATCH`]
-//! nonces and for at most [`WRITE_TIMEOUT`]; what arrives meanwhile waits for the next one. A caller waits for
+//! nonces and for at most [`WRITE_TIMEOUT`]; nonces that arrive meanwhile wait for the next one. A caller waits for
 //! [`TIMEOUT`].
 //!
 //! # Failures
@@ -20,15 +19,17 @@
 //! - The caller is dropped or its deadline passes before its batch is written: the nonce is not recorded.
 //! - The same happens later: the nonce is recorded, and nobody gets the result.
 //! - The write fails, takes too long or panics: the whole batch is unavailable. The nonces may be recorded.
-//! - The store's thread ends: everything that waits is unavailable.
+//! - The store's thread ends: all waiting nonces are unavailable.
 
 #[cfg(test)]
 mod tests;
 
 use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -40,10 +41,14 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{StoreError, remote::Remote};
+use super::{
+    StoreError,
+    port::{causes, is_of_logged_outage},
+    remote::Remote,
+};
 use crate::{
     clock::UnixTime,
-    nonce::{Insertion, NonceUse, OnLost, SharedInsertion, SharedWindow, Unavailable},
+    nonce::{Insertion, NonceUse, OnLost, Outage, SharedInsertion, SharedWindow, Unavailable},
 };
 
 /// How many nonces wait at most.
@@ -52,7 +57,7 @@ const QUEUE: usize = 8_192;
 const BATCH: usize = 500;
 /// How many writes are under way at most.
 const WRITES: usize = 2;
-/// How long a write may take, with a new connection and what it lacks in the engine.
+/// How long a write may take, with a new connection and the partitions or scripts that the engine lacks.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(600);
 /// How far the clocks of the engine and of a replica may be apart, in seconds: a clock that is ahead drops nonces too
 /// early.
@@ -93,10 +98,10 @@ pub(super) struct QueuedNonce {
 )]
 pub(super) struct ClocksApart;
 
-/// What a write found.
+/// The result of a write.
 #[derive(Default)]
 pub(super) struct Written {
-    /// What became of each nonce, in their order.
+    /// The result for each nonce, in their order.
     pub(super) insertions: Vec<Insertion>,
     /// Nonces up to this timestamp may have been lost.
     pub(super) lost: u64,
@@ -107,6 +112,17 @@ type Waiting = (QueuedNonce, oneshot::Sender<Result<Insertion, Unavailable>>);
 struct Window<W> {
     queue: mpsc::Sender<Waiting>,
     shared: Arc<Batcher<W>>,
+    /// The window records nothing.
+    failing: StdMutex<Option<Failing>>,
+}
+
+/// An outage of the window.
+#[derive(Clone)]
+struct Failing {
+    since: UnixTime,
+    cause: String,
+    /// Its beginning was logged here, and not by the store.
+    is_logged: bool,
 }
 
 struct Batcher<W> {
@@ -139,10 +155,14 @@ pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow
             while tokio::spawn(write()).await.is_err() {}
         });
     }
-    Box::new(Window { queue, shared })
+    Box::new(Window {
+        queue,
+        shared,
+        failing: StdMutex::default(),
+    })
 }
 
-/// Writes what waits, until the window is dropped.
+/// Writes the waiting nonces, until the window is dropped.
 async fn write_all(
     shared: Arc<Batcher<impl Writer>>,
     waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
@@ -196,25 +216,89 @@ impl<W: Writer> SharedWindow for Window<W> {
             on_lost,
         };
         Box::pin(async move {
-            // An outage is the cause of what waits too long, if there is one.
-            let unavailable = |fault: NotWritten| {
-                let outage = self.shared.writer.check().err();
-                let error = outage.unwrap_or_else(|| StoreError::Unavailable(fault.into()));
-                Unavailable(error.into())
+            let inserted = async {
+                if self.queue.try_send((nonce, reply)).is_err() {
+                    return Err(self.unavailable(NotWritten::Overloaded));
+                }
+                match timeout(TIMEOUT, inserted).await {
+                    Ok(Ok(result)) => result,
+                    // Its reply was dropped: the write has panicked, or the thread has ended.
+                    Ok(Err(ended)) => Err(Unavailable(ended.into())),
+                    Err(_) => Err(self.unavailable(NotWritten::TimedOut)),
+                }
             };
-            if self.queue.try_send((nonce, reply)).is_err() {
-                return Err(unavailable(NotWritten::Overloaded));
-            }
-            match timeout(TIMEOUT, inserted).await {
-                Ok(Ok(result)) => result,
-                // Its reply was dropped: the write has panicked, or the thread has ended.
-                Ok(Err(ended)) => Err(Unavailable(ended.into())),
-                Err(_) => Err(unavailable(NotWritten::TimedOut)),
-            }
+            inserted.await.inspect_err(|error| self.note(now, error))
         })
     }
 
     fn lost_until(&self) -> UnixTime {
         UnixTime(self.shared.lost_until.load(Ordering::Relaxed))
+    }
+    fn outage(&self, now: UnixTime) -> Option<Outage> {
+        if let Some(Failing { since, cause, .. }) = self.failing().clone() {
+            return Some(Outage::Unavailable { since, cause });
+        }
+        let until = self.lost_until();
+        (now <= until).then_some(Outage::LostShared { until })
+    }
+
+    fn maintain(
+        &self,
+        now: UnixTime,
+        length: Duration,
+        on_lost: OnLost,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let random = RandomState::new().hash_one(()).to_be_bytes();
+            let nonce = NonceUse {
+                timestamp: now.0,
+                consumer: b"",
+                token: b"",
+                nonce: &random,
+            };
+            let failed = self.insert(now, length, on_lost, nonce).await.err();
+            let mut failing = self.failing();
+            match (failed, &mut *failing) {
+                (None, ended) => {
+                    let ended = ended.take().filter(|ended| ended.is_logged);
+                    if let Some(Failing { since, .. }) = ended {
+                        tracing::info!(%since, "nonces are recorded again");
+                    }
+                }
+                // A connection that was cut fails some requests and is replaced: only what lasts until here is logged.
+                (Some(error), Some(failing))
+                    if !failing.is_logged && !is_of_logged_outage(&error) =>
+                {
+                    let cause = &failing.cause;
+                    tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
+                    failing.is_logged = true;
+                }
+                (Some(_), _) => {}
+            }
+        })
+    }
+}
+
+impl<W: Writer> Window<W> {
+    /// An outage of the engine is the cause of what waits too long, if there is one.
+    fn unavailable(&self, fault: NotWritten) -> Unavailable {
+        let outage = self.shared.writer.check().err();
+        let error = outage.unwrap_or_else(|| StoreError::Unavailable(fault.into()));
+        Unavailable(error.into())
+    }
+
+    /// Notes at `now` that a nonce was not recorded.
+    fn note(&self, now: UnixTime, error: &Unavailable) {
+        let mut failing = self.failing();
+        let failing = failing.get_or_insert_with(|| Failing {
+            since: now,
+            cause: String::new(),
+            is_logged: false,
+        });
+        failing.cause = causes(error);
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Option<Failing>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,6 @@ use std::{borrow::Cow, time::Duration};
 
 use thiserror::Error;
 
-use super::nonces::NotRecorded;
 use crate::{
     nonce,
     oauth::diagnosis::Mistake,
@@ -160,28 +159,5 @@ pub enum Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::Fault(Fault::Store(error))
-    }
-}
-
-impl From<NotRecorded> for Error {
-    fn from(reason: NotRecorded) -> Self {
-        match reason {
-            NotRecorded::Used => Self::Rejection(Rejection::NonceUsed),
-            NotRecorded::Forgotten { earliest, latest } => {
-                Self::Rejection(Rejection::TimestampOutsideWindow {
-                    earliest,
-                    latest,
-                    advice:
-                        "the request is older than what this service still records: sign it again"
-                            .to_owned(),
-                    skew: None,
-                })
-            }
-            NotRecorded::Full { retry_after } => {
-                Self::Fault(Fault::NonceWindowFull { retry_after })
-            }
-            NotRecorded::Unmarked => Self::Fault(Fault::NonceMarkStale),
-            NotRecorded::Lost { retry_after } => Self::Fault(Fault::NoncesLost { retry_after }),
-        }
     }
 }

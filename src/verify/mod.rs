@@ -16,12 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{
-    advice::Adviser,
-    credential::is_idle,
-    nonces::{Nonces, Outage},
-    skew::Skews,
-};
+use self::{advice::Adviser, credential::is_idle, nonces::Nonces, skew::Skews};
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
@@ -29,7 +24,7 @@ pub use self::{
 };
 use crate::{
     clock::{Clock, UnixTime},
-    nonce::NonceUse,
+    nonce::{NonceUse, Outage},
     oauth::{
         BaseString, Credentials, Key, MethodSet, Place, RsaPublicKey, Selection, SignatureHolds,
         SignatureMethod, diagnosis::OtherUrl, is_body_hash, signature,

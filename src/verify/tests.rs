@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     login::double::{MemoryStore, user},
-    nonce::{self, Blackout, LocalWindow},
+    nonce::{self, LocalWindow, OnLost},
     oauth::{BaseString, Parameters, SigningKey},
     origin::HttpUrl,
     parse::origin::PublicUrl,
@@ -77,8 +77,9 @@ impl Setup {
             window: WINDOW,
             max_entries: 1_000,
         };
-        let window = LocalWindow::open(&window, NOW).unwrap();
-        let nonces = Nonces::new(window.start(Blackout::None).unwrap(), None);
+        let window = LocalWindow::open(&window).unwrap();
+        let window = window.start(NOW, None, OnLost::Refuse).unwrap();
+        let nonces = Nonces::new(window, None);
         nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
         Self {
             verifier: Verifier::new(

@@ -224,7 +224,7 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
         .flatten();
     let window = files
         .map(|entry| entry.path())
-        .find(|path| path.display().to_string().contains("nonce"));
+        .find(|path| path.display().to_string().ends_with(".nonces"));
     std::fs::remove_file(window.expect("the file of nonce.path")).unwrap();
     clock.proxy.reconfigure("nonce.on_lost = 'accept'");
     clock.proxy.start();

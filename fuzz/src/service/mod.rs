@@ -20,7 +20,7 @@ use countersign::{
     config,
     forward::pool,
     login::{LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
-    nonce::{Blackout, LocalWindow, Params},
+    nonce::{LocalWindow, OnLost, Params},
     pages,
     peer::Peer,
     policy::rate::Rate,
@@ -199,9 +199,10 @@ impl World {
             window: config.signature.timestamp_window,
             max_entries: 1_000_000,
         };
-        let window = LocalWindow::open(&window, clock.now()).and_then(|opened| opened.start(Blackout::None));
+        let window = LocalWindow::open(&window).and_then(|opened| opened.start(clock.now(), None, OnLost::Refuse));
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
-        nonces.marked(nonces.next_high_water_mark(clock.now()), clock.now()).expect("no disk");
+        let mark = nonces.next_high_water_mark(clock.now()).expect("no disk");
+        nonces.marked(mark, clock.now()).expect("no disk");
         let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
         let metrics = Arc::new(Metrics::new().expect("each metric has a name of its own"));
         let conditions = Arc::new(Conditions::new(clock.clone()));

@@ -1,56 +1,43 @@
-//! The file: what is taken up, what is refused, what is emptied.
+//! The files: what a start accepts, rejects, and takes for lost.
 
-use std::{
-    fs::File,
-    os::unix::fs::{FileExt, PermissionsExt},
-};
+use std::{io, os::unix::fs::PermissionsExt};
 
 use super::{
-    super::{MARK_EVERY, NonceUse, OnLost, map::BLOCK_BYTES, next_high_water_mark},
+    super::{MARK_EVERY, next_high_water_mark, was_used},
     *,
 };
 
-fn entries(continuity: Continuity) -> Option<u64> {
-    match continuity {
-        Continuity::Continued { entries, .. } => Some(entries),
-        Continuity::New | Continuity::Untrusted { .. } => None,
-    }
-}
-
-/// A place whose window has held 5,000 nonces of five seconds and was closed.
+/// A place whose window has had 5,000 nonces of five seconds and was closed.
 fn used() -> Place {
     let place = Place::new();
     let window = place.start();
-    for number in 0..5_000 {
-        assert_eq!(
-            insert(&window, NOW.0 + number % 5, number),
-            Insertion::Fresh
-        );
-    }
+    let fresh = |number| insert(&window, NOW.0 + number % 5, number) == Insertion::Fresh;
+    assert!((0..5_000).all(fresh));
     place
 }
 
-fn holds_all(window: &LocalWindow) -> bool {
+fn has_all(window: &LocalWindow) -> bool {
     (0..5_000).all(|number| insert(window, NOW.0 + number % 5, number) == Insertion::Used)
 }
 
 #[test]
 fn a_clean_stop_loses_nothing_even_over_a_boot() {
     let mut place = used();
-    assert_eq!(entries(place.continuity()), Some(5_000));
-    place.boot = boot(2);
-    assert_eq!(entries(place.continuity()), Some(5_000));
-    assert!(holds_all(&place.start()));
+    place.boot = "second";
+    let window = place.start();
+    assert_eq!(window.entries(), 5_000);
+    assert!(has_all(&window));
 }
 
 #[test]
 fn a_killed_process_loses_nothing() {
     let place = used();
     let window = place.start();
-    let killed = place.killed();
-    assert_eq!(entries(killed.continuity()), Some(5_000));
-    assert!(holds_all(&killed.start()));
-    assert!(holds_all(&window));
+    assert_eq!(insert(&window, NOW.0, 5_000), Insertion::Fresh);
+    let killed = place.killed().start();
+    assert_eq!(killed.entries(), 5_001);
+    assert!(has_all(&killed) && has_all(&window));
+    assert_eq!(insert(&killed, NOW.0, 5_000), Insertion::Used);
 }
 
 #[test]
@@ -64,7 +51,7 @@ fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
             token: b"token",
             nonce: &number.to_be_bytes(),
         };
-        super::super::was_used(&place.path(), nonce)
+        was_used(&place.path(), nonce)
     };
     for number in (0..5_000).step_by(97) {
         let second = NOW.0 + number % 5;
@@ -79,116 +66,81 @@ fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
 }
 
 #[test]
-fn a_power_loss_empties_the_file_and_leaves_a_gap() {
+fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
     let place = used();
-    let _window = place.start();
-    let mut killed = place.killed();
-    killed.boot = boot(2);
-    let opened = killed.open().unwrap();
-    let expected = Continuity::Untrusted {
-        held_until: UnixTime(NOW.0 + 4),
-        possible_until: NOW.after(WINDOW),
-    };
-    assert_eq!(*opened.continuity(), expected);
-    // Not settled yet: the next start finds the same, whenever it comes.
-    drop(opened);
-    let much_later = UnixTime(NOW.0 + 5_000);
-    let later = patiently(|| open::open(&killed.params, much_later, killed.boot)).unwrap();
-    assert_eq!(*later.continuity(), expected);
-    let blackout = Blackout::after(later.continuity(), None, WINDOW, OnLost::Refuse);
-    let window = later.start(blackout).unwrap();
-    assert_eq!(window.entries(), 0);
+    let mark = next_high_water_mark(NOW, WINDOW);
+    let window = place.start();
+    window.note_high_water_mark(mark).unwrap();
+    let mut lost = place.killed();
+    lost.boot = "second";
+    // A start that goes no further changes nothing.
+    assert!(lost.is_lost() && lost.is_lost());
+    // A store that was restored from a backup has an older mark.
+    let window = lost.start_after(Some(UnixTime(NOW.0 - 1_000)));
+    assert_eq!((window.entries(), window.lost_until()), (0, mark));
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost);
-    // Settled: a restart goes on with what is left of the blackout.
-    let again = killed.killed();
-    let continuity = again.continuity();
-    assert!(matches!(
-        continuity,
-        Continuity::Continued { lost_until: Some(lost), .. } if lost == NOW.after(WINDOW)
-    ));
+    assert_eq!(insert(&window, mark.0, 1), Insertion::Lost);
+    assert_eq!(insert(&window, mark.0 + 1, 1), Insertion::Fresh);
+    // It is noted: a restart goes on with it, and with what was accepted since.
+    let again = lost.killed().start_after(Some(mark));
+    assert_eq!(insert(&again, mark.0, 1), Insertion::Lost);
+    assert_eq!(insert(&again, mark.0 + 1, 1), Insertion::Used);
+    again.waive().unwrap();
+    assert_eq!(insert(&again, NOW.0, 1), Insertion::Fresh);
+    assert_eq!(insert(&again, mark.0 + 1, 1), Insertion::Used);
+    drop(window);
+    // The next start does not begin it again.
+    let opened = lost.open().unwrap();
+    drop(opened.start(NOW, Some(mark), OnLost::Accept).unwrap());
     assert_eq!(
-        Blackout::after(&continuity, None, WINDOW, OnLost::Refuse),
-        blackout
+        insert(&lost.start_after(Some(mark)), NOW.0, 1),
+        Insertion::Fresh
     );
-    // And the operator can waive it.
-    let waived = again.start();
-    assert_eq!(insert(&waived, NOW.0, 1), Insertion::Fresh);
 }
 
 #[test]
-fn the_wider_of_two_windows_counts_after_a_power_loss() {
-    let mut place = Place::new();
-    place.params.window = Duration::from_secs(1_000);
+fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
+    let place = Place::new();
+    assert_eq!(place.continuity(), Continuity::New);
     let window = place.start();
-    let mut killed = place.killed();
+    let first = next_high_water_mark(NOW, WINDOW);
+    window.note_high_water_mark(first).unwrap();
+    let old = place.killed();
+    let lost = |place: &Place, mark| place.killed().start_after(Some(mark)).lost_until();
+    assert_eq!(lost(&old, first), UnixTime(0));
+    // Another process on the same store may have written it a little later.
+    let later = next_high_water_mark(NOW.after(MARK_EVERY), WINDOW);
+    assert_eq!(lost(&old, later), UnixTime(0));
+    let mark = next_high_water_mark(NOW.after(3 * MARK_EVERY), WINDOW);
+    window.note_high_water_mark(mark).unwrap();
+    window.note_high_water_mark(first).unwrap();
+    assert_eq!(lost(&place, mark), UnixTime(0));
+    assert_eq!(lost(&old, mark), mark);
     drop(window);
-    killed.boot = boot(2);
-    killed.params.window = Duration::from_secs(10);
-    assert_eq!(
-        killed.continuity(),
-        Continuity::Untrusted {
-            held_until: UnixTime(0),
-            possible_until: UnixTime(NOW.0 + 1_000),
-        }
-    );
+    // Without its file the log is nothing.
+    fs::remove_file(place.path()).unwrap();
+    assert_eq!(place.start_after(Some(mark)).lost_until(), mark);
+    assert_eq!(Place::new().start().lost_until(), UnixTime(0));
 }
 
 #[test]
 fn an_unknown_boot_is_another_one() {
     let mut place = Place::new();
-    place.boot.id = BootId::from_words([0; 2]);
+    place.boot = "";
     let window = place.start();
-    let killed = place.killed();
-    assert!(matches!(killed.continuity(), Continuity::Untrusted { .. }));
+    assert!(place.killed().is_lost());
     drop(window);
-    assert_eq!(entries(place.continuity()), Some(0));
-}
-
-#[test]
-fn a_file_that_never_served_is_new_again() {
-    let place = Place::new();
-    assert_eq!(place.continuity(), Continuity::New);
-    assert_eq!(place.continuity(), Continuity::New);
-    drop(place.start());
-    assert_eq!(entries(place.continuity()), Some(0));
-    fs::write(place.path(), []).unwrap();
-    assert_eq!(place.continuity(), Continuity::New);
-}
-
-#[test]
-fn an_old_copy_is_told_by_the_mark() {
-    let place = Place::new();
-    let window = place.start();
-    let first = next_high_water_mark(NOW, WINDOW);
-    window.note_high_water_mark(first);
-    let copy = place.killed();
-    let blackout = |place: &Place, mark: UnixTime| {
-        Blackout::after(&place.continuity(), Some(mark), WINDOW, OnLost::Refuse)
-    };
-    assert_eq!(blackout(&copy, first), Blackout::None);
-    // Another process on the same store may have written a little later.
-    assert_eq!(
-        blackout(&copy, next_high_water_mark(NOW.after(MARK_EVERY), WINDOW)),
-        Blackout::None
-    );
-    let mark = next_high_water_mark(NOW.after(3 * MARK_EVERY), WINDOW);
-    window.note_high_water_mark(mark);
-    window.note_high_water_mark(first);
-    assert_eq!(blackout(&copy, mark), Blackout::Until(mark.after(WINDOW)));
-    drop(window);
-    assert_eq!(blackout(&place, mark), Blackout::None);
+    assert_eq!(place.continuity(), Continuity::Continued);
 }
 
 #[test]
 fn a_second_process_is_locked_out() {
     let place = Place::new();
     let window = place.start();
-    let before = fs::read(place.path()).unwrap();
-    let error = open::open(&place.params, NOW, place.boot).err().unwrap();
+    let error = LocalWindow::open(&place.params).err().unwrap();
     assert!(matches!(error, OpenError::Locked { .. }));
     assert!(error.to_string().contains("window.nonces"));
     assert!(error.to_string().contains("nonce.path"));
-    assert_eq!(fs::read(place.path()).unwrap(), before);
     drop(window);
     assert!(place.open().is_ok());
 }
@@ -213,99 +165,79 @@ fn a_foreign_file_is_left_alone() {
 }
 
 #[test]
-fn the_file_is_for_its_owner_only() {
+fn the_files_are_for_their_owner_only() {
     let place = used();
-    let mode = fs::metadata(place.path()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-}
-
-#[test]
-fn a_broken_header_or_label_is_noticed() {
-    let place = used();
-    let image = fs::read(place.path()).unwrap();
-    // The header's words, and the label of every segment that is in use.
-    let mut words: Vec<usize> = (0..=6).chain(8..=15).skip(2).collect();
-    for block in 8..image.len() / BLOCK_BYTES {
-        let at = block * BLOCK_BYTES;
-        if image[at..at + 8] != [0; 8] {
-            words.extend([at / 8, at / 8 + 1]);
-        }
-    }
-    for (turn, word) in words.iter().enumerate() {
-        let copy = Place::new();
-        let mut broken = image.clone();
-        broken[word * 8 + turn % 8] ^= 1 << (turn % 7);
-        fs::write(copy.path(), &broken).unwrap();
-        match copy.open() {
-            Ok(opened) => assert!(
-                matches!(opened.continuity(), Continuity::Untrusted { .. }),
-                "word {word}"
-            ),
-            Err(error) => panic!("word {word}: {error}"),
-        }
+    for path in place.logs().into_iter().chain([place.path()]) {
+        let mode = fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }
 
-#[test]
-fn a_misplaced_fingerprint_is_noticed() {
-    let place = used();
-    let image = fs::read(place.path()).unwrap();
-    let block = (8..)
-        .find(|block| image[block * BLOCK_BYTES..][..8] != [0; 8])
-        .unwrap();
-    let file = File::options().write(true).open(place.path()).unwrap();
-    for slot in 3..64 {
-        let at = block * BLOCK_BYTES + slot * 8;
-        if image[at..at + 8] != [0; 8] {
-            // Another shard: the highest bits.
-            let mut fingerprint = u64::from_ne_bytes(image[at..at + 8].try_into().unwrap());
-            fingerprint ^= 1 << 63;
-            file.write_all_at(&fingerprint.to_ne_bytes(), at as u64)
-                .unwrap();
-            break;
-        }
-    }
-    assert!(matches!(place.continuity(), Continuity::Untrusted { .. }));
-}
+type Damage = fn(&Place) -> io::Result<()>;
 
 #[test]
-fn a_cut_file_is_noticed() {
-    for length in [1, 16, 4_095, 4_096, 100_000] {
+fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
+    let cases: [(&str, Damage); 6] = [
+        ("a broken state", |place| {
+            let mut state = fs::read(place.path())?;
+            state[100] ^= 1;
+            fs::write(place.path(), state)
+        }),
+        ("a cut state", |place| {
+            fs::write(place.path(), &fs::read(place.path())?[..100])
+        }),
+        ("the first version", |place| {
+            fs::write(
+                place.path(),
+                [b"countersignonce\n", &[1; 4096][..]].concat(),
+            )
+        }),
+        ("a file is missing", |place| {
+            fs::remove_file(&place.logs()[0])
+        }),
+        ("a cut file", |place| {
+            let log = &place.logs()[0];
+            fs::write(log, &fs::read(log)?[..1_000])
+        }),
+        ("a broken record", |place| {
+            let log = &place.logs()[0];
+            let mut records = fs::read(log)?;
+            records[1_000] ^= 1;
+            fs::write(log, records)
+        }),
+    ];
+    for (case, damage) in cases {
         let place = used();
-        let file = File::options().write(true).open(place.path()).unwrap();
-        file.set_len(length).unwrap();
-        match place.open() {
-            Ok(opened) => assert!(
-                matches!(opened.continuity(), Continuity::Untrusted { .. }),
-                "{length}"
-            ),
-            // One byte of the magic number could be anybody's.
-            Err(error) => assert!(length < 16, "{length}: {error}"),
-        }
+        damage(&place).unwrap();
+        assert!(place.is_lost(), "{case}");
+        let window = place.start();
+        assert_eq!(window.entries(), 0, "{case}");
+        // Nobody knows a mark: all that the window accepts now may have been accepted.
+        let lost = NOW.after(WINDOW);
+        assert_eq!(window.lost_until(), lost, "{case}");
+        assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost, "{case}");
+        assert_eq!(insert(&window, lost.0 + 1, 1), Insertion::Fresh, "{case}");
+        drop(window);
+        let again = place.start();
+        assert_eq!((again.entries(), place.logs().len()), (1, 2), "{case}");
     }
 }
 
 #[test]
-fn gives_memory_back_at_the_next_start() {
-    let place = Place::new();
+fn a_stop_between_two_steps_leaves_no_file_that_counts() {
+    let place = used();
+    let (first, next) = (place.logs()[0].clone(), place.logs().len() + 1);
+    let number = |number: usize| {
+        let name = format!("window.nonces.{number}.log");
+        place.directory.path().join(name)
+    };
+    // A file that was made and is not in the state yet, and one that is out of it and was not deleted yet.
+    fs::write(number(next), b"made").unwrap();
+    fs::write(number(0), b"out of use").unwrap();
     let window = place.start();
-    for number in 0..400_000 {
-        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
-    }
-    for second in 0..400 {
-        window.expire_at(UnixTime(NOW.0 + second), at(second));
-    }
-    assert_eq!(insert(&window, NOW.0 + 400, 1), Insertion::Fresh);
-    let full = window.bytes();
-    assert!(full > 4 << 20);
-    drop(window);
-    let window = place.start();
-    assert!(window.bytes() <= full);
-    assert_eq!(fs::metadata(place.path()).unwrap().len(), window.bytes());
-    for number in 0..400_000 {
-        assert_ne!(insert(&window, NOW.0 + 401, number), Insertion::Full);
-    }
-    assert_eq!(insert(&window, NOW.0 + 400, 1), Insertion::Used);
+    assert!(has_all(&window) && first.exists() && !number(0).exists());
+    assert_eq!(insert(&window, NOW.0, 5_000), Insertion::Fresh);
+    assert_eq!(place.killed().start().entries(), 5_001);
 }
 
 #[test]
@@ -313,6 +245,6 @@ fn a_lower_limit_keeps_what_is_there_and_takes_no_more() {
     let mut place = used();
     place.params.max_entries = 100;
     let window = place.start();
-    assert!(holds_all(&window));
+    assert!(has_all(&window));
     assert_eq!(insert(&window, NOW.0, 9_999), Insertion::Full);
 }

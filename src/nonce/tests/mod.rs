@@ -3,7 +3,6 @@
 mod crash;
 mod expiry;
 mod file;
-pub(super) mod journal;
 mod model;
 mod window;
 
@@ -17,20 +16,18 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Blackout, Continuity, Insertion, LocalWindow, OpenError, Opened, Params,
-    boot::{Boot, BootId},
-    open,
+    Insertion, LocalWindow, NonceUse, OnLost, OpenError, Opened, Params, journal::Continuity,
 };
 use crate::clock::UnixTime;
 
 const WINDOW: Duration = Duration::from_secs(300);
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// A file of its own for a window, on a boot of its own.
+/// Files of its own for a window, and the boot of the machine.
 struct Place {
     directory: TempDir,
     params: Params,
-    boot: Boot,
+    boot: &'static str,
 }
 
 impl Place {
@@ -50,7 +47,7 @@ impl Place {
                 max_entries: 1_000_000,
             },
             directory,
-            boot: boot(1),
+            boot: "first",
         }
     }
 
@@ -58,22 +55,43 @@ impl Place {
         self.params.path.clone().unwrap()
     }
 
+    /// The files of the log.
+    fn logs(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.directory.path()).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let mut logs: Vec<_> = paths.filter(|path| *path != self.path()).collect();
+        logs.sort_unstable();
+        logs
+    }
+
     fn open(&self) -> Result<Opened, OpenError> {
-        patiently(|| open::open(&self.params, NOW, self.boot))
+        patiently(|| LocalWindow::open_on(&self.params, self.boot.to_owned()))
     }
 
     fn start(&self) -> LocalWindow {
-        self.open().unwrap().start(Blackout::None).unwrap()
+        self.start_after(None)
+    }
+
+    fn start_after(&self, mark: Option<UnixTime>) -> LocalWindow {
+        let opened = self.open().unwrap();
+        opened.start(NOW, mark, OnLost::Refuse).unwrap()
     }
 
     fn continuity(&self) -> Continuity {
-        *self.open().unwrap().continuity()
+        self.open().unwrap().continuity
     }
 
-    /// The same place as it is in the file at this moment, as if the process had been killed.
+    fn is_lost(&self) -> bool {
+        matches!(self.continuity(), Continuity::Lost { .. })
+    }
+
+    /// The same place as it is in the files at this moment, as if the process had been killed.
     fn killed(&self) -> Self {
         let mut copy = Self::new();
-        fs::copy(self.path(), copy.path()).unwrap();
+        for path in self.logs().into_iter().chain([self.path()]) {
+            let to = copy.directory.path().join(path.file_name().unwrap());
+            fs::copy(path, to).unwrap();
+        }
         copy.params = Params {
             path: copy.params.path.clone(),
             ..self.params.clone()
@@ -96,31 +114,28 @@ fn patiently(open: impl Fn() -> Result<Opened, OpenError>) -> Result<Opened, Ope
     }
 }
 
-fn boot(number: u64) -> Boot {
-    Boot {
-        id: BootId::from_words([number, 7]),
-        uptime: Some(1_000),
-    }
-}
-
 fn anonymous(max_entries: u64) -> LocalWindow {
     let params = Params {
         path: None,
         window: WINDOW,
         max_entries,
     };
-    LocalWindow::open(&params, NOW)
-        .unwrap()
-        .start(Blackout::None)
-        .unwrap()
+    let opened = LocalWindow::open(&params).unwrap();
+    opened.start(NOW, None, OnLost::Refuse).unwrap()
 }
 
 /// Inserts the nonce of this number at a timestamp.
 fn insert(window: &LocalWindow, timestamp: u64, number: u64) -> Insertion {
-    window.insert(NOW, timestamp, b"consumer", b"token", &number.to_be_bytes())
+    window.insert(&NonceUse {
+        timestamp,
+        consumer: b"consumer",
+        token: b"token",
+        nonce: &number.to_be_bytes(),
+    })
 }
 
-/// Time since the open, in whole seconds.
-fn at(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+/// Calls `maintain` at this time, so many seconds after the open.
+fn maintain(window: &LocalWindow, now: u64, since_open: u64) {
+    let since_open = Duration::from_secs(since_open);
+    window.maintain_at(UnixTime(now), since_open).unwrap();
 }

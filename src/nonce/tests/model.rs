@@ -99,8 +99,12 @@ fn follow(steps: Vec<Step>) {
                     continue;
                 }
                 let timestamp = wall.saturating_add_signed(skew);
-                let insertion =
-                    window.insert(UnixTime(wall), timestamp, &[consumer], &[token], &[nonce]);
+                let insertion = window.insert(&NonceUse {
+                    timestamp,
+                    consumer: &[consumer],
+                    token: &[token],
+                    nonce: &[nonce],
+                });
                 let known = (consumer, token, nonce, timestamp);
                 match insertion {
                     Insertion::Fresh => {
@@ -117,7 +121,7 @@ fn follow(steps: Vec<Step>) {
                 wall += seconds;
                 steady += seconds;
                 model.expire(wall, steady, reach);
-                window.expire_at(UnixTime(wall), at(steady - began));
+                maintain(&window, wall, steady - began);
             }
             Step::Jump(seconds) => wall = wall.saturating_add_signed(seconds),
             Step::Reload(next) => {
@@ -136,14 +140,13 @@ fn follow(steps: Vec<Step>) {
                 }
                 drop(window);
                 place.params.window = Duration::from_secs(next);
-                place.boot.uptime = Some(1_000 + steady);
                 began = steady;
                 model.restart();
                 model.change(wall, reach, next);
-                let opened =
-                    patiently(|| open::open(&place.params, UnixTime(wall), place.boot)).unwrap();
-                assert!(matches!(opened.continuity(), Continuity::Continued { .. }));
-                window = opened.start(Blackout::None).unwrap();
+                let opened = place.open().unwrap();
+                assert_eq!(opened.continuity, Continuity::Continued);
+                let (now, mark) = (UnixTime(wall), None);
+                window = opened.start(now, mark, OnLost::Refuse).unwrap();
             }
         }
     }
@@ -156,10 +159,7 @@ fn follow(steps: Vec<Step>) {
         .unwrap_or(0)
         + 16;
     for second in 0..60 {
-        window.expire_at(
-            UnixTime(end.max(wall) + second),
-            at(steady - began + second),
-        );
+        maintain(&window, end.max(wall) + second, steady - began + second);
     }
     assert_eq!(window.entries(), 0);
 }

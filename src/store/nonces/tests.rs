@@ -122,7 +122,7 @@ impl Setup {
 
 #[track_caller]
 fn fails_with(result: Result<Insertion, Unavailable>, expected: &str) {
-    let error = crate::store::port::causes(&result.unwrap_err());
+    let error = causes(&result.unwrap_err());
     assert!(error.contains(expected), "{error}");
 }
 
@@ -207,4 +207,32 @@ async fn a_write_that_fails_or_panics_fails_its_batch_and_nothing_else() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_lasts_until_maintenance_records_a_nonce() {
+    let setup = setup(9, false);
+    let now = UnixTime(99);
+    let maintain = || {
+        let length = Duration::from_secs(300);
+        setup.window.maintain(now, length, OnLost::Refuse)
+    };
+    fails_with(setup.insert(FAILS).await, "the engine is down");
+    let cause =
+        "the shared nonce window is unavailable: the store is unavailable: the engine is down";
+    let outage = Outage::Unavailable {
+        since: UnixTime(FAILS),
+        cause: cause.to_owned(),
+    };
+    assert_eq!(setup.window.outage(now), Some(outage));
+    maintain().await;
+    assert_eq!(setup.window.outage(now), None);
+    assert_eq!(setup.batches(), [[FAILS], [99]]);
+    assert_eq!(setup.insert(LOST).await.unwrap(), Insertion::Lost);
+    let until = UnixTime(LOST);
+    assert_eq!(
+        setup.window.outage(until),
+        Some(Outage::LostShared { until })
+    );
+    assert_eq!(setup.window.outage(now), None);
 }

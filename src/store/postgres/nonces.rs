@@ -1,5 +1,5 @@
-//! Nonces that all replicas share: those that wait at the same time are inserted by one statement, into partitions by
-//! time, which are dropped whole. The tables and functions are in [`super::schema`].
+//! Nonces that all replicas share: pending nonces are inserted by one statement, into partitions by time, which are
+//! dropped whole. The tables and functions are in [`super::schema`].
 //!
 //! One statement checks and inserts, so a nonce is fresh for one replica. The same statement reads up to which
 //! timestamp nonces were dropped or may have been lost in a failover: none of those is ever fresh. A partition is
@@ -194,7 +194,7 @@ impl PostgresInserter {
 }
 
 /// Notes that the database is on another server, or on a standby that was promoted. Nonces may be missing there, so
-/// every timestamp that a replica may have accepted before is given up, unless the operator waives that.
+/// every timestamp that a replica may have accepted before is rejected, unless the operator waives that.
 async fn adopt_server(conn: &mut Conn, time: Time, waived: bool) -> Result<(), StoreError> {
     let length = time.length.saturating_add(SKEW);
     let (client, statement) = conn
@@ -220,7 +220,7 @@ async fn adopt_server(conn: &mut Conn, time: Time, waived: bool) -> Result<(), S
     Ok(())
 }
 
-/// In the place of the server that recorded nonces last.
+/// The name of the server that recorded nonces last, if it is no server of PostgreSQL.
 const ELSEWHERE: &str = "elsewhere";
 
 impl PostgresTx {
@@ -255,7 +255,7 @@ async fn make_slots(conn: &mut Conn, slots: Vec<i64>) -> Result<(), StoreError> 
     }
 }
 
-/// Makes partitions ahead and drops old ones, each time the present gets into another one.
+/// Makes partitions ahead and drops old ones, each time the clock enters another one.
 async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
     while due.changed().await.is_ok() {
         let mut logged = false;

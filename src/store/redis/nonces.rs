@@ -26,10 +26,10 @@ use crate::{
     },
 };
 
-/// The key of what is known of the server and of the window. All keys have its hash tag, so that one node of a Cluster
+/// The key of the state of the server and of the window. All keys have its hash tag, so that one node of a Cluster
 /// has them all.
 pub(super) const STATE: &str = "cs:1:{store}:nonces";
-/// Before the digest of a nonce.
+/// Comes before the digest of a nonce.
 const NONCE: &str = "cs:1:{store}:n:";
 
 /// Inserts by the script.
@@ -106,8 +106,8 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
     [NONCE.as_bytes(), &digest].concat()
 }
 
-/// Opens the shared window, with what the store knows of where nonces were kept before. Blocks the thread, for a second
-/// at most.
+/// Opens the shared window. `kept` is what the store knows of where nonces were kept before. Blocks the thread, for a
+/// second at most.
 ///
 /// # Errors
 /// [`OpenError`]
@@ -126,7 +126,7 @@ pub async fn open_nonces(
     let window = nonces::open(inserter, link.remote());
     let begun = match kept {
         NoncesKept::Elsewhere => Ok(()),
-        // What the store has is not here. It is as if another server had recorded it.
+        // The store's nonces are not here: the same case as another server that has recorded them.
         NoncesKept::Here => {
             let mut note = cmd("HSET");
             note.arg(STATE).arg("server").arg("another window");

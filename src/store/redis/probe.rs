@@ -7,7 +7,7 @@ use redis::cmd;
 use super::{link::Link, script::read};
 use crate::store::StoreError;
 
-/// Reads the settings and says what is unwise.
+/// Reads the settings, and returns a warning for each that loses nonces.
 pub(super) async fn findings(link: &Link) -> Result<Vec<String>, StoreError> {
     let mut command = cmd("CONFIG");
     command
@@ -16,7 +16,7 @@ pub(super) async fn findings(link: &Link) -> Result<Vec<String>, StoreError> {
     let Ok(settings) = link.call(command).await else {
         // Services that run Redis for others forbid the command.
         return Ok(vec![
-            "Redis does not let this user read its settings; see to it that appendonly is yes, appendfsync always or everysec, and maxmemory-policy noeviction".to_owned(),
+            "Redis does not let this user read its settings; make sure that appendonly is yes, appendfsync always or everysec, and maxmemory-policy noeviction".to_owned(),
         ]);
     };
     let settings: HashMap<String, String> = read(settings)?;

@@ -1,0 +1,406 @@
+//! The files of a window: its state, and beside it the log of nonces, one file for some minutes. A file of the log is
+//! deleted whole once all its timestamps have been dropped.
+//!
+//! The state says which files belong to the log. A new file is in it before the first nonce is in the file, and a file
+//! is out of it before it is deleted, so that a process can be killed between any two steps.
+
+use std::{
+    collections::VecDeque,
+    error::Error,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::ArcSwapOption;
+
+use super::{
+    NonceUse,
+    key::Key,
+    segment::{self, RECORD_BYTES, Segment},
+    state::{self, OpenError, State},
+};
+
+/// How long a file is appended to, in seconds.
+const FILE_SECONDS: u64 = 120;
+/// Records of the smallest file: 64 KiB.
+const MIN_RECORDS: usize = (64 << 10) / RECORD_BYTES - 1;
+/// Records of the largest file: 4 MiB, which any file system allocates in a millisecond.
+const MAX_RECORDS: usize = (4 << 20) / RECORD_BYTES - 1;
+
+/// What an open found of earlier runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Continuity {
+    /// There was no file, or nothing in it, or the window has no file.
+    New,
+    /// All nonces of the earlier runs are there.
+    Continued,
+    /// Nonces are missing: the machine went down without a clean stop, or the files are damaged or of another version.
+    Lost {
+        /// The highest timestamp that may have been accepted, as far as the file knows; else 0.
+        accepted_until: u64,
+    },
+}
+
+/// The files of a window, or none for a window that ends with its process.
+pub(super) struct Journal {
+    path: Option<PathBuf>,
+    pub(super) key: Key,
+    /// The file that is appended to; `None` until there is one.
+    current: ArcSwapOption<Segment>,
+    /// A file could not be made. It is tried again once a second, and not by every request.
+    is_stuck: AtomicBool,
+    files: Mutex<Files>,
+}
+
+struct Files {
+    state: State,
+    /// The locked file of the state.
+    file: Option<File>,
+    /// The log before the current file.
+    sealed: VecDeque<SealedFile>,
+    /// When the current file was made, in seconds since the open.
+    begun: u64,
+    /// Records in the current file a second ago.
+    seen: usize,
+}
+
+/// A file of the log that is no longer appended to.
+struct SealedFile {
+    number: u64,
+    /// Its highest timestamp.
+    highest: u64,
+}
+
+impl Journal {
+    /// Locks the file at `path` and reads the state in it, or makes a new one. Nothing is written before
+    /// [`Self::start`].
+    pub(super) fn open(path: Option<&Path>, boot: &str) -> Result<(Self, Continuity), OpenError> {
+        let file = path.map(state::open).transpose()?;
+        let found = path.map(state::read).transpose()?.flatten();
+        let state = match &found {
+            Some(Ok(state)) => state.clone(),
+            _ => State::new()?,
+        };
+        let is_whole = state.is_whole(boot);
+        let journal = Self {
+            path: path.map(Into::into),
+            key: state.key,
+            current: ArcSwapOption::empty(),
+            is_stuck: AtomicBool::new(false),
+            files: Mutex::new(Files {
+                state,
+                file,
+                sealed: VecDeque::new(),
+                begun: 0,
+                seen: 0,
+            }),
+        };
+        let continuity = match found {
+            None => Continuity::New,
+            Some(Ok(_)) if is_whole => Continuity::Continued,
+            Some(Ok(_)) => journal.lost(&io::Error::other(
+                "the machine stopped without a clean stop",
+            )),
+            Some(Err(error)) => journal.lost(&error),
+        };
+        Ok((journal, continuity))
+    }
+
+    /// Notes that the log cannot be used.
+    pub(super) fn lost(&self, error: &io::Error) -> Continuity {
+        let path = self.path.as_deref().map(Path::display);
+        let path = path.map(tracing::field::display);
+        let error = error as &dyn Error;
+        tracing::warn!(
+            path,
+            error,
+            "the nonce window cannot be read: its nonces are lost"
+        );
+        self.state(|state| Continuity::Lost {
+            accepted_until: state.high_water_mark.max(state.lost_until),
+        })
+    }
+
+    /// Calls `each` with the timestamp and fingerprint of every nonce in the log, some of them twice.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing or damaged.
+    pub(super) fn replay(&self, mut each: impl FnMut(u64, u64)) -> io::Result<()> {
+        let mut files = self.files();
+        for number in files.state.logs.clone() {
+            let mut highest = 0;
+            segment::replay(
+                &self.log(number),
+                number,
+                self.key,
+                |second, fingerprint| {
+                    highest = highest.max(second);
+                    each(second, fingerprint);
+                },
+            )?;
+            files.sealed.push_back(SealedFile { number, highest });
+        }
+        Ok(())
+    }
+
+    /// Begins a run, with the log of the run before or without; `change` is on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`]
+    pub(super) fn start(
+        &self,
+        keeps_log: bool,
+        change: impl FnOnce(&mut State),
+    ) -> Result<(), OpenError> {
+        let mut files = self.files();
+        // The file before the log may be there still: a killed process may not have deleted it.
+        let mut gone = files.state.logs.clone();
+        gone.start -= 1;
+        if keeps_log {
+            gone.end = gone.start + 1;
+        } else {
+            files.sealed.clear();
+        }
+        let updated = files.update(|state| {
+            state.is_closed = false;
+            state.logs.start = gone.end;
+            change(state);
+        });
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
+        updated
+            .and_then(|()| files.sync())
+            .map_err(state::failed(path, "write"))?;
+        if self.path.is_some() {
+            gone.for_each(|number| _ = fs::remove_file(self.log(number)));
+        }
+        drop(files);
+        self.replace_if_due(0);
+        Ok(())
+    }
+
+    /// Appends a nonce, so that it survives the process; `false` if the disk is full.
+    #[inline]
+    pub(super) fn append(&self, second: u64, fingerprint: u64) -> bool {
+        if self.path.is_none() {
+            return true;
+        }
+        let record = self.key.seal(second, fingerprint);
+        loop {
+            let current = self.current.load();
+            if let Some(current) = &*current
+                && current.append(second, record)
+            {
+                return true;
+            }
+            if self.is_stuck.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.replace_full(current.as_deref());
+        }
+    }
+
+    /// Replaces the current file, unless another thread has replaced `full` already.
+    #[cold]
+    fn replace_full(&self, full: Option<&Segment>) {
+        let mut files = self.files();
+        let current = self.current.load();
+        if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
+            let (_, capacity) = full.map_or((0, 0), Segment::fill);
+            let begun = files.begun;
+            self.replace(&mut files, begun, 2 * capacity);
+        }
+    }
+
+    /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below
+    /// `dropped_until`. To be called once a second. `now`: seconds since the open.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the next call tries again.
+    pub(super) fn maintain(&self, now: u64, dropped_until: u64) -> io::Result<()> {
+        self.replace_if_due(now);
+        self.move_front(dropped_until)?;
+        let mut files = self.files();
+        while let Some(front) = files.sealed.front()
+            && front.highest <= dropped_until
+        {
+            let number = front.number;
+            files.update(|state| state.logs.start = number + 1)?;
+            files.sealed.pop_front();
+            fs::remove_file(self.log(number))?;
+        }
+        Ok(())
+    }
+
+    fn replace_if_due(&self, now: u64) {
+        let mut files = self.files();
+        let current = self.current.load();
+        let (used, capacity) = current.as_ref().map_or((0, 0), |current| current.fill());
+        // At least twice as much as in the last second has to fit.
+        let is_filling = capacity - used <= 2 * (used - files.seen);
+        let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
+        files.seen = used;
+        if is_filling {
+            self.replace(&mut files, now, 2 * capacity);
+        } else if is_old {
+            let records = if used < capacity / 4 {
+                capacity / 2
+            } else {
+                capacity
+            };
+            self.replace(&mut files, now, records);
+        }
+    }
+
+    /// Makes a file for about this many records, and appends to it from then on. While that fails, a full current file
+    /// rejects nonces.
+    fn replace(&self, files: &mut Files, now: u64, records: usize) {
+        if self.path.is_none() {
+            return;
+        }
+        let number = files.state.logs.end;
+        let path = self.log(number);
+        let most = match self.is_stuck.load(Ordering::Relaxed) {
+            true => MIN_RECORDS,
+            false => MAX_RECORDS,
+        };
+        let records = records.clamp(MIN_RECORDS, most);
+        let made = Segment::create(&path, number, records, self.key).and_then(|made| {
+            files.update(|state| state.logs.end = number + 1)?;
+            Ok(made)
+        });
+        let was_stuck = self.is_stuck.swap(made.is_err(), Ordering::Relaxed);
+        let path = tracing::field::display(path.display());
+        match made {
+            Ok(made) => {
+                if let Some(old) = self.current.swap(Some(made.into())) {
+                    let (number, highest) = (old.number, old.seal());
+                    files.sealed.push_back(SealedFile { number, highest });
+                }
+                (files.begun, files.seen) = (now, 0);
+                if was_stuck {
+                    tracing::info!(path, "the nonce window grows again");
+                }
+            }
+            Err(error) if !was_stuck => {
+                let error = &error as &dyn Error;
+                tracing::error!(
+                    path,
+                    error,
+                    "the nonce window cannot grow: signed requests are rejected until old nonces expire or there is room"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Files leave in their order. If the first one has nonces of a clock that was ahead, and a later one could leave,
+    /// these nonces move to the current file.
+    fn move_front(&self, dropped_until: u64) -> io::Result<()> {
+        let files = self.files();
+        let can_leave = |file: &SealedFile| file.highest <= dropped_until;
+        let number = match files.sealed.front() {
+            Some(front) if !can_leave(front) && files.sealed.iter().any(can_leave) => front.number,
+            _ => return Ok(()),
+        };
+        drop(files);
+        let mut is_moved = true;
+        segment::replay(
+            &self.log(number),
+            number,
+            self.key,
+            |second, fingerprint| {
+                if second > dropped_until {
+                    is_moved &= self.append(second, fingerprint);
+                }
+            },
+        )?;
+        if is_moved && let Some(front) = self.files().sealed.front_mut() {
+            front.highest = 0;
+        }
+        Ok(())
+    }
+
+    /// Changes the state, and writes it.
+    ///
+    /// # Errors
+    ///
+    /// The system's; nothing has changed then.
+    pub(super) fn update(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        self.files().update(change)
+    }
+
+    /// A part of the state.
+    pub(super) fn state<T>(&self, part: impl FnOnce(&State) -> T) -> T {
+        part(&self.files().state)
+    }
+
+    /// Brings everything to the disk, so that it is good after a power loss as well. No nonce may be appended from then
+    /// on.
+    pub(super) fn close(&self) -> io::Result<()> {
+        let mut files = self.files();
+        for number in files.state.logs.clone() {
+            File::open(self.log(number))?.sync_all()?;
+        }
+        files.update(|state| state.is_closed = true)?;
+        files.sync()
+    }
+
+    fn log(&self, number: u64) -> PathBuf {
+        log_path(self.path.as_deref().unwrap_or(Path::new("")), number)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files {
+    fn update(&mut self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let mut state = self.state.clone();
+        change(&mut state);
+        if let Some(file) = &self.file {
+            state.write(file)?;
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_all)
+    }
+}
+
+/// The file of this number of the log.
+fn log_path(path: &Path, number: u64) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(format!(".{number}.log"));
+    path.into()
+}
+
+/// Whether a nonce was used, by the files of a local window; `None` if they cannot be read. It takes no lock and reads
+/// all files, so it is for people who ask about one request. A nonce that is inserted meanwhile may be missed.
+#[must_use]
+pub fn was_used(path: &Path, nonce: NonceUse<'_>) -> Option<bool> {
+    let state = state::read(path).ok()??.ok()?;
+    let wanted = (nonce.timestamp, state.key.fingerprint(&nonce));
+    let mut is_found = false;
+    for number in state.logs {
+        let log = log_path(path, number);
+        match segment::replay(&log, number, state.key, |second, fingerprint| {
+            is_found |= (second, fingerprint) == wanted;
+        }) {
+            // It was deleted since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => result.ok()?,
+        }
+    }
+    Some(is_found)
+}
