@@ -307,9 +307,9 @@ section! {
         #[serde(default, deserialize_with = "optional")]
         logo: Option<PathBuf> [else "none": "logo.svg"], reload;
         /// The colour of buttons and links. countersign check warns if it is hard to read.
-        accent: Option<Colour> [else "blue": "#1f4fd8"], reload;
+        accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
-        accent_dark: Option<Colour> [else "a shade of accent that can be read": "#8fb0ff"], reload;
+        accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;
         /// The colour around the content.
         background: Option<Colour> [else "light grey": "#f3f4f7"], reload;
         /// The same for browsers that prefer dark pages.

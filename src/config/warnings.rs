@@ -13,7 +13,6 @@ use crate::{
     oauth::SignatureMethod,
     origin::{Origin, Scheme, is_loopback},
     policy::operations::Kind,
-    respond::colour::{TEXT_CONTRAST, TooFaint},
     store::record::Dialect,
     verify::Advice,
 };
@@ -41,7 +40,6 @@ impl Config {
         warnings.listener(self);
         warnings.service(self);
         warnings.sessions(self);
-        warnings.pages(self);
         warnings.upstream(self);
         warnings.signature(self);
         warnings.nonce(self);
@@ -132,25 +130,6 @@ impl Warnings {
             ["service.public_api_urls"] if shared =>
                 "API and pages share one origin, so a script in a response of the API can press \"allow\" for the user; \
                  give the API a host of its own";
-        }
-    }
-
-    fn pages(&mut self, config: &Config) {
-        for TooFaint {
-            key,
-            colour,
-            beside,
-            contrast,
-        } in config.palette().too_faint()
-        {
-            self.add(
-                &[key],
-                format!(
-                    "{colour} beside {beside} has a contrast of {contrast:.2}, and text needs {TEXT_CONTRAST} (WCAG 2.2, \
-                     1.4.3); write a {} colour",
-                    if key.ends_with("accent") || key.ends_with("background_dark") { "darker" } else { "lighter" },
-                ),
-            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The pages in a real Chromium, for people who need contrast, a screen reader, the keyboard or a narrow window: axe-core
+//! The pages in a real Chromium, for people who need contrast (of level AAA), a screen reader, the keyboard or a narrow window: axe-core
 //! looks at each of them.
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
@@ -46,7 +46,7 @@ struct Audit {
 impl Audit {
     /// Looks at the page that is shown, in every window.
     fn look(&self, name: &str) {
-        let body = "return axe.run(document).then(found => found.violations.concat(found.incomplete)
+        let body = "return axe.run(document, {rules: {'color-contrast-enhanced': {enabled: true}}}).then(found => found.violations.concat(found.incomplete)
             .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
         for (width, dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
             self.browser.emulate(width, dark);
@@ -237,7 +237,8 @@ fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
     let picture = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 96 32'><rect width='96' height='32' rx='8' fill='#7a1f5c'/></svg>";
     std::fs::write(&logo, picture).unwrap();
     let look = format!(
-        "pages.name = 'Photos & More'\npages.logo = '{}'\npages.accent = '#7a1f5c'\npages.background = '#fdf7fb'",
+        "pages.name = 'Photos & More'\npages.logo = '{}'\npages.accent = '#ffcc00'\npages.background = '#fdf7fb'\n\
+         pages.background_dark = '#999999'",
         logo.display()
     );
     let proxy = builder.config(&look).config(CONFIG).start();
