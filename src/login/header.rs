@@ -12,7 +12,7 @@ use crate::{fields::single, issue::registration, store::record::OutsideUser};
 pub struct UserHeaders {
     /// The user's id.
     pub user: HeaderName,
-    /// What pages call the user.
+    /// The name that pages show.
     pub display_name: Option<HeaderName>,
 }
 
@@ -33,7 +33,7 @@ impl UserHeaders {
         if value.is_empty() {
             return Ok(None);
         }
-        // What Apache sends for a variable that is not set.
+        // Apache sends `(null)` for a variable that is not set.
         let id = str::from_utf8(value).ok().filter(|id| *id != "(null)");
         let id = id.and_then(|id| id.parse().ok());
         let display_name = self.display_name.as_ref();

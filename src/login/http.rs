@@ -1,6 +1,6 @@
 //! Logins that another system checks: name and password are posted to `login.url`.
 //!
-//! One response is a login: 200 with a JSON object that has the user's id. Everything else is none. An attempt counts as
+//! One response is a login: 200 with a JSON object that has the user's id. Everything else is a rejection or a fault. An attempt counts as
 //! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
 //! on wrong passwords could be asked without end.
 
@@ -31,7 +31,7 @@ use crate::{
     store::{Store, port::Admitted, record::OutsideUser},
 };
 
-/// So many attempts may wait for the endpoint; one more is told to come back.
+/// The most attempts that may wait for the endpoint; one more is rejected as busy.
 const MAX_ATTEMPTS: usize = 64;
 /// The longest head and the longest body of a response, in bytes each.
 const MAX_BYTES: usize = 64 * 1024;
@@ -57,9 +57,9 @@ pub struct Fields {
     pub id: String,
     /// The user's name.
     pub name: String,
-    /// What pages call the user.
+    /// The name that pages show.
     pub display_name: String,
-    /// What must be `true`, if anything.
+    /// A field that must be `true`.
     pub success: Option<String>,
 }
 
@@ -213,7 +213,7 @@ async fn exchange(
     });
     tokio::select! {
         done = &mut exchange => done,
-        // What has arrived before its end is still there to be read.
+        // Bytes that arrived before its end can still be read.
         _ = connection => exchange.await,
     }
 }
@@ -234,7 +234,7 @@ async fn read_body(mut body: Incoming) -> Result<Vec<u8>, LoginFault> {
     Ok(read)
 }
 
-/// What a response says: the user, or `None` for a wrong password.
+/// Reads a response: the user, or `None` for a wrong password.
 fn read(
     status: StatusCode,
     body: &[u8],

@@ -1,12 +1,10 @@
-//! Logins of local accounts: the store's users and their argon2id hashes.
+//! Logins of local accounts: the store's users and their password hashes.
 
 use std::sync::Arc;
 
-use super::{
-    Login, LoginBackend, LoginError, LoginFault, LoginFuture, MAX_NAME_BYTES, PasswordPool,
-    password,
-};
+use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
+    issue::registration::MAX_LOGIN_NAME_BYTES,
     secret::Secret,
     store::{Store, port::Account},
 };
@@ -26,7 +24,9 @@ impl LocalLogin {
 
     async fn check(&self, name: &str, password: Secret) -> Result<Login, LoginError> {
         // A password that cannot be right is rejected before it costs anything; the caller knows its own lengths.
-        if !password::is_length_allowed(&password) || !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+        if !password::is_length_allowed(&password)
+            || !(1..=MAX_LOGIN_NAME_BYTES).contains(&name.len())
+        {
             return Err(LoginError::Rejected { account: None });
         }
         let account = self.store.account(name).await;
@@ -77,86 +77,6 @@ mod tests {
         let mut user = user(name);
         user.password_hash = Some(password::hash(&Secret::from(password)).unwrap());
         user
-    }
-
-    #[tokio::test]
-    async fn lets_in_the_right_password_only() {
-        let store = Arc::new(MemoryStore::default());
-        store.put_user(with_password("Ada", "enchantress"));
-        let backend = backend(&store);
-        for name in ["Ada", "ada", "ADA"] {
-            let outcome = backend.login(name, Secret::from("enchantress")).await;
-            assert!(matches!(outcome, Ok(Login { user, rehashed: None }) if user.name == "Ada"));
-        }
-        let ada = store.user_named("Ada").id;
-        let outcome = backend.login("Ada", Secret::from("Enchantress")).await;
-        assert!(matches!(outcome, Err(LoginError::Rejected { account: Some(id) }) if id == ada));
-        let outcome = backend.login("Eve", Secret::from("enchantress")).await;
-        assert!(matches!(
-            outcome,
-            Err(LoginError::Rejected { account: None })
-        ));
-    }
-
-    /// A hash of `enchantress` at the cost of an imported one.
-    fn imported_hash() -> Secret {
-        use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
-        let params = Params::new(256, 3, 1, None).unwrap();
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let hash = argon2.hash_password_with_salt(b"enchantress", b"somesalt");
-        Secret::from(hash.unwrap().to_string())
-    }
-
-    #[tokio::test]
-    async fn hashes_an_imported_password_anew_for_those_it_lets_in_only() {
-        let store = Arc::new(MemoryStore::default());
-        store.put_user(with_password("ours", "enchantress"));
-        for (name, enabled) in [("imported", true), ("disabled", false)] {
-            store.put_user(User {
-                password_hash: Some(imported_hash()),
-                enabled,
-                ..user(name)
-            });
-        }
-        let backend = backend(&store);
-        let login = async |name, password| backend.login(name, Secret::from(password)).await;
-        let Ok(Login { user, rehashed }) = login("imported", "enchantress").await else {
-            panic!("the right password")
-        };
-        assert_eq!(user.password_hash, Some(imported_hash()));
-        let rehashed = rehashed.unwrap();
-        assert!(password::has_our_cost(&rehashed));
-        assert!(password::verify_evenly(
-            Some(&rehashed),
-            &[],
-            &Secret::from("enchantress")
-        ));
-        let ours = login("ours", "enchantress").await;
-        assert!(matches!(ours, Ok(Login { rehashed: None, .. })));
-        for (name, password) in [("imported", "wrong"), ("disabled", "enchantress")] {
-            let outcome = login(name, password).await;
-            assert!(matches!(
-                outcome,
-                Err(LoginError::Rejected { account: Some(_) })
-            ));
-        }
-    }
-
-    #[tokio::test]
-    async fn rejects_disabled_users_and_users_without_a_password() {
-        let store = Arc::new(MemoryStore::default());
-        let mut disabled = with_password("disabled", "enchantress");
-        disabled.enabled = false;
-        store.put_user(disabled);
-        store.put_user(user("outside"));
-        let backend = backend(&store);
-        for name in ["disabled", "outside"] {
-            let outcome = backend.login(name, Secret::from("enchantress")).await;
-            assert!(
-                matches!(outcome, Err(LoginError::Rejected { account: Some(_) })),
-                "{name}"
-            );
-        }
     }
 
     #[tokio::test]
@@ -221,19 +141,5 @@ mod tests {
                 Err(LoginError::Rejected { account: None })
             ));
         }
-    }
-
-    #[tokio::test]
-    async fn an_unavailable_store_is_a_fault_and_no_login() {
-        let store = Arc::new(MemoryStore::default());
-        store.put_user(with_password("ada", "enchantress"));
-        store.fail(true);
-        let outcome = backend(&store)
-            .login("ada", Secret::from("enchantress"))
-            .await;
-        assert!(matches!(
-            outcome,
-            Err(LoginError::Fault(LoginFault::Store(_)))
-        ));
     }
 }

@@ -14,13 +14,13 @@ use crate::{
     store::{StoreError, record::User},
 };
 
-mod foreign;
 pub mod header;
 pub mod http;
 pub mod local;
 pub mod new_password;
 pub mod password;
 pub mod pool;
+mod stored;
 pub mod throttle;
 
 pub use self::http::HttpLogin;
@@ -30,9 +30,6 @@ pub use throttle::Throttle;
 
 #[cfg(any(test, fuzzing))]
 pub mod double;
-
-/// The longest login name that is looked up, in bytes; a longer one is rejected like an unknown one.
-pub const MAX_NAME_BYTES: usize = 255;
 
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
@@ -45,16 +42,16 @@ pub trait LoginBackend: Send + Sync + 'static {
     fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a>;
 }
 
-/// What [`LoginBackend::login`] returns: a future that may move between threads.
+/// The return type of [`LoginBackend::login`]: a future that may move between threads.
 pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
 /// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
 /// [`Store::open_session`](crate::store::Store::open_session).
 #[derive(Debug)]
 pub struct Login {
-    /// Who logs in, with the password hash that was verified.
+    /// The user, with the password hash that was verified.
     pub user: User,
-    /// The password hashed anew, if `user` has a hash of another cost than ours.
+    /// The password hashed again at our cost, if `user` has a hash of another cost than ours.
     pub rehashed: Option<Secret>,
 }
 

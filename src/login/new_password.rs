@@ -1,7 +1,7 @@
-//! What a new password has to be. The page holds users to it; the operator's commands warn.
+//! The requirements of a new password. The page enforces them; the operator's commands only warn.
 //!
 //! This follows NIST SP 800-63B-4 §3.1.1.2: a length, a list of passwords that an attacker tries first, and no rule about
-//! kinds of characters. Its 15 characters for a password that is the only factor are not asked for: 8 is what it allows
+//! kinds of characters. Its 15 characters for a password that is the only factor are not required: 8 is what it allows
 //! where there is another factor, and what users of existing accounts expect.
 
 use thiserror::Error;

@@ -21,7 +21,7 @@
 //! cannot guess what was typed as a name. A store that is not sealed has no such key. It then holds
 //! secrets in clear anyway, and the hash is as good as unkeyed.
 //!
-//! # What bounds the memory
+//! # Memory limit
 //!
 //! The table has 16,384 sets of 8 entries, some 4 MiB when full. A key (a keyed hash, so nobody can choose its set)
 //! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
@@ -80,7 +80,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// What is reported to other processes if the attempt fails: this process, a hash of account and address, and one of the address.
+    /// The report to other processes if the attempt fails: this process, a hash of account and address, and one of the address.
     #[must_use]
     pub fn report(&self) -> &str {
         &self.report
@@ -123,7 +123,7 @@ impl Throttle {
         let (account_key, address_key) = (self.key(by_account), self.key(by_address));
         let mut table = self.table();
         let failures = table.limit.count.get();
-        // Both are checked before either is counted: an attempt that is rejected counts nowhere.
+        // Both are checked before either is counted: a rejected attempt is not counted.
         let pause = table
             .pause(account_key, now)
             .max(table.pause(address_key, now));
@@ -182,7 +182,7 @@ impl Throttle {
         table.give_back(&attempt.by_address, now);
     }
 
-    /// The attempt was not checked at all: it counts nowhere.
+    /// The attempt was not checked: its count is taken back.
     pub fn withdrawn(&self, attempt: &Attempt, now: UnixTime) {
         let mut table = self.table();
         table.give_back(&attempt.by_account, now);
@@ -225,7 +225,7 @@ struct Failures {
     paused_until: UnixTime,
 }
 
-/// What one attempt changed in one entry.
+/// The change by one attempt to one entry.
 #[derive(Debug)]
 struct Charge {
     key: u64,
@@ -247,7 +247,7 @@ impl Table {
         self.set(key).iter_mut().find(|entry| entry.key == key)
     }
 
-    /// Drops what counts no longer in the set of `key`.
+    /// Drops entries that no longer count from the set of `key`.
     fn drop_ended(&mut self, key: u64, now: UnixTime) -> &mut Vec<Failures> {
         let period = self.limit.period;
         let set = self.set(key);
@@ -255,7 +255,7 @@ impl Table {
         set
     }
 
-    /// How long `key` must wait; drops what counts no longer.
+    /// How long `key` must wait; drops entries that no longer count.
     fn pause(&mut self, key: u64, now: UnixTime) -> Option<Duration> {
         let set = self.drop_ended(key, now);
         match set.iter().find(|entry| entry.key == key) {
