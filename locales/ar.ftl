@@ -10,42 +10,53 @@ login-throttled = كان هناك عدد كبير من المحاولات الف
 login-busy = يسجّل عدد كبير من الأشخاص الدخول الآن. حاول مرة أخرى بعد بضع ثوانٍ.
 login-unavailable = لا يمكن للخدمة التحقق من كلمة المرور الآن. حاول مرة أخرى بعد بضع ثوانٍ.
 
-consent-title = هل تسمح للتطبيق { $consumer } بالتصرف باسمك؟
+consent-title = هل تسمح للتطبيق { $consumer } بالتصرف نيابةً عنك؟
 consent-user = سجّلت الدخول باسم { $user }
-consent-identity-only = سيعرف التطبيق { $consumer } هويتك، وسيمكنه إجراء طلبات باسمك لا تحتاج إلى إذن خاص.
+consent-identity-only = سيعرف التطبيق { $consumer } هويتك، وسيمكنه إجراء طلبات نيابةً عنك لا تحتاج إلى إذن خاص.
 consent-permissions = سيعرف التطبيق { $consumer } هويتك، ويطلب ما يلي:
-consent-allow = السماح
-consent-deny = الرفض
+consent-allow = سماح
+consent-deny = رفض
 consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
 consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
 consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
 consent-withdraw = لا يرى التطبيق كلمة مرورك أبدًا، ويمكنك سحب الإذن في أي وقت.
 consent-continue = متابعة
-consent-not-you = لست أنت؟
+consent-not-you = ألست صاحب هذا الحساب؟
 consent-switch = تسجيل الدخول بحساب آخر
 
-verifier-title = لقد سمحت للتطبيق { $consumer }
+verifier-title = لقد سمحت بوصول التطبيق { $consumer }
 verifier-type = اكتب هذا الرمز في التطبيق:
 verifier-lifetime = هذا الرمز صالح لمدة { $lifetime } ولمرة واحدة فقط. لا تعطه لأي شخص آخر. يمكنك بعد ذلك إغلاق هذه الصفحة.
 
 denied-title = لقد رفضت طلب التطبيق { $consumer }
-denied-text = لا يمكن للتطبيق التصرف باسمك. يمكنك إغلاق هذه الصفحة.
+denied-text = لا يمكن للتطبيق التصرف نيابةً عنك. يمكنك إغلاق هذه الصفحة.
 
 applications-title = التطبيقات المتصلة
-applications-link = التطبيقات التي يمكنها التصرف باسمك
-applications-text = يمكن لهذه التطبيقات التصرف باسمك. ما تسحبه هنا ينتهي فورًا.
+applications-link = التطبيقات التي يمكنها التصرف نيابةً عنك
+applications-text = يمكن لهذه التطبيقات التصرف نيابةً عنك. ما تسحبه هنا ينتهي فورًا.
 applications-log-out = تسجيل الخروج
-applications-withdrawn = لم يعد بإمكان التطبيق التصرف باسمك.
-applications-none = لا يوجد تطبيق يمكنه التصرف باسمك.
-applications-none-here = لا يوجد بين هذه التطبيقات تطبيق يمكنه التصرف باسمك.
+applications-withdrawn = لم يعد بإمكان التطبيق { $consumer } التصرف نيابةً عنك.
+applications-none = لا يوجد تطبيق يمكنه التصرف نيابةً عنك.
+applications-none-here = لا يوجد بين هذه التطبيقات تطبيق يمكنه التصرف نيابةً عنك.
 applications-allowed = سُمح به في { $date }
 applications-used = آخر استخدام في { $date }
 applications-unused = لم يُستخدم بعد
 applications-withdraw = سحب الإذن
 applications-withdraw-label = سحب الإذن من { $consumer }
 applications-more = المزيد
+applications-connections = { $count ->
+    [one] اتصال واحد
+    [two] اتصالان
+    [few] { $count } اتصالات
+    [many] { $count } اتصالًا
+   *[other] { $count } اتصال
+}
 
-sessions-title = أين سجّلت الدخول
+withdraw-title = هل تريد سحب الإذن من { $consumer }؟
+withdraw-text = لن يتمكن التطبيق بعد ذلك من التصرف نيابةً عنك على أيٍّ من أجهزتك.
+withdraw-cancel = الإبقاء على الإذن
+
+sessions-title = الجلسات المفتوحة
 sessions-open = { $count ->
     [one] في متصفح واحد
     [two] في متصفحين
@@ -64,7 +75,7 @@ password-rule = يجب ألّا تقل كلمة المرور الجديدة عن
     [many] { $count } حرفًا.
    *[other] { $count } حرف.
 }
-password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف باسمك فستبقى كذلك.
+password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف نيابةً عنك فستبقى كذلك.
 password-current = كلمة المرور الحالية
 password-new = كلمة المرور الجديدة
 password-again = كلمة المرور الجديدة مرة أخرى
@@ -103,10 +114,10 @@ duration-hours = { $count ->
 footer-terms = شروط الاستخدام
 footer-privacy = الخصوصية
 
-error-again = البدء من جديد
+error-again = ابدأ من جديد
 error-request = الطلب
 error-method = لا يمكن ذلك بهذه الطريقة
-error-method-text = لا يمكن استدعاء هذه الصفحة بهذه الطريقة.
+error-method-text = لا يمكن فتح هذه الصفحة بهذه الطريقة.
 error-malformed = هذا الرابط غير صالح
 error-malformed-no-request = لا يحدد الرابط أي طلب. عُد إلى التطبيق وابدأ من جديد.
 error-malformed-twice = يحدد الرابط شيئًا ما مرتين.
@@ -137,7 +148,7 @@ error-password = تغيّرت كلمة المرور في هذه الأثناء
 error-password-text = تغيّرت منذ أن فتحت النموذج: غيّرتها أنت في متصفح آخر أو غيّرها المشغّل. لم يتغير شيء هنا. سجّل الدخول بكلمة المرور الجديدة.
 error-nobody = لم تسجّل الدخول
 error-nobody-text = سجّل الدخول في الموقع الذي أتيت منه، ثم افتح هذه الصفحة مرة أخرى.
-error-not-admitted = حسابك غير مقبول
+error-not-admitted = لا يُسمح لحسابك باستخدام هذه الخدمة
 error-not-admitted-text = الحساب معطَّل هنا أو يتعارض مع حساب آخر. اسأل القائمين على هذه الخدمة.
 error-unavailable = حاول مرة أخرى
 error-unavailable-text = لا يمكن للخدمة الرد الآن. حاول مرة أخرى بعد بضع ثوانٍ.
@@ -146,7 +157,7 @@ error-fault-text = الخطأ من جانبنا.
 error-login = تسجيل الدخول
 error-login-text = يجب تسجيل الدخول لرؤية هذه الصفحة.
 error-unproved = غير مسموح
-error-unproved-text = لا يثبت الطلب باسم من أُرسل.
+error-unproved-text = تعذّر التحقق من هوية مُرسِل الطلب.
 error-forbidden = غير مسموح
 error-forbidden-text = لا يُسمح لك بذلك، أو أنك أتيت من موقع آخر. افتح الصفحة من هذا الموقع.
 error-not-found = غير موجود
@@ -160,6 +171,6 @@ error-misdirected-text = هذه الخدمة ليست في هذا العنوان
 error-rate = طلبات كثيرة جدًا
 error-rate-text = انتظر لحظة ثم حاول مرة أخرى.
 error-upstream = غير متاح
-error-upstream-text = الخدمة الموجودة خلف هذا العنوان لا تستجيب. حاول مرة أخرى بعد بضع دقائق.
+error-upstream-text = الخدمة المطلوبة لا تستجيب. حاول مرة أخرى بعد بضع دقائق.
 error-request-broken = طلب غير صحيح
 error-request-broken-text = الطلب غير صحيح.

@@ -2,8 +2,8 @@
 # A value is shown in place of its variable; it is escaped and set apart from the text around it.
 
 login-title = Log in
-login-to-decide = to decide about the request of { $consumer }
-login-to-account = to your account
+login-to-decide = Log in to answer the request of { $consumer }.
+login-to-account = Log in to your account.
 login-name = User name
 login-password = Password
 login-submit = Log in
@@ -17,7 +17,7 @@ login-unavailable = The service cannot check your password just now. Try again i
 consent-title = Allow { $consumer } to act for you?
 consent-user = You are logged in as { $user }
 consent-identity-only = { $consumer } learns who you are and can make calls in your name that need no particular permission.
-consent-permissions = { $consumer } learns who you are and asks for:
+consent-permissions = { $consumer } learns who you are and will be able to:
 consent-allow = Allow
 consent-deny = Deny
 # $site is a host name, sometimes with a port.
@@ -33,7 +33,7 @@ consent-switch = Log in as somebody else
 verifier-title = You have allowed { $consumer }
 verifier-type = Type this code into the application:
 # $lifetime is one of the duration messages.
-verifier-lifetime = It is valid for { $lifetime } and works once. Give it to nobody else. Then you can close this page.
+verifier-lifetime = It works once, within { $lifetime }. Do not give it to anyone else. When the application has taken it, you can close this page.
 
 denied-title = You have denied { $consumer }
 denied-text = It cannot act for you. You can close this page.
@@ -43,9 +43,9 @@ applications-title = Connected applications
 applications-link = Applications that can act for you
 applications-text = These applications can act for you. What you withdraw here ends at once.
 applications-log-out = Log out
-applications-withdrawn = The application can no longer act for you.
+applications-withdrawn = { $consumer } can no longer act for you.
 applications-none = No application can act for you.
-applications-none-here = No application can act for you among these.
+applications-none-here = None of these can act for you any more.
 # $date is like 2026-01-31.
 applications-allowed = Allowed on { $date }
 applications-used = last used on { $date }
@@ -53,6 +53,16 @@ applications-unused = not used yet
 applications-withdraw = Withdraw
 applications-withdraw-label = Withdraw the permission of { $consumer }
 applications-more = More
+# How often the user has allowed an application.
+applications-connections = { $count ->
+    [one] { $count } connection
+   *[other] { $count } connections
+}
+
+# Before the access of an application ends.
+withdraw-title = Withdraw the permission of { $consumer }?
+withdraw-text = It can then no longer act for you, on any of your devices.
+withdraw-cancel = Keep the permission
 
 # The open sessions of the user, below the applications: a heading, then how many and since when the oldest.
 sessions-title = Where you are logged in
@@ -104,10 +114,10 @@ footer-privacy = Privacy
 error-again = Start again
 # Before the number by which the operator finds the request in the log.
 error-request = Request
-error-method = Not like this
-error-method-text = This page cannot be called that way.
+error-method = This page cannot be opened like this
+error-method-text = Use the button or the link on this site.
 error-malformed = This link is broken
-error-malformed-no-request = It names no request. Go back to the application and start again.
+error-malformed-no-request = The link is incomplete. Go back to the application and start again.
 error-malformed-twice = It names something twice.
 error-malformed-decision = The form that your browser sent names no decision.
 error-malformed-form = The form that your browser sent cannot be read.
@@ -117,7 +127,7 @@ error-two-sessions-text = Your browser sent two session cookies for this site, a
 error-forged = This form was not accepted
 error-forged-text = It did not come from this site's own page. Nothing was changed.
 error-stale = This form is out of date
-error-stale-text = You have logged in or out meanwhile, the page was open for too long, or it was answered already. Nothing was changed.
+error-stale-text = You have logged in or out meanwhile, or the page was open for too long. Nothing was changed.
 error-cookie = Your browser sent no cookie
 error-cookie-text = This form works only with a cookie of this site, which holds nothing but a random number. Allow cookies for this site, and start again.
 error-unknown = This request is not known
@@ -135,7 +145,7 @@ error-no-application-text = It may have been withdrawn already. Nothing was chan
 error-password = Your password has changed meanwhile
 error-password-text = Somebody has set another one since you opened the form: you in another browser, or the operator. Nothing was changed here. Log in with the new password.
 error-nobody = You are not logged in
-error-nobody-text = Log in where you came from, and then open this page again.
+error-nobody-text = Log in on the site you came from, then open this page again.
 error-not-admitted = Your account is not admitted
 error-not-admitted-text = It is disabled here, or in conflict with another one. Ask whoever runs this service.
 error-unavailable = Please try again
@@ -144,12 +154,12 @@ error-fault = Something went wrong
 error-fault-text = The fault is on this side.
 error-login = Log in
 error-login-text = You have to log in to see this page.
-error-unproved = Not allowed
-error-unproved-text = The request does not prove in whose name it is made.
+error-unproved = This address is for applications
+error-unproved-text = They call it with a signed request.
 error-forbidden = Not allowed
 error-forbidden-text = You may not do this, or you came here from another site. Open the page from this site.
 error-not-found = Not found
-error-not-found-text = There is nothing at this address. Check that it is spelt right.
+error-not-found-text = There is nothing at this address. Check that it is spelled correctly.
 error-slow = Too slow
 error-slow-text = The request took too long. Try again.
 error-large = Too large
@@ -159,6 +169,6 @@ error-misdirected-text = This service is not at this address.
 error-rate = Too many requests
 error-rate-text = Wait a moment and try again.
 error-upstream = Not available
-error-upstream-text = The service behind this address does not respond. Try again in a few minutes.
+error-upstream-text = The service does not respond. Try again in a few minutes.
 error-request-broken = Bad request
 error-request-broken-text = The request is broken.

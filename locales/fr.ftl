@@ -1,6 +1,6 @@
 login-title = Se connecter
-login-to-decide = pour répondre à la demande de { $consumer }
-login-to-account = à votre compte
+login-to-decide = Connectez-vous pour répondre à la demande de { $consumer }.
+login-to-account = Connectez-vous à votre compte.
 login-name = Nom d’utilisateur
 login-password = Mot de passe
 login-submit = Se connecter
@@ -11,15 +11,15 @@ login-busy = Trop de personnes se connectent en ce moment. Réessayez dans quelq
 login-unavailable = Le service ne peut pas vérifier votre mot de passe pour le moment. Réessayez dans quelques secondes.
 
 consent-title = Autoriser { $consumer } à agir en votre nom ?
-consent-user = Vous êtes connecté en tant que { $user }
-consent-identity-only = { $consumer } apprendra qui vous êtes et pourra faire en votre nom des appels qui ne demandent aucune autorisation particulière.
-consent-permissions = { $consumer } apprendra qui vous êtes et demande :
+consent-user = Compte : { $user }
+consent-identity-only = { $consumer } saura qui vous êtes et pourra envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière.
+consent-permissions = { $consumer } saura qui vous êtes et pourra :
 consent-allow = Autoriser
 consent-deny = Refuser
 consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
 consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
 consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
-consent-withdraw = L’application ne voit jamais votre mot de passe, et vous pouvez retirer votre autorisation à tout moment.
+consent-withdraw = L’application ne voit jamais votre mot de passe, et vous pouvez révoquer son accès à tout moment.
 consent-continue = Continuer
 consent-not-you = Ce n’est pas vous ?
 consent-switch = Se connecter avec un autre compte
@@ -35,17 +35,25 @@ applications-title = Applications connectées
 applications-link = Applications qui peuvent agir en votre nom
 applications-text = Ces applications peuvent agir en votre nom. Tout retrait prend effet immédiatement.
 applications-log-out = Se déconnecter
-applications-withdrawn = L’application ne peut plus agir en votre nom.
+applications-withdrawn = { $consumer } ne peut plus agir en votre nom.
 applications-none = Aucune application ne peut agir en votre nom.
 applications-none-here = Parmi celles-ci, aucune application ne peut agir en votre nom.
 applications-allowed = Autorisée le { $date }
 applications-used = dernière utilisation le { $date }
 applications-unused = pas encore utilisée
-applications-withdraw = Retirer
-applications-withdraw-label = Retirer l’autorisation de { $consumer }
-applications-more = Plus
+applications-withdraw = Révoquer
+applications-withdraw-label = Révoquer l’accès de { $consumer }
+applications-more = Afficher la suite
+applications-connections = { $count ->
+    [one] { $count } connexion
+   *[other] { $count } connexions
+}
 
-sessions-title = Où vous êtes connecté
+withdraw-title = Révoquer l’accès de { $consumer } ?
+withdraw-text = L’application ne pourra plus agir en votre nom, sur aucun de vos appareils.
+withdraw-cancel = Conserver l’accès
+
+sessions-title = Sessions ouvertes
 sessions-open = { $count ->
     [one] dans { $count } navigateur
    *[other] dans { $count } navigateurs
@@ -90,8 +98,8 @@ footer-privacy = Confidentialité
 
 error-again = Recommencer
 error-request = Requête
-error-method = Pas de cette façon
-error-method-text = Cette page ne peut pas être appelée de cette façon.
+error-method = Cette page ne s’ouvre pas ainsi
+error-method-text = Utilisez le bouton ou le lien de ce site.
 error-malformed = Ce lien ne fonctionne pas
 error-malformed-no-request = Il ne désigne aucune demande. Retournez à l’application et recommencez.
 error-malformed-twice = Il indique deux fois la même chose.
@@ -102,8 +110,8 @@ error-two-sessions = Deux connexions à la fois
 error-two-sessions-text = Votre navigateur a envoyé deux cookies de session pour ce site, et rien n’indique lequel est le vôtre. Supprimez les cookies de ce site et réessayez.
 error-forged = Ce formulaire n’a pas été accepté
 error-forged-text = Il ne vient pas d’une page de ce site. Rien n’a été modifié.
-error-stale = Ce formulaire est périmé
-error-stale-text = Vous vous êtes connecté ou déconnecté entre-temps, la page est restée ouverte trop longtemps, ou une réponse a déjà été donnée. Rien n’a été modifié.
+error-stale = Ce formulaire a expiré
+error-stale-text = Vous vous êtes connecté ou déconnecté entre-temps, ou la page est restée ouverte trop longtemps. Rien n’a été modifié.
 error-cookie = Votre navigateur n’a envoyé aucun cookie
 error-cookie-text = Ce formulaire ne fonctionne qu’avec un cookie de ce site, qui ne contient qu’un nombre aléatoire. Autorisez les cookies pour ce site et recommencez.
 error-unknown = Cette demande est inconnue
@@ -119,10 +127,10 @@ error-callback-text = L’adresse vers laquelle l’application veut vous envoye
 error-no-application = Application introuvable
 error-no-application-text = Son autorisation a peut-être déjà été retirée. Rien n’a été modifié.
 error-password = Votre mot de passe a changé entre-temps
-error-password-text = Il a changé depuis que vous avez ouvert le formulaire : par vous dans un autre navigateur, ou par l’opérateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
+error-password-text = Il a été changé depuis que vous avez ouvert le formulaire, par vous dans un autre navigateur ou par l’administrateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
 error-nobody = Vous n’êtes pas connecté
-error-nobody-text = Connectez-vous là d’où vous venez, puis ouvrez de nouveau cette page.
-error-not-admitted = Votre compte n’est pas admis
+error-nobody-text = Connectez-vous sur le site d’où vous venez, puis ouvrez de nouveau cette page.
+error-not-admitted = Votre compte n’a pas accès à ce service
 error-not-admitted-text = Il est désactivé ici, ou en conflit avec un autre compte. Adressez-vous aux responsables de ce service.
 error-unavailable = Veuillez réessayer
 error-unavailable-text = Le service ne peut pas répondre pour le moment. Réessayez dans quelques secondes.
@@ -145,6 +153,6 @@ error-misdirected-text = Ce service ne se trouve pas à cette adresse.
 error-rate = Trop de requêtes
 error-rate-text = Attendez un instant et réessayez.
 error-upstream = Indisponible
-error-upstream-text = Le service situé derrière cette adresse ne répond pas. Réessayez dans quelques minutes.
+error-upstream-text = Le service ne répond pas. Réessayez dans quelques minutes.
 error-request-broken = Requête incorrecte
 error-request-broken-text = La requête est incorrecte.

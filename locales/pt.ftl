@@ -1,19 +1,19 @@
 login-title = Entrar
-login-to-decide = para responder ao pedido de { $consumer }
-login-to-account = na sua conta
+login-to-decide = Entre para responder à solicitação de { $consumer }.
+login-to-account = Entre na sua conta.
 login-name = Nome de usuário
 login-password = Senha
 login-submit = Entrar
 login-fields-missing = Digite seu nome de usuário e sua senha.
 login-wrong = O nome de usuário ou a senha está incorreto.
-login-throttled = Houve tentativas incorretas demais. Tente novamente em { $wait }.
-login-busy = Há pessoas demais entrando neste momento. Tente novamente em alguns segundos.
+login-throttled = Houve muitas tentativas incorretas. Tente novamente em { $wait }.
+login-busy = Há muitos acessos neste momento. Tente novamente em alguns segundos.
 login-unavailable = O serviço não consegue verificar sua senha agora. Tente novamente em alguns segundos.
 
 consent-title = Permitir que { $consumer } aja em seu nome?
-consent-user = Você entrou como { $user }
+consent-user = Sua conta: { $user }
 consent-identity-only = { $consumer } saberá quem você é e poderá fazer em seu nome chamadas que não exigem nenhuma permissão especial.
-consent-permissions = { $consumer } saberá quem você é e pede:
+consent-permissions = { $consumer } saberá quem você é e poderá:
 consent-allow = Permitir
 consent-deny = Negar
 consent-to-site = Em ambos os casos, você voltará depois para { $site }.
@@ -26,7 +26,7 @@ consent-switch = Entrar com outra conta
 
 verifier-title = Você deu permissão a { $consumer }
 verifier-type = Digite este código no aplicativo:
-verifier-lifetime = Ele vale por { $lifetime } e só funciona uma vez. Não o passe a mais ninguém. Depois, você pode fechar esta página.
+verifier-lifetime = Ele vale por { $lifetime } e só funciona uma vez. Não o compartilhe com ninguém. Depois, você pode fechar esta página.
 
 denied-title = Você negou o acesso a { $consumer }
 denied-text = O aplicativo não pode agir em seu nome. Você pode fechar esta página.
@@ -35,15 +35,23 @@ applications-title = Aplicativos conectados
 applications-link = Aplicativos que podem agir em seu nome
 applications-text = Estes aplicativos podem agir em seu nome. O que você retirar aqui termina imediatamente.
 applications-log-out = Sair
-applications-withdrawn = O aplicativo não pode mais agir em seu nome.
+applications-withdrawn = { $consumer } não pode mais agir em seu nome.
 applications-none = Nenhum aplicativo pode agir em seu nome.
 applications-none-here = Entre estes, nenhum aplicativo pode agir em seu nome.
 applications-allowed = Permitido em { $date }
 applications-used = usado pela última vez em { $date }
 applications-unused = ainda não usado
-applications-withdraw = Retirar
-applications-withdraw-label = Retirar a permissão de { $consumer }
+applications-withdraw = Remover o acesso
+applications-withdraw-label = Remover o acesso de { $consumer }
 applications-more = Mais
+applications-connections = { $count ->
+    [one] { $count } conexão
+   *[other] { $count } conexões
+}
+
+withdraw-title = Remover o acesso de { $consumer }?
+withdraw-text = O aplicativo não poderá mais agir em seu nome em nenhum dos seus dispositivos.
+withdraw-cancel = Manter o acesso
 
 sessions-title = Onde você está conectado
 sessions-open = { $count ->
@@ -53,7 +61,7 @@ sessions-open = { $count ->
 sessions-since = desde { $date }
 sessions-end = Sair de todos os lugares
 
-password-title = Mudar a senha
+password-title = Alterar a senha
 password-rule = A nova senha precisa ter { $count ->
     [one] pelo menos { $count } caractere.
    *[other] pelo menos { $count } caracteres.
@@ -62,7 +70,7 @@ password-text = Todos os seus outros navegadores serão desconectados. Os aplica
 password-current = Senha atual
 password-new = Nova senha
 password-again = Nova senha mais uma vez
-password-changed = Sua senha foi mudada e todos os seus outros navegadores foram desconectados.
+password-changed = Sua senha foi alterada e todos os seus outros navegadores foram desconectados.
 password-fields-missing = Preencha os três campos.
 password-differs = As duas senhas novas são diferentes.
 password-wrong = A senha atual está incorreta.
@@ -90,8 +98,8 @@ footer-privacy = Privacidade
 
 error-again = Começar de novo
 error-request = Requisição
-error-method = Não é possível desta forma
-error-method-text = Esta página não pode ser chamada dessa forma.
+error-method = Esta página não pode ser aberta assim
+error-method-text = Esta página não pode ser aberta dessa forma.
 error-malformed = Este link não funciona
 error-malformed-no-request = Ele não indica nenhum pedido. Volte ao aplicativo e comece de novo.
 error-malformed-twice = Ele indica algo duas vezes.
@@ -109,7 +117,7 @@ error-cookie-text = Este formulário só funciona com um cookie deste site, que 
 error-unknown = Este pedido não é conhecido
 error-unknown-text = O link do aplicativo não é válido. Volte ao aplicativo e comece de novo.
 error-expired = Este pedido expirou
-error-expired-text = Passou tempo demais. Volte ao aplicativo e comece de novo.
+error-expired-text = O prazo terminou. Volte ao aplicativo e comece de novo.
 error-used = Este pedido já foi respondido
 error-used-text = Cada pedido só pode ser respondido uma vez. Volte ao aplicativo e, se necessário, comece de novo por lá.
 error-disabled = Este aplicativo está desativado
@@ -118,7 +126,7 @@ error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado
 error-no-application-text = Talvez a permissão dele já tenha sido retirada. Nada foi alterado.
-error-password = Sua senha mudou nesse meio-tempo
+error-password = Sua senha foi alterada nesse meio-tempo
 error-password-text = Ela mudou desde que você abriu o formulário: por você em outro navegador ou pelo operador. Nada foi alterado aqui. Entre com a nova senha.
 error-nobody = Você não entrou na sua conta
 error-nobody-text = Entre na sua conta no lugar de onde veio e depois abra esta página de novo.
@@ -138,13 +146,13 @@ error-not-found = Não encontrado
 error-not-found-text = Não há nada neste endereço. Verifique se ele está escrito corretamente.
 error-slow = Lento demais
 error-slow-text = A requisição demorou demais. Tente novamente.
-error-large = Grande demais
+error-large = Requisição grande demais
 error-large-text = A requisição é grande demais.
 error-misdirected = Endereço errado
 error-misdirected-text = Este serviço não está neste endereço.
-error-rate = Requisições demais
+error-rate = Muitas requisições
 error-rate-text = Espere um momento e tente novamente.
 error-upstream = Indisponível
-error-upstream-text = O serviço por trás deste endereço não responde. Tente novamente em alguns minutos.
+error-upstream-text = O serviço não responde. Tente novamente em alguns minutos.
 error-request-broken = Requisição inválida
 error-request-broken-text = A requisição é inválida.

@@ -14,8 +14,7 @@ use http_body::Body as _;
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    clock::Clock,
-    fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, single},
+    fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, single},
     issue::callback::ESCAPED,
     oauth::{ProtocolParameter, ShapeError},
     pages::Pages,
@@ -88,7 +87,7 @@ pub struct Authorizer {
     /// The rules of verification.
     pub verify: verify::Params,
     /// What knows the sessions of users.
-    pub pages: Arc<Pages>,
+    pub pages: Pages,
     /// `service.path`: where a browser without a session is sent.
     pub login_path: String,
     /// The public URLs.
@@ -101,8 +100,6 @@ pub struct Authorizer {
     pub forward_preflights: bool,
     /// How many requests a consumer may make.
     pub rate: Option<ConsumerRate>,
-    /// The wall clock.
-    pub clock: Clock,
     /// The moment from which `rate` counts.
     pub started: Instant,
 }
@@ -297,8 +294,7 @@ impl Authorizer {
         subject: &Subject<'_>,
         found: &Found<'_>,
     ) -> Result<Permit, Failure> {
-        let cookies: Vec<&[u8]> = all(subject.headers, &header::COOKIE).collect();
-        if !self.pages.has_session_cookie(&cookies) {
+        if !self.pages.has_session_cookie(subject.headers) {
             let permit = if self.forward_preflights && subject.is_preflight() {
                 Permit::for_preflight(found)
             } else {
@@ -307,13 +303,9 @@ impl Authorizer {
             return Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?);
         }
         self.check_same_origin(subject)?;
-        let trusted = subject.received.trusted.then_some(subject.headers);
-        let session = self
-            .pages
-            .session(&cookies, trusted, self.clock.now())
-            .await?;
-        let (_, user) =
-            session.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
+        let trusted = subject.received.trusted;
+        let user = self.pages.session(subject.headers, trusted).await?;
+        let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
         Ok(Permit::for_session(user.id, &self.operations, found)?)
     }
 

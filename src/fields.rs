@@ -1,4 +1,7 @@
-//! Reading field values of HTTP: lists, tokens and fields that may stand once (RFC 9110 §5).
+//! Reading field values of HTTP: lists, tokens, cookies and fields that may stand once (RFC 9110 §5); and parameters of
+//! queries and forms.
+
+use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -11,7 +14,7 @@ pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode"
 /// See [`SEC_FETCH_SITE`]: `document` for a whole window.
 pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// A field that may stand once stands twice.
+/// A field or a parameter that may stand once stands twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
@@ -35,6 +38,26 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     match values.next() {
         Some(_) => Err(Repeated),
         None => Ok(first),
+    }
+}
+
+/// The cookies of one `Cookie` line (RFC 6265 §4.2.1), each with its name.
+pub fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    line.split(|&byte| byte == b';').map(trim).map(|cookie| {
+        let name = cookie.split(|&byte| byte == b'=').next();
+        (trim(name.unwrap_or_default()), cookie)
+    })
+}
+
+/// The decoded value of a parameter in a query or a form, however its name is escaped.
+///
+/// # Errors
+/// [`Repeated`] if there are several of this name.
+pub fn parameter<'p>(pairs: &'p [u8], name: &str) -> Result<Option<Cow<'p, str>>, Repeated> {
+    let mut values = url::form_urlencoded::parse(pairs).filter(|(known, _)| known == name);
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Repeated),
+        (first, None) => Ok(first.map(|(_, value)| value)),
     }
 }
 

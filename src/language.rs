@@ -1,7 +1,7 @@
 //! The languages of the pages: Fluent messages, built in or written by the operator, and the choice among them.
 //!
-//! English has every message; the tests hold the other languages to the same ones. What an operator's language lacks is
-//! shown in English.
+//! English has every message; the tests hold the other languages to the same ones. A message that an operator's
+//! language lacks is shown in English.
 
 use std::{borrow::Cow, collections::BTreeSet, fs, io, path::Path};
 
@@ -177,7 +177,7 @@ impl Languages {
         self.first(&tags.take(MAX_WANTED).collect::<Vec<_>>())
     }
 
-    /// The language that an Accept-Language prefers (RFC 9110 §12.5.4), English if there is none of them.
+    /// The language that an Accept-Language prefers (RFC 9110 §12.5.4), else English.
     #[must_use]
     pub fn accepted(&self, field: Option<&[u8]>) -> Texts<'_> {
         let field = field.and_then(|field| std::str::from_utf8(field).ok());
@@ -199,7 +199,7 @@ impl Languages {
         self.first(&wanted).unwrap_or_else(|| self.english())
     }
 
-    /// What the languages are called in `lang` and Accept-Language.
+    /// The tags of the languages, as in `lang` and Accept-Language.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|language| &*language.tag)
     }

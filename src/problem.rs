@@ -1,4 +1,4 @@
-//! What a response to a rejection or a fault says, before it is written in one format or another.
+//! The content of a response to a rejection or a fault, independent of the format.
 //!
 //! Codes are those of the OAuth Problem Reporting extension.
 
@@ -11,8 +11,8 @@ pub const SOON: Duration = Duration::from_secs(1);
 /// When to try again after an outage whose end is not known; connections are tried again more often than that.
 pub const OUTAGE: Duration = Duration::from_secs(5);
 
-/// What a response says.
-#[derive(Debug)]
+/// The content of a response to a rejection or a fault.
+#[derive(Debug, Clone)]
 pub struct Problem {
     /// The status code.
     pub status: u16,
@@ -20,12 +20,16 @@ pub struct Problem {
     pub verdict: Verdict,
     /// The code of Problem Reporting, if the status has one.
     pub code: Option<&'static str>,
-    /// What the caller can do; `None`: the usual advice of the verdict.
+    /// The next step for the caller; `None`: the usual advice of the verdict.
     pub advice: Option<Cow<'static, str>>,
     /// A further member, such as the names of missing parameters.
     pub detail: Option<(&'static str, String)>,
     /// A further field, such as `Retry-After`.
     pub field: Option<(&'static str, String)>,
+    /// The messages of a page, heading and text; `None`: those of the status.
+    pub page: Option<(&'static str, &'static str)>,
+    /// The path by which a browser begins again.
+    pub again: Option<String>,
 }
 
 impl Problem {
@@ -39,6 +43,8 @@ impl Problem {
             advice: None,
             detail: None,
             field: None,
+            page: None,
+            again: None,
         }
     }
 

@@ -4,7 +4,7 @@
 mod advice;
 pub mod colour;
 mod format;
-pub mod html;
+mod html;
 pub mod look;
 mod own;
 
@@ -54,6 +54,9 @@ pub enum Failure {
     /// A rejection: it cannot be forwarded.
     #[error(transparent)]
     Forward(#[from] forward::Rejection),
+    /// A rejection by a page.
+    #[error("page rejected")]
+    Page(Box<Problem>),
     /// A rejection: as many requests as `limits.concurrent_requests` are being served.
     #[error("too many requests at once")]
     Busy,
@@ -84,6 +87,7 @@ impl Failure {
             | Self::Policy(_)
             | Self::Issue(_)
             | Self::Forward(_)
+            | Self::Page(_)
             | Self::Busy => false,
             Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_) => {
                 true
@@ -140,7 +144,7 @@ pub fn verdict(failure: &Failure) -> Verdict {
 }
 
 impl Failure {
-    /// What the response says.
+    /// The content of the response.
     fn problem(&self) -> Problem {
         match self {
             Self::Parse(rejection) => rejection.problem(),
@@ -151,11 +155,16 @@ impl Failure {
             Self::Policy(rejection) => rejection.problem(),
             Self::Issue(rejection) => rejection.problem(),
             Self::Forward(rejection) => rejection.problem(),
+            Self::Page(problem) => Problem::clone(problem),
             Self::Busy => Problem::unavailable(problem::SOON),
             Self::Unverifiable(fault) => fault.problem(),
             Self::Upstream(fault) => fault.problem(),
-            Self::Store(_) => Problem::unavailable(problem::OUTAGE),
-            Self::NoRandomness(_) => Problem::plain(500, Verdict::InternalError),
+            Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
+                Problem::unavailable(problem::OUTAGE)
+            }
+            Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => {
+                Problem::plain(500, Verdict::InternalError)
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use http::Method;
 use thiserror::Error;
 
 use crate::{
+    fields,
     oauth::{Parameters, ProtocolParameter},
     parse::{
         head::Head,
@@ -48,7 +49,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
@@ -94,7 +95,7 @@ pub enum Page {
     Home,
     /// `mode=login`: direct login.
     Login,
-    /// `mode=logout`: ends the browser session.
+    /// `mode=logout`: a POST ends the browser session; a GET leads to the page with that form.
     Logout,
     /// `mode=password`: a user sets another password.
     Password,
@@ -105,9 +106,8 @@ pub enum Page {
 impl Page {
     const fn methods(self) -> &'static str {
         match self {
-            Self::Logout => "POST",
             Self::Home | Self::Asset => "GET, HEAD",
-            Self::Authorize | Self::Login | Self::Applications | Self::Password => {
+            Self::Authorize | Self::Login | Self::Logout | Self::Applications | Self::Password => {
                 "GET, HEAD, POST"
             }
         }
@@ -122,7 +122,7 @@ fn check_method(method: &Method, allow: &'static str) -> Result<(), Rejection> {
     }
 }
 
-/// What a request is for.
+/// The part of the program that a request is for.
 #[derive(Debug)]
 pub enum Target<'o, 'r> {
     /// A token call; `None` where neither path nor query name it: see [`Params::token_call`].
@@ -296,14 +296,14 @@ pub fn route<'o, 'r>(
     }))
 }
 
-/// What `mode` names.
+/// A call or a page that `mode` names.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     Token(TokenCall),
     Page(Page),
 }
 
-/// What `mode` may be.
+/// The values of `mode`.
 const MODES: [(&str, Mode); 8] = [
     ("req_req_token", Mode::Token(TokenCall::RequestToken)),
     ("auth_req_token", Mode::Page(Page::Authorize)),
@@ -315,13 +315,11 @@ const MODES: [(&str, Mode); 8] = [
     ("password", Mode::Page(Page::Password)),
 ];
 
-/// What `mode` names in a query or a form; `None` if it is not there.
+/// The call or the page that `mode` names in a query or a form; `None` if it is not there.
 fn by_mode(pairs: &[u8]) -> Result<Option<Mode>, Rejection> {
-    let mut modes = url::form_urlencoded::parse(pairs).filter(|(name, _)| name == "mode");
-    let mode = match (modes.next(), modes.next()) {
-        (None, _) => return Ok(None),
-        (Some((_, mode)), None) => mode,
-        (Some(_), Some(_)) => return Err(Rejection::ModeNotOnce),
+    let mode = fields::parameter(pairs, "mode").map_err(|_| Rejection::ModeNotOnce)?;
+    let Some(mode) = mode else {
+        return Ok(None);
     };
     let known = MODES.into_iter().find(|(name, _)| *name == mode);
     let (_, mode) = known.ok_or(Rejection::ModeUnknown)?;

@@ -45,24 +45,21 @@ pub fn live(
             access: config.tokens.access_ttl.duration(),
         },
         user_parameters: config.tokens.user_parameters(),
-        pages: Arc::new(Pages::new(
-            page_params(config, &origins, Arc::clone(&look)),
-            services.pages.clone(),
-        )),
+        feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
         clock: services.clock.clone(),
     };
+    let pages = page_params(config, &origins, Arc::clone(&look));
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
-        pages: Arc::clone(&endpoints.pages),
+        pages: Pages::new(pages, services.pages.clone()),
         login_path: config.service.path.clone(),
         origins: Arc::clone(&origins),
         operations: operations(config)?,
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
-        clock: services.clock.clone(),
         started: Instant::now(),
     };
     Ok(Live {
@@ -163,7 +160,7 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, LookError> {
         realm: config.service.realm.clone(),
         origin: config.base_url(listener).to_string(),
         path: config.service.path.clone(),
-        name: pages.name.clone(),
+        name: pages.name.as_ref().unwrap_or(&config.service.realm).clone(),
         messages: pages.messages.clone(),
         logo: pages.logo.clone(),
         stylesheet: pages.stylesheet.clone(),
@@ -183,9 +180,7 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
         description: entry.description.clone().unwrap_or_default(),
     };
     pages::Params {
-        secure: origins.base.origin.is_https(),
-        origin: origins.base.origin.to_string(),
-        path: config.service.path.clone(),
+        origin: origins.base.origin.clone(),
         look,
         session_ttl: config.login.session_ttl,
         sessions_per_user: config.limits.sessions_per_user,

@@ -120,7 +120,7 @@ pub struct Services {
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
     /// Reports the changes of all processes.
-    pub feed: Feed,
+    pub feed: Arc<Feed>,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
     /// Verifies signed requests.
@@ -265,7 +265,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
     let apply = move |report: &str| counts.apply_report(report, reads.now());
     let cached = Arc::clone(&credentials);
-    let feed = Feed::new(Arc::clone(&store), clock.clone(), cached, apply);
+    let feed = Arc::new(Feed::new(Arc::clone(&store), clock.clone(), cached, apply));
     feed.follow().await?;
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));
@@ -280,10 +280,11 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let (login, passwords) = login_backend(config, &store, &clock)?;
     let pages = pages::Services {
         store: Arc::clone(&store),
-        credentials: Arc::clone(&credentials),
+        feed: Arc::clone(&feed),
         login,
         passwords,
         throttle,
+        clock: clock.clone(),
     };
     let conditions = Arc::new(Conditions::new(clock.clone()));
     let readiness = Arc::new(Readiness {

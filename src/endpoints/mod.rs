@@ -1,7 +1,6 @@
-//! The endpoints of the service itself: one file for each token call, and the call of the pages.
+//! The token calls, one file for each.
 
 pub mod access_token;
-pub mod page;
 pub mod request_token;
 pub mod revoke_token;
 
@@ -12,7 +11,6 @@ use http_body::Body as _;
 use crate::{
     clock::Clock,
     oauth::ProtocolParameter,
-    pages::Pages,
     parse::{
         claimed::Claimed,
         head::Head,
@@ -23,8 +21,8 @@ use crate::{
     respond::{Failure, OwnResponse},
     route::{self, TokenCall},
     server::{buffered::API_FORMS, request::RequestBody},
-    store::record::User,
-    verify::{self, Purpose, Verified, Verifier},
+    store::{feed::Feed, record::User},
+    verify::{self, Purpose, Verifier},
 };
 
 /// Lifetimes of tokens.
@@ -36,14 +34,14 @@ pub struct Lifetimes {
     pub access: Option<Duration>,
 }
 
-/// What the access token response may say about the user.
+/// A fact about the user that the access token response may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserField {
     /// The id that the API sees.
     Id,
     /// The login name.
     Name,
-    /// What pages call the user, if that is known.
+    /// The name that pages show, if it is known.
     DisplayName,
 }
 
@@ -57,7 +55,7 @@ impl UserField {
     }
 }
 
-/// What the endpoints use.
+/// The services and the configuration of the endpoints.
 pub struct Endpoints {
     /// Verifies the token calls.
     pub verifier: Arc<Verifier>,
@@ -67,20 +65,20 @@ pub struct Endpoints {
     pub lifetimes: Lifetimes,
     /// The parameters of the access token response that describe the user.
     pub user_parameters: Vec<(String, UserField)>,
-    /// The pages.
-    pub pages: Arc<Pages>,
+    /// Tells the cache of credentials what a call has revoked.
+    pub feed: Arc<Feed>,
     /// The public URL of the token endpoints.
     pub base: PublicUrl,
     /// The clock.
     pub clock: Clock,
 }
 
-/// What is known of a token call.
+/// The facts about a token call, for logs and metrics.
 #[derive(Debug, Default)]
 pub struct TokenFacts {
     /// Which call it is.
     pub call: Option<TokenCall>,
-    /// Whom it names.
+    /// The identifiers that it names; they are not verified.
     pub claimed: Option<Box<Claimed>>,
     /// It is signed with a replaced secret, during its grace.
     pub previous_secret: bool,
@@ -115,18 +113,12 @@ impl Endpoints {
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
-        let form = match !body.is_end_stream() && is_form(headers)? {
-            true => {
-                if let Err(failure) = self.check_before_form(&collected).await {
-                    facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
-                    return Err(failure);
-                }
-                Some(body.read_whole().await?)
+        if !body.is_end_stream() && is_form(headers)? {
+            if let Err(failure) = self.check_before_form(&collected).await {
+                facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+                return Err(failure);
             }
-            false => None,
-        };
-        if let Some(form) = form {
-            collected.hold_form(form, &limits)?;
+            collected.hold_form(body.read_whole().await?, &limits)?;
         }
         let form = collected.held.as_deref().unwrap_or_default();
         let call = route.token_call(named, head, form, &collected.parameters)?;
@@ -146,7 +138,18 @@ impl Endpoints {
             ),
             TokenCall::RevokeToken => (Purpose::Revocation, &[ProtocolParameter::Token]),
         };
-        let (request, verified) = self.verified(purpose, head, &collected, needed).await?;
+        let request = SignedRequest {
+            method: head.parts.method.as_str().as_bytes(),
+            url: &self.base,
+            path: head.target.path,
+            query: head.target.query.unwrap_or_default(),
+            parameters: &collected.parameters,
+            credentials: collected.protocol(self.verify.methods)?.demand(needed)?,
+            body: collected.held.as_deref(),
+            secure: head.received.secure,
+        };
+        let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
+        let verified = verifying.await?;
         facts.previous_secret = verified.is_by_previous_secret();
         match call {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
@@ -166,29 +169,5 @@ impl Endpoints {
             checked.await?;
         }
         Ok(())
-    }
-
-    /// Verifies a token call, which needs these protocol parameters in addition to the usual ones.
-    async fn verified<'r>(
-        &'r self,
-        purpose: Purpose,
-        head: &Head<'r>,
-        collected: &'r Collected,
-        needed: &[ProtocolParameter],
-    ) -> Result<(SignedRequest<'r>, Verified), Failure> {
-        let credentials = collected.protocol(self.verify.methods)?.demand(needed)?;
-        let request = SignedRequest {
-            method: head.parts.method.as_str().as_bytes(),
-            url: &self.base,
-            path: head.target.path,
-            query: head.target.query.unwrap_or_default(),
-            parameters: &collected.parameters,
-            credentials,
-            body: collected.held.as_deref(),
-            secure: head.received.secure,
-        };
-        let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
-        let verified = verifying.await?;
-        Ok((request, verified))
     }
 }

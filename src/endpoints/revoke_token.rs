@@ -3,7 +3,6 @@
 use super::Endpoints;
 use crate::{
     respond::{Failure, OwnResponse},
-    store::port::Change,
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::{Credential, Rejection, Verified},
 };
@@ -19,11 +18,12 @@ pub(super) async fn respond(
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };
-    let (verifier, token) = (&endpoints.verifier, access.token());
-    let now = endpoints.clock.now();
-    verifier.store().revoke_access_token(token, now).await?;
-    let changes = [Change::AccessToken(token.to_owned())];
-    verifier.credentials().forget(&changes).await;
+    let (store, token) = (endpoints.verifier.store(), access.token());
+    store
+        .revoke_access_token(token, endpoints.clock.now())
+        .await?;
+    // The token is rejected from now on, not only after the next read of the feed.
+    endpoints.feed.follow().await?;
     tracing::info!(
         target: "audit", event = "token_revoked", by = "consumer", consumer = %access.consumer.key,
         user = %access.user(), token = %RedactedToken(token),

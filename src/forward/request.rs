@@ -12,7 +12,7 @@ use http_body::Body as _;
 
 use super::{Fault, HostMode, Params, body::UpstreamBody};
 use crate::{
-    fields::{all, is_hop_by_hop, list, trim},
+    fields::{self, all, is_hop_by_hop, list},
     parse::origin::{
         Authority, ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST,
         X_FORWARDED_PROTO,
@@ -293,18 +293,11 @@ fn cookies(headers: &mut HeaderMap, params: &Params) {
 
 /// The cookies of one line without our own; `None` if none of ours is among them.
 pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
-    let is_ours = |cookie: &[u8]| {
-        let name = cookie
-            .split(|&byte| byte == b'=')
-            .next()
-            .unwrap_or_default();
-        params.is_own_cookie(trim(name))
-    };
-    let cookies = || value.split(|&byte| byte == b';').map(trim);
-    if !cookies().any(is_ours) {
+    if !fields::cookies(value).any(|(name, _)| params.is_own_cookie(name)) {
         return None;
     }
-    let kept: Vec<&[u8]> = cookies().filter(|cookie| !is_ours(cookie)).collect();
+    let kept = fields::cookies(value).filter(|(name, _)| !params.is_own_cookie(name));
+    let kept: Vec<&[u8]> = kept.map(|(_, cookie)| cookie).collect();
     Some(kept.join(&b"; "[..]))
 }
 

@@ -155,7 +155,7 @@ pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     location
 }
 
-/// What a page may show of an accepted callback.
+/// The part of an accepted callback that a page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The scheme, in lower case.

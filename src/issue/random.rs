@@ -1,4 +1,4 @@
-//! What countersign generates: tokens, secrets, verifiers, session ids and identifiers.
+//! Random values that countersign issues: tokens, secrets, verifiers, session ids and identifiers.
 //!
 //! All but the out-of-band verifier consist of `A-Z a-z 0-9`: they need no escape in a URL, a header, a form or a cookie,
 //! are never read as an option on a command line, and a double click selects them whole.
@@ -45,14 +45,9 @@ pub fn name<N: FromStr>() -> Result<N, NoRandomness> {
     identifier()?.parse().map_err(|_| NoRandomness)
 }
 
-/// Makes the secret of a consumer or a token.
+/// Makes the secret of a consumer or a token, or the value of a cookie.
 pub fn secret() -> Result<Secret, NoRandomness> {
     text(SECRET_LENGTH).map(|text| Secret::from(text.as_str()))
-}
-
-/// Makes the id of a browser session, as the cookie holds it.
-pub fn session_id() -> Result<Secret, NoRandomness> {
-    secret()
 }
 
 /// Makes a verifier that travels to the consumer by redirect.

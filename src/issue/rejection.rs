@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::{callback::CallbackError, permissions::ScopeError};
 use crate::{problem::Problem, telemetry::metrics::Verdict};
 
-/// What the caller did wrong, or how the user decided.
+/// The fault of the caller, or the decision of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// The callback is not accepted.
@@ -35,7 +35,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);

@@ -1,28 +1,25 @@
 //! `mode=applications`: the applications that can act for a user, each with a button that ends it.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
+use askama::Template;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, OwnResponse, PageRequest, Pages,
+    LoggedIn, PageError, Visit,
     csrf::{self, FormPurpose},
-    displayed,
-    error::PageError,
-    fields::{self, Form},
-    guard::{Act, act},
-    login::LoginPlace,
-    view,
+    form::Form,
+    login::LoginForm,
 };
 use crate::{
     clock::UnixTime,
     issue::callback::ESCAPED,
-    names::ConsumerKey,
+    names::{ConsumerKey, UserId},
+    respond::{Failure, OwnResponse, look::Frame},
     store::{
-        port::{Change, TokenFilter},
-        record::AccessToken,
+        port::TokenFilter,
+        record::{AccessToken, User},
     },
-    telemetry::redact::RedactedToken,
 };
 
 /// Applications on one page.
@@ -32,144 +29,161 @@ const BATCH: u32 = 200;
 /// Batches read for one page: a user with thousands of ended tokens gets a page with a link to more.
 const BATCHES: usize = 10;
 
-impl Pages {
-    /// Answers the page of a user's applications.
-    pub async fn applications(&self, request: PageRequest<'_>) -> OwnResponse {
-        self.answer(&request, self.try_applications(&request).await)
-    }
+#[derive(Template)]
+#[template(path = "applications.html")]
+struct ApplicationsPage<'a> {
+    frame: Frame<'a>,
+    user: &'a User,
+    logout_csrf: &'a str,
+    everywhere_csrf: &'a str,
+    open_sessions: u64,
+    /// When the oldest was opened.
+    oldest_session: Shown,
+    /// Whether there is a page that changes the password.
+    has_password: bool,
+    notice: Option<&'a str>,
+    applications: &'a [Application],
+    more: Option<String>,
+}
 
-    /// Leads from `/` to the page of a user's applications.
-    #[must_use]
-    pub fn home(&self) -> OwnResponse {
-        OwnResponse::see_other(format!("{}?mode=applications", self.params.path))
-    }
+/// The access tokens of the user that one consumer has.
+struct Application {
+    consumer: ConsumerKey,
+    name: String,
+    permissions: Vec<String>,
+    connections: u64,
+    issued_at: Shown,
+    last_used_at: Option<Shown>,
+}
 
-    pub(super) fn applications_path(&self, request: &PageRequest<'_>) -> String {
-        self.in_same_language(request, format!("{}?mode=applications", self.params.path))
-    }
+/// A time in RFC 3339, and its date alone, in UTC.
+type Shown = (String, String);
 
-    async fn try_applications(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
-        let here = self.applications_path(request);
-        let place = LoginPlace::of(&here);
-        match act(request, &self.params.origin)? {
-            Act::Show => match self.logged_in(request).await? {
-                Some(caller) => {
-                    let page = self.list(request, &here, &caller).await?;
-                    Ok(self.with_session(page, &caller))
-                }
-                None => self.show_login(request, &place),
+/// The question before the access of a consumer ends.
+#[derive(Template)]
+#[template(path = "withdraw.html")]
+struct WithdrawPage<'a> {
+    frame: Frame<'a>,
+    csrf: &'a str,
+    consumer: &'a str,
+    name: &'a str,
+}
+
+impl Visit<'_> {
+    /// Responds to the page of a user's applications.
+    pub(super) async fn applications(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+        let here = self.frame.link("applications");
+        let place = LoginForm::of(&here);
+        match form {
+            None => match self.logged_in().await? {
+                Some(caller) => self.list(&here, &caller).await,
+                None => self.login_form(&place, "", None),
             },
-            Act::Submit(form) => match form.field("revoke") {
-                Some(token) => self.revoke(request, &form, token, &here).await,
-                None => self.log_in(request, &form, &place).await,
+            Some(form) => match form.field("revoke") {
+                Some(consumer) => self.revoke(&form, consumer, &here).await,
+                None => self.log_in(&form, &place).await,
             },
         }
     }
 
+    /// Revokes all tokens of the user that a consumer has.
     async fn revoke(
         &self,
-        request: &PageRequest<'_>,
         form: &Form,
-        token: &str,
+        consumer: &str,
         here: &str,
-    ) -> Result<OwnResponse, PageError> {
-        let sender = self.sender(request, form, FormPurpose::Revoke, token, here);
+    ) -> Result<OwnResponse, Failure> {
+        let sender = self.sender(form, FormPurpose::Revoke, consumer, here);
         let caller = sender.await?;
-        let store = &self.services.store;
-        // No form of ours names a token of another user; this holds even if one did.
-        let token = store.access_token(token).await?;
-        let token = token
-            .filter(|token| token.user == caller.user.id)
-            .ok_or(PageError::ApplicationUnknown)?;
-        store.revoke_access_token(&token.token, request.now).await?;
-        // It is rejected from now on, not only after the feed of changes was read.
-        let changes = [Change::AccessToken(token.token.clone())];
-        self.services.credentials.forget(&changes).await;
+        let key = consumer.parse();
+        let key: ConsumerKey = key.map_err(|_| PageError::ApplicationUnknown)?;
+        let filter = tokens_of(&caller.user.id, Some(key.clone()));
+        let count = self.store().revoke_access_tokens(&filter, self.now).await?;
+        // The tokens are rejected from now on, not only after the next read of the feed.
+        self.pages.services.feed.follow().await?;
         tracing::info!(
             target: "audit",
-            event = "token_revoked",
-            consumer = %token.consumer,
+            event = "tokens_revoked",
+            consumer = %key,
             user = %caller.user.id,
-            token = %RedactedToken(&token.token),
-            address = %request.peer,
+            count,
+            address = %self.address,
         );
-        Ok(OwnResponse::see_other(format!("{here}&revoked=1")))
+        let consumer = utf8_percent_encode(consumer, ESCAPED);
+        let next = format!("{here}&withdrawn={consumer}");
+        Ok(OwnResponse::see_other(next))
     }
 
-    async fn list(
-        &self,
-        request: &PageRequest<'_>,
-        here: &str,
-        caller: &LoggedIn,
-    ) -> Result<OwnResponse, PageError> {
-        let broken = |_| PageError::Malformed("error-malformed-twice");
-        let after = fields::parameter(request.query, "after").map_err(broken)?;
+    async fn list(&self, here: &str, caller: &LoggedIn) -> Result<OwnResponse, Failure> {
+        if let Some(consumer) = self.parameter("withdraw")? {
+            return self.withdraw(caller, &consumer).await;
+        }
+        let (tokens, more) = self.live_tokens(caller, self.parameter("after")?).await?;
+        let texts = self.frame.texts;
         let mut notice = None;
-        for (done, text) in [
-            ("revoked", "applications-withdrawn"),
-            ("changed", "password-changed"),
-        ] {
-            let is_done = fields::parameter(request.query, done).map_err(broken)?;
-            notice = notice.or(is_done.map(|_| text));
+        if let Some(withdrawn) = self.parameter("withdrawn")?
+            && let Some(name) = self.consumer_name(&withdrawn).await?
+            && !tokens.keys().any(|key| key.as_str() == withdrawn)
+        {
+            notice = Some(texts.filled("applications-withdrawn", &[("consumer", name)]));
+        } else if self.parameter("changed")?.is_some() {
+            notice = Some(texts.text("password-changed").into_owned());
         }
-        let (tokens, more) = self.live_tokens(caller, after, request.now).await?;
-        let mut names = BTreeMap::new();
         let mut applications = Vec::with_capacity(tokens.len());
-        for token in tokens {
-            let name = match names.entry(token.consumer.clone()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.consumer_name(&token.consumer).await?),
-            };
-            applications.push(self.application(caller, name.clone(), token));
+        for (key, tokens) in tokens {
+            let name = self.consumer_name(key.as_str()).await?;
+            applications.push(self.application(key, name, &tokens));
         }
-        let store = &self.services.store;
-        let open = store.open_sessions(&caller.user.id, request.now).await?;
-        let since = open.since.unwrap_or(request.now);
-        let frame = self.frame(request);
-        let template = view::ApplicationsPage {
-            frame,
-            action: here,
-            user: &displayed(&caller.user),
-            logout_action: &format!("{}?mode=logout", self.params.path),
+        let store = self.store();
+        let open = store.open_sessions(&caller.user.id, self.now).await?;
+        let template = ApplicationsPage {
+            frame: self.frame,
+            user: &caller.user,
             logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
             everywhere_csrf: &csrf::value(&caller.id, FormPurpose::LogOutEverywhere, ""),
             open_sessions: open.count,
-            oldest_session: shown(since),
-            password: self.password_path(request),
-            notice,
+            oldest_session: shown(open.since.unwrap_or(self.now)),
+            has_password: self.pages.services.passwords.is_some(),
+            notice: notice.as_deref(),
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
         };
-        OwnResponse::html(frame, 200, &template)
+        Ok(OwnResponse::page(self.frame, 200, &template, ""))
     }
 
-    /// The caller's tokens that still open something, and behind which token there may be more.
+    /// Asks whether the access of a consumer is to end.
+    async fn withdraw(&self, caller: &LoggedIn, consumer: &str) -> Result<OwnResponse, Failure> {
+        let name = self.consumer_name(consumer).await?;
+        let template = WithdrawPage {
+            frame: self.frame,
+            csrf: &csrf::value(&caller.id, FormPurpose::Revoke, consumer),
+            consumer,
+            name: &name.ok_or(PageError::ApplicationUnknown)?,
+        };
+        Ok(OwnResponse::page(self.frame, 200, &template, ""))
+    }
+
+    /// The caller's valid tokens by consumer, and the token after which there may be more.
     async fn live_tokens(
         &self,
         caller: &LoggedIn,
         mut after: Option<String>,
-        now: UnixTime,
-    ) -> Result<(Vec<AccessToken>, Option<String>), PageError> {
-        let filter = TokenFilter {
-            unused_since: None,
-            user: Some(caller.user.id.clone()),
-            consumer: None,
-        };
-        let mut live = Vec::new();
+    ) -> Result<(BTreeMap<ConsumerKey, Vec<AccessToken>>, Option<String>), Failure> {
+        let filter = tokens_of(&caller.user.id, None);
+        let mut live = BTreeMap::<ConsumerKey, Vec<AccessToken>>::new();
         for _ in 0..BATCHES {
-            let store = &self.services.store;
-            let batch = store
-                .access_tokens(&filter, after.as_deref(), BATCH)
-                .await?;
+            let reading = self.store().access_tokens(&filter, after.as_deref(), BATCH);
+            let batch = reading.await?;
             let is_last = u32::try_from(batch.len()).is_ok_and(|length| length < BATCH);
             for token in batch {
-                if live.len() == SHOWN {
-                    return Ok((live, after));
+                let last = token.token.clone();
+                if self.is_live(&token) {
+                    if live.len() == SHOWN && !live.contains_key(&token.consumer) {
+                        return Ok((live, after));
+                    }
+                    live.entry(token.consumer.clone()).or_default().push(token);
                 }
-                after = Some(token.token.clone());
-                if self.is_live(&token, now) {
-                    live.push(token);
-                }
+                after = Some(last);
             }
             if is_last {
                 return Ok((live, None));
@@ -178,42 +192,59 @@ impl Pages {
         Ok((live, after))
     }
 
-    fn is_live(&self, token: &AccessToken, now: UnixTime) -> bool {
+    fn is_live(&self, token: &AccessToken) -> bool {
         let last_use = token.last_used_at.unwrap_or_default().max(token.issued_at);
-        let idle = self.params.access_idle;
+        let idle = self.pages.params.access_idle;
         token.revoked_at.is_none()
-            && token.expires_at.is_none_or(|expires_at| now < expires_at)
-            && idle.is_none_or(|idle| now < last_use.after(idle))
+            && token
+                .expires_at
+                .is_none_or(|expires_at| self.now < expires_at)
+            && idle.is_none_or(|idle| self.now < last_use.after(idle))
     }
 
-    async fn consumer_name(&self, key: &ConsumerKey) -> Result<String, PageError> {
-        let consumer = self.services.store.consumer(key).await?;
-        Ok(consumer.map_or_else(|| key.to_string(), |consumer| consumer.name))
+    async fn consumer_name(&self, key: &str) -> Result<Option<String>, Failure> {
+        let Ok(key) = key.parse() else {
+            return Ok(None);
+        };
+        let consumer = self.store().consumer(&key).await?;
+        Ok(consumer.map(|consumer| consumer.name))
     }
 
     fn application(
         &self,
-        caller: &LoggedIn,
-        name: String,
-        token: AccessToken,
-    ) -> view::ListedApplication {
-        let permissions = token
-            .permissions
-            .iter()
-            .map(|name| self.described(name).title);
-        view::ListedApplication {
-            csrf: csrf::value(&caller.id, FormPurpose::Revoke, &token.token),
-            name,
-            permissions: permissions.collect(),
-            issued_at: shown(token.issued_at),
-            last_used_at: token.last_used_at.map(shown),
-            token: token.token,
+        consumer: ConsumerKey,
+        name: Option<String>,
+        tokens: &[AccessToken],
+    ) -> Application {
+        let mut permissions = Vec::new();
+        for permission in tokens.iter().flat_map(|token| &token.permissions) {
+            let title = self.pages.described(permission).title;
+            if !permissions.contains(&title) {
+                permissions.push(title);
+            }
+        }
+        let issued_at = tokens.iter().map(|token| token.issued_at).min();
+        let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
+        Application {
+            name: name.unwrap_or_else(|| consumer.to_string()),
+            consumer,
+            permissions,
+            connections: tokens.len() as u64,
+            issued_at: shown(issued_at.unwrap_or_default()),
+            last_used_at: last_used_at.map(shown),
         }
     }
 }
 
-/// A time as RFC 3339 has it, and its date alone, in UTC: `2026-01-31`.
-fn shown(time: UnixTime) -> view::Shown {
+fn tokens_of(user: &UserId, consumer: Option<ConsumerKey>) -> TokenFilter {
+    TokenFilter {
+        unused_since: None,
+        user: Some(user.clone()),
+        consumer,
+    }
+}
+
+fn shown(time: UnixTime) -> Shown {
     let text = time.to_string();
     let date = text.split('T').next().unwrap_or_default().to_owned();
     (text, date)

@@ -1,179 +1,171 @@
 //! `mode=auth_req_token`: a user decides about a request token (RFC 5849 §2.2).
 //!
 //! The steps: login form unless there is a session, consent form, redirect to the callback or a page with the
-//! verifier. A request token that cannot be decided never leads to a redirect: its callback is not to be trusted then.
+//! verifier. A request token that cannot be decided never leads to a redirect, because its callback is then not trusted.
 
 use std::time::Duration;
 
+use askama::Template;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    AUTHORIZE_ALIAS, LoggedIn, OwnResponse, PageRequest, Pages, cookies,
+    LoggedIn, PageError, PermissionText, Visit, cookies,
     csrf::{self, FormPurpose},
-    displayed,
-    error::PageError,
-    fields::{self, Form},
-    guard::{Act, act},
-    login::LoginPlace,
-    view,
+    form::Form,
+    login::LoginForm,
 };
 use crate::{
     issue::{
-        callback::{self, ESCAPED},
+        callback::{self, Destination, ESCAPED},
         random,
+        registration::MAX_TOKEN_BYTES,
     },
     language::Texts,
     names::Permission,
+    respond::{Failure, OwnResponse, look::Frame},
     secret::Secret,
     store::{
         port::{Decided, Decision},
-        record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState},
+        record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState, User},
     },
     telemetry::redact::RedactedToken,
 };
 
-/// A longer one was never issued.
-const MAX_TOKEN_BYTES: usize = 255;
+/// The alias of this page, if `service.aliases` is on.
+const ALIAS: &str = "/oauth/authorize";
 
-/// A request token, and who asks.
+/// A request token, and the consumer that asks.
 struct Asked {
     token: RequestToken,
     consumer: Consumer,
 }
 
-impl Asked {
-    /// A request token that waits for a decision.
-    fn undecided(self) -> Result<Self, PageError> {
-        if self.token.state == RequestTokenState::Issued {
-            Ok(self)
-        } else {
-            Err(PageError::TokenUsed)
-        }
-    }
+#[derive(Template)]
+#[template(path = "consent.html")]
+struct ConsentPage<'a> {
+    frame: Frame<'a>,
+    action: &'a str,
+    csrf: &'a str,
+    consumer: &'a Consumer,
+    user: &'a User,
+    permissions: &'a [PermissionText],
+    /// Where the decision leads: to a web site or to an application on the user's device; `None`: to a page with the
+    /// verifier.
+    destination: Option<Destination>,
 }
 
-impl Pages {
-    /// Answers the user authorization page.
-    ///
-    /// # Cancel safety
-    ///
-    /// A decision is recorded whole or not at all; one that is recorded after the browser went away cannot be repeated.
-    pub async fn authorize(&self, request: PageRequest<'_>) -> OwnResponse {
-        self.answer(&request, self.try_authorize(&request).await)
-    }
+#[derive(Template)]
+#[template(path = "verifier.html")]
+struct VerifierPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a str,
+    verifier: &'a str,
+    lifetime: &'a str,
+}
 
-    async fn try_authorize(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
-        let act = act(request, &self.params.origin)?;
-        let broken = PageError::Malformed("error-malformed-no-request");
-        let Ok(Some(token)) = fields::parameter(request.query, "oauth_token") else {
-            return Err(broken);
+#[derive(Template)]
+#[template(path = "decided.html")]
+struct DecidedPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a str,
+    /// The message that says what was decided.
+    title: &'static str,
+    /// Where the page leads.
+    next: Option<&'a str>,
+}
+
+impl Visit<'_> {
+    /// Responds to the user authorization page.
+    pub(super) async fn authorize(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+        let token = self.parameter("oauth_token");
+        let token = token.ok().flatten().filter(|token| !token.is_empty());
+        let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
+        let here = self.here(&token);
+        let Some(form) = form else {
+            return self.show(&here, &token).await;
         };
-        if token.is_empty() {
-            return Err(broken);
+        if form.field("decision").is_none() && form.field("switch").is_none() {
+            let asked = self.undecided(&token).await?;
+            return self.log_in(&form, &asked.login(&here)).await;
         }
-        let here = self.here(request, &token);
-        match act {
-            Act::Show => {
-                let asked = self.found(&token, request).await?;
-                if let RequestTokenState::Authorized { user, verifier, .. } = &asked.token.state {
-                    return match self.user(request).await? {
-                        Some(caller) if caller.id == *user => {
-                            self.show_verifier(request, &asked, verifier)
-                        }
-                        _ => Err(PageError::TokenUsed),
-                    };
-                }
-                let asked = asked.undecided()?;
-                match self.logged_in(request).await? {
-                    Some(caller) => {
-                        let page = self.consent(request, &here, &token, &caller, &asked)?;
-                        Ok(self.with_session(page, &caller))
-                    }
-                    None => self.show_login(request, &Self::place(&here, &asked)),
-                }
-            }
-            Act::Submit(form)
-                if form.field("decision").is_some() || form.field("switch").is_some() =>
-            {
-                // The form's own value comes first: a browser that does not have it learns nothing of the token.
-                let sender = self.sender(request, &form, FormPurpose::Decide, &token, &here);
-                let caller = sender.await?;
-                if form.field("switch").is_some() {
-                    return self.log_out(&caller, here, request).await;
-                }
-                let asked = self.found(&token, request).await?.undecided();
-                let asked = asked.map_err(|_| PageError::StaleForm(here.clone()))?;
-                self.decide(request, &form, &here, &caller, asked).await
-            }
-            Act::Submit(form) => {
-                let asked = self.found(&token, request).await?.undecided()?;
-                let place = Self::place(&here, &asked);
-                self.log_in(request, &form, &place).await
-            }
+        // The form's own value comes first: a browser that does not have it learns nothing of the token.
+        let sender = self.sender(&form, FormPurpose::Decide, &token, &here);
+        let caller = sender.await?;
+        if form.field("switch").is_some() {
+            return self.log_out(&caller, here).await;
         }
+        self.decide(&form, &here, &caller, &token).await
     }
 
     /// The path and query by which the browser came, for the forms to come back to.
-    fn here(&self, request: &PageRequest<'_>, token: &str) -> String {
+    fn here(&self, token: &str) -> String {
         let token = utf8_percent_encode(token, ESCAPED);
-        let path = if request.path == AUTHORIZE_ALIAS {
-            format!("{AUTHORIZE_ALIAS}?oauth_token={token}")
+        if self.head.target.path == ALIAS.as_bytes() {
+            let path = format!("{ALIAS}?oauth_token={token}");
+            self.frame.in_same_language(path)
         } else {
-            format!(
-                "{}?mode=auth_req_token&oauth_token={token}",
-                self.params.path
-            )
-        };
-        self.in_same_language(request, path)
+            format!("{}&oauth_token={token}", self.frame.link("auth_req_token"))
+        }
     }
 
-    fn place<'a>(here: &'a str, asked: &'a Asked) -> LoginPlace<'a> {
-        LoginPlace {
-            consumer: Some(&asked.consumer.name),
-            ..LoginPlace::of(here)
+    /// Shows what there is to decide, or what the user has decided.
+    async fn show(&self, here: &str, token: &str) -> Result<OwnResponse, Failure> {
+        let asked = self.found(token).await?;
+        if let RequestTokenState::Authorized { user, .. } = &asked.token.state {
+            let caller = self.user().await?;
+            if caller.is_none_or(|caller| caller.id != *user) {
+                return Err(PageError::TokenUsed.into());
+            }
+            return Ok(self.decided(&asked)?);
         }
+        let asked = asked.undecided()?;
+        match self.logged_in().await? {
+            Some(caller) => Ok(self.consent(here, &caller, &asked)?),
+            None => self.login_form(&asked.login(here), "", None),
+        }
+    }
+
+    /// Finds a request token that was not decided.
+    async fn undecided(&self, token: &str) -> Result<Asked, Failure> {
+        Ok(self.found(token).await?.undecided()?)
     }
 
     /// Finds what is to be decided or was decided.
-    async fn found(&self, token: &str, request: &PageRequest<'_>) -> Result<Asked, PageError> {
+    async fn found(&self, token: &str) -> Result<Asked, Failure> {
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(PageError::TokenUnknown);
+            return Err(PageError::TokenUnknown.into());
         }
-        let store = &self.services.store;
-        let token = store.request_token(token).await?;
+        let token = self.store().request_token(token).await?;
+        let token = token.filter(|token| token.state != RequestTokenState::Voided);
         let token = token.ok_or(PageError::TokenUnknown)?;
-        let consumer = store.consumer(&token.consumer).await?;
+        let consumer = self.store().consumer(&token.consumer).await?;
         let consumer = consumer.ok_or(PageError::TokenUnknown)?;
-        if token.state == RequestTokenState::Voided {
-            return Err(PageError::TokenUnknown);
-        }
-        if request.now >= token.expires_at {
-            return Err(PageError::TokenExpired);
+        if self.now >= token.expires_at {
+            return Err(PageError::TokenExpired.into());
         }
         if !consumer.enabled {
-            return Err(PageError::ConsumerDisabled);
+            return Err(PageError::ConsumerDisabled.into());
         }
-        // The registration may have changed since the token was given out; what counts is what it is now.
-        let sent: &[u8] = match &token.callback {
-            Callback::Oob => callback::OOB.as_bytes(),
-            Callback::Uri(uri) => uri.as_bytes(),
+        // The registration may have changed since the token was issued; the present one counts.
+        let sent = match &token.callback {
+            Callback::Oob => callback::OOB,
+            Callback::Uri(uri) => uri,
         };
-        callback::accept(&consumer.callbacks, sent).map_err(|_| PageError::CallbackRefused)?;
+        callback::accept(&consumer.callbacks, sent.as_bytes())
+            .map_err(|_| PageError::CallbackRefused)?;
         Ok(Asked { token, consumer })
     }
 
     fn consent(
         &self,
-        request: &PageRequest<'_>,
         here: &str,
-        token: &str,
         caller: &LoggedIn,
         asked: &Asked,
     ) -> Result<OwnResponse, PageError> {
         let permissions = asked.token.permissions.iter();
-        let permissions: Vec<_> = permissions.map(|it| self.described(it)).collect();
-        // Browsers hold `form-action` against every redirect that follows the form, the callback's own to other hosts
-        // included: naming the callback's host would break consumers that send the user on. Its scheme is named.
+        let permissions: Vec<_> = permissions.map(|it| self.pages.described(it)).collect();
+        // Browsers check `form-action` against every redirect that follows the form, also those of the callback to other
+        // hosts. The callback's host alone would break consumers that send the user on, so its scheme is named.
         let (destination, further) = match &asked.token.callback {
             Callback::Oob => (None, String::new()),
             Callback::Uri(uri) => {
@@ -182,173 +174,175 @@ impl Pages {
                 (Some(destination), further)
             }
         };
-        let frame = self.frame(request);
-        let template = view::ConsentPage {
-            frame,
-            applications: &self.applications_path(request),
+        let template = ConsentPage {
+            frame: self.frame,
             action: here,
-            csrf: &csrf::value(&caller.id, FormPurpose::Decide, token),
-            consumer: &asked.consumer.name,
-            description: asked.consumer.description.as_deref(),
-            website: asked.consumer.website.as_deref(),
-            user: &displayed(&caller.user),
+            csrf: &csrf::value(&caller.id, FormPurpose::Decide, &asked.token.token),
+            consumer: &asked.consumer,
+            user: &caller.user,
             permissions: &permissions,
             destination,
         };
-        OwnResponse::with_forms_to(frame, 200, &template, &further)
+        Ok(OwnResponse::page(self.frame, 200, &template, &further))
     }
 
+    /// Records the decision and sends the user on. The same decision sent again gets the same response.
     async fn decide(
         &self,
-        request: &PageRequest<'_>,
         form: &Form,
         here: &str,
         caller: &LoggedIn,
-        asked: Asked,
-    ) -> Result<OwnResponse, PageError> {
-        let is_oob = asked.token.callback == Callback::Oob;
-        let decision = match form.field("decision") {
-            Some("allow") => {
-                let dialect = asked
-                    .consumer
-                    .dialect
-                    .unwrap_or(self.params.default_dialect);
-                let is_renamed = dialect == Dialect::Legacy && !is_oob;
-                Decision::Allow {
-                    verifier: if is_oob {
-                        random::oob_verifier()?
-                    } else {
-                        random::verifier()?
-                    },
-                    redirect_token: is_renamed.then(random::token).transpose()?,
-                    expires_at: request.now.after(self.params.request_ttl),
-                }
-            }
-            Some("deny") => Decision::Deny,
-            _ => {
-                return Err(PageError::Malformed("error-malformed-decision"));
-            }
+        token: &str,
+    ) -> Result<OwnResponse, Failure> {
+        let allows = match form.field("decision") {
+            Some("allow") => true,
+            Some("deny") => false,
+            _ => return Err(PageError::Malformed("error-malformed-decision").into()),
         };
-        let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
-        let store = &self.services.store;
-        let deciding = store.decide(token, &session, decision.clone(), request.now);
-        match deciding.await? {
-            Decided::Recorded => {}
-            Decided::AlreadyDecided => return Err(PageError::StaleForm(here.to_owned())),
-            Decided::Expired => return Err(PageError::TokenExpired),
-            Decided::Unknown => return Err(PageError::TokenUnknown),
+        let mut asked = self.found(token).await?;
+        if asked.token.state == RequestTokenState::Issued {
+            self.record(&asked, caller, allows).await?;
+            asked = self.found(token).await?;
         }
-        audit_decision(request, &asked, caller, &decision);
-        self.lead_on(request, &asked, &decision, here)
-    }
-
-    /// Sends the user on to the consumer after the decision was recorded. Browsers follow the redirect and do not show the
-    /// page in it; others do ("a short hypertext note with a hyperlink to the same URI", RFC 9110 §15.4.4).
-    fn lead_on(
-        &self,
-        request: &PageRequest<'_>,
-        asked: &Asked,
-        decision: &Decision,
-        here: &str,
-    ) -> Result<OwnResponse, PageError> {
-        let token = asked.token.token.as_str();
-        let (title, next) = match (&asked.token.callback, decision) {
-            (
-                Callback::Uri(uri),
-                Decision::Allow {
-                    verifier,
-                    redirect_token,
-                    ..
-                },
-            ) => {
-                let token = redirect_token.as_deref().unwrap_or(token);
-                let parameters = [
-                    ("oauth_token", token),
-                    ("oauth_verifier", &verifier.expose_text()),
-                ];
-                ("verifier-title", Some(callback::redirect(uri, &parameters)))
-            }
-            (Callback::Uri(uri), Decision::Deny) => {
-                let parameters = [
-                    ("oauth_token", token),
-                    ("oauth_problem", "permission_denied"),
-                    ("denied", token),
-                ];
-                ("denied-title", Some(callback::redirect(uri, &parameters)))
-            }
-            // The page comes by GET, so that it can be loaded again.
-            (Callback::Oob, Decision::Allow { .. }) => {
-                return Ok(OwnResponse::see_other(here.to_owned()));
-            }
-            (Callback::Oob, Decision::Deny) => ("denied-title", None),
-        };
-        let frame = self.frame(request);
-        let template = view::DecidedPage {
-            frame,
-            applications: &self.applications_path(request),
-            consumer: &asked.consumer.name,
-            title,
-            next: next.as_deref(),
-        };
-        let mut page = OwnResponse::html(frame, if next.is_some() { 303 } else { 200 }, &template)?;
-        if let Some(next) = next {
-            page.set("Location", next);
+        match &asked.token.state {
+            RequestTokenState::Authorized { user, .. } if allows && *user == caller.user.id => {}
+            RequestTokenState::Denied if !allows => {}
+            _ => return Err(PageError::AlreadyDecided.into()),
+        }
+        if allows && asked.token.callback == Callback::Oob {
+            // The page with the verifier comes by GET, so that it can be loaded again.
+            return Ok(OwnResponse::see_other(here.to_owned()));
+        }
+        let mut page = self.decided(&asked)?;
+        if let Some(next) = asked.next() {
+            page.status = 303;
+            page = page.field("Location", next);
         }
         Ok(page)
     }
 
-    /// Shows an out-of-band verifier, as long as it can be used, to the user who agreed.
-    fn show_verifier(
-        &self,
-        request: &PageRequest<'_>,
-        asked: &Asked,
-        verifier: &Secret,
-    ) -> Result<OwnResponse, PageError> {
-        if asked.token.callback != Callback::Oob {
-            return Err(PageError::TokenUsed);
-        }
-        let left = asked.token.expires_at.0.saturating_sub(request.now.0);
-        // Whole minutes, but for the last.
-        let left = if left > 60 {
-            left.next_multiple_of(60)
+    /// Records a decision, unless one was recorded in the meantime.
+    async fn record(&self, asked: &Asked, caller: &LoggedIn, allows: bool) -> Result<(), Failure> {
+        let is_oob = asked.token.callback == Callback::Oob;
+        let dialect = asked.consumer.dialect;
+        let dialect = dialect.unwrap_or(self.pages.params.default_dialect);
+        let is_renamed = dialect == Dialect::Legacy && !is_oob;
+        let (event, decision) = if allows {
+            let decision = Decision::Allow {
+                verifier: match is_oob {
+                    true => random::oob_verifier()?,
+                    false => random::verifier()?,
+                },
+                redirect_token: is_renamed.then(random::token).transpose()?,
+                expires_at: self.now.after(self.pages.params.request_ttl),
+            };
+            ("consent_granted", decision)
         } else {
-            left
+            ("consent_denied", Decision::Deny)
         };
-        let frame = self.frame(request);
-        let template = view::VerifierPage {
-            frame,
-            applications: &self.applications_path(request),
+        let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
+        let deciding = self.store().decide(token, &session, decision, self.now);
+        match deciding.await? {
+            Decided::Recorded => {}
+            Decided::AlreadyDecided => return Ok(()),
+            Decided::Expired => return Err(PageError::TokenExpired.into()),
+            Decided::Unknown => return Err(PageError::TokenUnknown.into()),
+        }
+        let permissions = asked.token.permissions.iter().map(Permission::as_str);
+        tracing::info!(
+            target: "audit",
+            event,
+            consumer = %asked.consumer.key,
+            user = %caller.user.id,
+            token = %RedactedToken(token),
+            permissions = Vec::from_iter(permissions).join(" "),
+            address = %self.address,
+        );
+        Ok(())
+    }
+
+    /// The page about a decision. Browsers follow a redirect and do not show the page in it; others do ("a short hypertext
+    /// note with a hyperlink to the same URI", RFC 9110 §15.4.4).
+    fn decided(&self, asked: &Asked) -> Result<OwnResponse, PageError> {
+        let title = match (&asked.token.callback, &asked.token.state) {
+            (Callback::Oob, RequestTokenState::Authorized { verifier, .. }) => {
+                return Ok(self.verifier_page(asked, verifier));
+            }
+            (_, RequestTokenState::Authorized { .. }) => "verifier-title",
+            (_, RequestTokenState::Denied) => "denied-title",
+            _ => return Err(PageError::TokenUsed),
+        };
+        let next = asked.next();
+        let template = DecidedPage {
+            frame: self.frame,
+            consumer: &asked.consumer.name,
+            title,
+            next: next.as_deref(),
+        };
+        Ok(OwnResponse::page(self.frame, 200, &template, ""))
+    }
+
+    fn verifier_page(&self, asked: &Asked, verifier: &Secret) -> OwnResponse {
+        let left = asked.token.expires_at.0.saturating_sub(self.now.0);
+        // Whole minutes, but for the last.
+        let left = match left {
+            0..=60 => left,
+            more => more.next_multiple_of(60),
+        };
+        let template = VerifierPage {
+            frame: self.frame,
             consumer: &asked.consumer.name,
             verifier: &random::shown(verifier),
-            lifetime: &in_words(frame.texts, Duration::from_secs(left)),
+            lifetime: &in_words(self.frame.texts, Duration::from_secs(left)),
         };
-        OwnResponse::html(frame, 200, &template)
+        OwnResponse::page(self.frame, 200, &template, "")
     }
 }
 
-fn audit_decision(
-    request: &PageRequest<'_>,
-    asked: &Asked,
-    caller: &LoggedIn,
-    decision: &Decision,
-) {
-    let event = match decision {
-        Decision::Allow { .. } => "consent_granted",
-        Decision::Deny => "consent_denied",
-    };
-    let permissions = asked.token.permissions.iter().map(Permission::as_str);
-    tracing::info!(
-        target: "audit",
-        event,
-        consumer = %asked.consumer.key,
-        user = %caller.user.id,
-        token = %RedactedToken(&asked.token.token),
-        permissions = Vec::from_iter(permissions).join(" "),
-        address = %request.peer,
-    );
+impl Asked {
+    fn undecided(self) -> Result<Self, PageError> {
+        match self.token.state {
+            RequestTokenState::Issued => Ok(self),
+            _ => Err(PageError::TokenUsed),
+        }
+    }
+
+    /// The login form that leads back to `here`.
+    fn login<'a>(&'a self, here: &'a str) -> LoginForm<'a> {
+        LoginForm {
+            consumer: Some(&self.consumer.name),
+            ..LoginForm::of(here)
+        }
+    }
+
+    /// The callback with the user's decision; `None` out of band.
+    fn next(&self) -> Option<String> {
+        let Callback::Uri(uri) = &self.token.callback else {
+            return None;
+        };
+        let token = self.token.token.as_str();
+        match &self.token.state {
+            RequestTokenState::Authorized {
+                verifier,
+                redirect_token,
+                ..
+            } => {
+                let token = redirect_token.as_deref().unwrap_or(token);
+                let verifier = verifier.expose_text();
+                let parameters = [("oauth_token", token), ("oauth_verifier", &verifier)];
+                Some(callback::redirect(uri, &parameters))
+            }
+            RequestTokenState::Denied => {
+                let problem = ("oauth_problem", "permission_denied");
+                let parameters = [("oauth_token", token), problem, ("denied", token)];
+                Some(callback::redirect(uri, &parameters))
+            }
+            _ => None,
+        }
+    }
 }
 
-/// A duration in the largest unit that says it whole: `10 minutes`.
+/// A duration in the largest unit that divides it: `10 minutes`.
 pub(super) fn in_words(texts: Texts<'_>, duration: Duration) -> String {
     match duration.as_secs().max(1) {
         hours if hours % 3600 == 0 => texts.counted("duration-hours", hours / 3600),

@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use aws_lc_rs::digest;
+use http::{HeaderMap, header};
 
-use crate::{issue::random, secret::Secret};
+use super::PageError;
+use crate::{
+    fields::{self, all},
+    issue::random,
+    secret::Secret,
+};
 
-/// What our cookies are called. Both are kept from the API, and a `Set-Cookie` of the API by either name is dropped.
+/// The names of our cookies. Neither is sent to the API, and a `Set-Cookie` of the API by either name is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieNames {
     /// Holds the id of a session.
     pub session: &'static str,
-    /// Binds a login form to the browser that asked for it.
+    /// Binds a login form to the browser that requested it.
     pub login: &'static str,
     secure: bool,
 }
@@ -58,46 +64,41 @@ impl CookieNames {
     }
 }
 
-/// What the browser sent under one name.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cookie {
-    None,
-    One(Secret),
-    /// One that we never made.
-    Invalid,
-    Several,
+/// Whether a cookie of this name is sent, whatever its value.
+pub(super) fn is_sent(headers: &HeaderMap, name: &str) -> bool {
+    values(headers, name).next().is_some()
 }
 
-/// Looks for a cookie of ours in the values of all `Cookie` fields (RFC 6265 §4.2.1), by its exact name.
-pub(super) fn read(fields: &[&[u8]], name: &str) -> Cookie {
-    let mut found = Cookie::None;
-    for pair in fields
-        .iter()
-        .flat_map(|field| field.split(|byte| *byte == b';'))
-    {
-        let pair = pair.trim_ascii();
-        let (key, value) = match pair.iter().position(|byte| *byte == b'=') {
-            Some(at) => (&pair[..at], &pair[at + 1..]),
-            None => (pair, &pair[pair.len()..]),
-        };
-        if key.trim_ascii_end() != name.as_bytes() {
-            continue;
-        }
-        if found != Cookie::None {
-            return Cookie::Several;
-        }
-        let is_ours =
-            value.len() == random::SECRET_LENGTH && value.iter().all(u8::is_ascii_alphanumeric);
-        found = if is_ours {
-            Cookie::One(Secret::from(value.to_vec()))
-        } else {
-            Cookie::Invalid
-        };
+/// The value of our cookie of this name (RFC 6265 §4.2.1); `None` also for a value that we never made.
+///
+/// # Errors
+/// [`PageError::SeveralSessionCookies`]
+pub(super) fn read(headers: &HeaderMap, name: &str) -> Result<Option<Secret>, PageError> {
+    let mut values = values(headers, name);
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(PageError::SeveralSessionCookies);
     }
-    found
+    let is_ours = |value: &&[u8]| {
+        value.len() == random::SECRET_LENGTH && value.iter().all(u8::is_ascii_alphanumeric)
+    };
+    Ok(first
+        .filter(is_ours)
+        .map(|value| Secret::from(value.to_vec())))
 }
 
-/// What the store knows a session by.
+fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
+    let cookies = all(headers, &header::COOKIE).flat_map(fields::cookies);
+    let cookies = cookies.filter(move |(known, _)| *known == name.as_bytes());
+    cookies.map(|(_, cookie)| {
+        cookie
+            .splitn(2, |byte| *byte == b'=')
+            .nth(1)
+            .unwrap_or_default()
+    })
+}
+
+/// The key of a session in the store.
 pub(super) fn id_hash(id: &Secret) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest::digest(&digest::SHA256, id.expose()).as_ref());
@@ -110,75 +111,28 @@ mod tests {
 
     const ID: &str = "aaaaaaaaaaBBBBBBBBBBcccccccccc0000000000xyz";
 
-    fn read_one(field: &str) -> Cookie {
-        read(&[field.as_bytes()], "countersign")
-    }
-
-    #[test]
-    fn finds_the_one_cookie_among_others() {
-        let one = || Cookie::One(Secret::from(ID));
-        assert_eq!(read_one(&format!("countersign={ID}")), one());
-        assert_eq!(read_one(&format!("a=b; countersign={ID}; c")), one());
-        assert_eq!(read_one(&format!("a=b;countersign={ID} ;;")), one());
-        assert_eq!(
-            read_one(&format!(
-                "a=\"x\"; countersign-login=zz; xcountersign=1; countersign={ID}"
-            )),
-            one()
-        );
-        let several_fields: [&[u8]; 2] = [b"a=b", format!("countersign={ID}").leak().as_bytes()];
-        assert_eq!(read(&several_fields, "countersign"), one());
-    }
-
-    #[test]
-    fn takes_no_other_name_for_ours() {
-        for field in [
-            "",
-            ";",
-            "a=countersign",
-            "Countersign=x",
-            "countersign-login=x",
-            "=countersign",
-            "xcountersign=x",
-        ] {
-            assert_eq!(read_one(field), Cookie::None, "{field}");
+    fn read_lines(lines: &[&str]) -> Option<Option<String>> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::COOKIE, line.parse().unwrap());
         }
-        assert_eq!(
-            read(
-                &[format!("countersign={ID}").as_bytes()],
-                "__Host-countersign"
-            ),
-            Cookie::None
-        );
+        let found = read(&headers, "countersign").ok();
+        found.map(|found| found.map(|id| id.expose_text().to_string()))
     }
 
     #[test]
-    fn rejects_two_even_if_alike() {
-        assert_eq!(
-            read_one(&format!("countersign={ID}; countersign={ID}")),
-            Cookie::Several
-        );
-        assert_eq!(
-            read_one(&format!("countersign=; countersign={ID}")),
-            Cookie::Several
-        );
-        assert_eq!(
-            read_one(&format!("countersign={ID}; countersign")),
-            Cookie::Several
-        );
-        assert_eq!(
-            read_one(&format!("countersign={ID}; countersign =x")),
-            Cookie::Several
-        );
-        let field = format!("countersign={ID}");
-        assert_eq!(
-            read(&[field.as_bytes(), field.as_bytes()], "countersign"),
-            Cookie::Several
-        );
-    }
-
-    #[test]
-    fn rejects_a_value_that_was_never_made_here() {
+    fn finds_the_one_cookie_that_was_made_here() {
+        for lines in [
+            &[&*format!("countersign={ID}")][..],
+            &[&format!("a=b; countersign={ID}; c")],
+            &[&format!("a=b;countersign={ID} ;;")],
+            &[&format!(
+                "a=\"x\"; countersign-login=zz; xcountersign=1; countersign={ID}"
+            )],
+            &["a=b", &format!("countersign={ID}")],
+        ] {
+            assert_eq!(read_lines(lines), Some(Some(ID.to_owned())), "{lines:?}");
+        }
         for value in [
             "",
             "x",
@@ -188,11 +142,19 @@ mod tests {
             &format!("{}-", &ID[1..]),
             &format!(" {}", &ID[1..]),
         ] {
-            assert_eq!(
-                read_one(&format!("countersign={value}")),
-                Cookie::Invalid,
-                "{value}"
-            );
+            assert_eq!(read_lines(&[&format!("countersign={value}")]), Some(None));
+        }
+        for field in ["", ";", "a=countersign", "Countersign=x", "=countersign"] {
+            assert_eq!(read_lines(&[field]), Some(None), "{field}");
+        }
+    }
+
+    #[test]
+    fn rejects_two_even_if_alike() {
+        let one = format!("countersign={ID}");
+        for other in [&*one, "countersign=", "countersign", "countersign =x"] {
+            assert_eq!(read_lines(&[&format!("{one}; {other}")]), None, "{other}");
+            assert_eq!(read_lines(&[&one, other]), None, "{other}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! The value in every form that proves it came from our own page, shown to this very browser.
 //!
-//! It is an HMAC whose key is the secret in the browser's cookie (the session id, or the login cookie before there is a
-//! session) and whose message says what the form does and to what. Nobody without the cookie can make it; it serves
-//! neither another session, nor another token, nor another form. As the key is the cookie there is no key to keep:
-//! forms stay valid over a reload, a restart and on every replica, and end with the session.
+//! It is an HMAC. The key is the secret in the browser's cookie (the session id, or the login cookie before there is a
+//! session); the message is the purpose of the form and its subject. Nobody without the cookie can make it, and it is not
+//! valid for another session, subject or form. No key has to be kept: forms stay valid over a reload, a restart and on every
+//! replica, and end with the session.
 //!
-//! A key of our own beside it would add nothing: somebody who could plant a cookie could as well ask us for a form.
+//! A second key of our own would add nothing: an attacker who can plant a cookie can also request a form.
 
 use aws_lc_rs::hmac;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -13,14 +13,14 @@ use subtle::ConstantTimeEq;
 
 use crate::secret::Secret;
 
-/// What a form does.
+/// The purpose of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FormPurpose {
     /// Logs in at a place; keyed by the login cookie, as all others are by the session.
     LogIn,
     /// Decides about a request token, or goes on as another user.
     Decide,
-    /// Revokes an access token.
+    /// Revokes the access tokens of a consumer.
     Revoke,
     /// Logs out.
     LogOut,
@@ -33,18 +33,9 @@ pub(super) enum FormPurpose {
 /// Makes the value for a form that does `purpose` to `subject`.
 pub(super) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.expose());
-    let mut message = hmac::Context::with_key(&key);
-    // No purpose is the beginning of another, and what follows is the subject alone.
-    message.update(match purpose {
-        FormPurpose::LogIn => b"log in\0",
-        FormPurpose::Decide => b"decide\0",
-        FormPurpose::Revoke => b"revoke\0",
-        FormPurpose::LogOut => b"log out\0",
-        FormPurpose::LogOutEverywhere => b"log out everywhere\0",
-        FormPurpose::ChangePassword => b"change password\0",
-    });
-    message.update(subject.as_bytes());
-    URL_SAFE_NO_PAD.encode(message.sign())
+    // The name of a purpose has no zero byte: everything after the first one is the subject.
+    let message = format!("{purpose:?}\0{subject}");
+    URL_SAFE_NO_PAD.encode(hmac::sign(&key, message.as_bytes()))
 }
 
 /// Whether `sent` is that value.

@@ -1,35 +1,44 @@
-//! What a browser sees: the login form, the consent form, a user's applications, and errors as HTML.
+//! The pages for browsers: the login form, the consent form and a user's applications.
 //!
-//! The pages know nothing of HTTP engines: a [`PageRequest`] goes in, an [`OwnResponse`] comes out. They work without
-//! JavaScript, change nothing on GET, and keep no state of their own but the store's, so that a reload, a restart or
-//! another replica under the same name can continue.
+//! The pages work without JavaScript, change nothing on GET, and keep no state but the store's, so that a reload, a
+//! restart or another replica under the same name can continue.
 //!
 //! # How forged forms are rejected
 //!
-//! Every form carries a value that only this browser's secret cookie and the very thing decided make (`csrf.rs`); a POST
-//! that a browser marks as cross-site, or that names another origin, is rejected before that. Both cookies are
-//! `HttpOnly` and `SameSite=Lax`.
+//! Every form carries a value that can be made only from this browser's secret cookie and the subject of the form
+//! (`csrf.rs`). A POST that a browser marks as cross-site, or that names another origin, is rejected before that. Both
+//! cookies are `HttpOnly` and `SameSite=Lax`.
 
-use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    net::{IpAddr, Ipv4Addr},
+    num::NonZeroU32,
+    sync::Arc,
+    time::Duration,
+};
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
+use http_body::Body as _;
 
 use crate::{
-    clock::UnixTime,
-    language::Texts,
+    clock::{Clock, UnixTime},
+    fields::{self, SEC_FETCH_SITE, single},
     login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
     names::Permission,
+    origin::Origin,
+    parse::{Rejection, head::Head, signed::is_form},
     respond::{
-        OwnResponse,
+        Failure, OwnResponse,
         look::{Frame, Look},
     },
+    route::{self, Page},
     secret::Secret,
+    server::request::RequestBody,
     store::{
         Store, StoreError,
-        cached::Cached,
-        record::{Dialect, OutsideUser, Session, User},
+        feed::Feed,
+        record::{Dialect, OutsideUser, User},
     },
-    telemetry::request_id::RequestId,
 };
 
 mod applications;
@@ -37,37 +46,24 @@ mod authorize;
 mod cookies;
 mod csrf;
 mod error;
-mod fields;
+mod form;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod guard;
 mod login;
-mod page;
 mod password;
 mod return_to;
-mod view;
 
 pub use cookies::{CookieNames, cookie_names};
 
-use cookies::Cookie;
 use error::PageError;
+use form::Form;
 
-/// The path of the authorization page beside [`Params::path`], if the router knows it.
-pub const AUTHORIZE_ALIAS: &str = "/oauth/authorize";
-
-/// The parameter that names the languages of a page, best first, as in OpenID Connect.
-const UI_LOCALES: &str = "ui_locales";
-
-/// What the pages are to know of the configuration. A reload makes new [`Pages`] with new ones.
+/// The configuration of the pages. A reload makes new [`Pages`].
 #[derive(Clone)]
 pub struct Params {
-    /// Whether `service.base_url` is https: cookies then are `Secure` and have the `__Host-` prefix.
-    pub secure: bool,
-    /// The origin of `service.base_url`, as browsers write it in `Origin`: `https://service.example`.
-    pub origin: String,
-    /// `service.path`: where the pages are, beside [`AUTHORIZE_ALIAS`].
-    pub path: String,
-    /// What all pages have in common.
+    /// The origin of `service.base_url`. If it is https, cookies are `Secure` and have the `__Host-` prefix.
+    pub origin: Origin,
+    /// The parts that all pages have in common.
     pub look: Arc<Look>,
     /// `login.session_ttl`.
     pub session_ttl: Duration,
@@ -77,11 +73,11 @@ pub struct Params {
     pub user_headers: Option<UserHeaders>,
     /// `tokens.request_ttl`: the time to exchange, counted again when the user agrees.
     pub request_ttl: Duration,
-    /// `tokens.access_idle`: an access token unused for that long is not listed any more.
+    /// `tokens.access_idle`: an access token that is unused for this long is not listed.
     pub access_idle: Option<Duration>,
     /// `signature.default_dialect`, for consumers without one.
     pub default_dialect: Dialect,
-    /// `[[permission]]`: what pages call them. One that is missing here is called by its name.
+    /// `[[permission]]`: the texts of permissions. One without an entry is called by its name.
     pub permissions: Vec<PermissionText>,
 }
 
@@ -96,48 +92,21 @@ pub struct PermissionText {
     pub description: String,
 }
 
-/// What the pages work with. All of it outlives a reload.
+/// The services that the pages use. All of them outlive a reload.
 #[derive(Clone)]
 pub struct Services {
-    /// Where tokens, users and sessions are kept.
+    /// Keeps tokens, users and sessions.
     pub store: Arc<dyn Store>,
-    /// The cache of credentials, which is told of what a page revokes.
-    pub credentials: Arc<Cached>,
+    /// Tells the cache of credentials what a page has revoked.
+    pub feed: Arc<Feed>,
     /// Checks passwords.
     pub login: Arc<dyn LoginBackend>,
-    /// Where new passwords are hashed; `None`: the store is not what has the passwords.
+    /// Hashes new passwords; `None`: the store does not have the passwords.
     pub passwords: Option<Arc<PasswordPool>>,
-    /// What counts failed logins.
+    /// Counts failed logins.
     pub throttle: Arc<Throttle>,
-}
-
-/// What a page reads of a browser's request.
-#[derive(Debug, Clone)]
-pub struct PageRequest<'a> {
-    /// The method.
-    pub method: &'a str,
-    /// The path, as routed: [`Params::path`] or [`AUTHORIZE_ALIAS`].
-    pub path: &'a str,
-    /// The query as received, without `?`.
-    pub query: &'a [u8],
-    /// The body of a form POST as received, else empty. Its length is bounded by the caller.
-    pub form: &'a [u8],
-    /// The value of `Accept-Language`.
-    pub accept_language: Option<&'a [u8]>,
-    /// The values of all `Cookie` fields.
-    pub cookies: Vec<&'a [u8]>,
-    /// The value of `Origin`.
-    pub origin: Option<&'a [u8]>,
-    /// The value of `Sec-Fetch-Site`.
-    pub sec_fetch_site: Option<&'a [u8]>,
-    /// The fields of the request, if a trusted proxy sent it.
-    pub trusted_fields: Option<&'a HeaderMap>,
-    /// The address of the browser, as trusted proxies tell it.
-    pub peer: IpAddr,
-    /// The time now.
-    pub now: UnixTime,
-    /// The id by which a fault is found in the log.
-    pub request_id: &'a RequestId,
+    /// The wall clock.
+    pub clock: Clock,
 }
 
 /// The pages.
@@ -151,137 +120,92 @@ impl Pages {
     /// Pages for this configuration.
     #[must_use]
     pub fn new(params: Params, services: Services) -> Self {
-        let cookies = cookie_names(params.secure);
         Self {
+            cookies: cookie_names(params.origin.is_https()),
             params,
             services,
-            cookies,
         }
     }
 
-    /// Finds the session of a browser's cookies, with its enabled user; `None` if there is no session cookie, more than
-    /// one, or one that opens nothing (any more), or the trusted proxy in front does not name that same user.
+    /// Finds the enabled user of the session that these fields name. `None` if there is no session cookie, more than one,
+    /// or one that opens nothing, or if the trusted proxy in front does not name the same user.
     ///
     /// # Errors
-    ///
     /// The store's: nothing is known about the caller then.
     pub async fn session(
         &self,
-        cookies: &[&[u8]],
-        trusted_fields: Option<&HeaderMap>,
-        now: UnixTime,
-    ) -> Result<Option<(Session, User)>, StoreError> {
-        let Cookie::One(id) = cookies::read(cookies, self.cookies.session) else {
+        headers: &HeaderMap,
+        trusted: bool,
+    ) -> Result<Option<User>, StoreError> {
+        let Ok(Some(id)) = cookies::read(headers, self.cookies.session) else {
             return Ok(None);
         };
-        let store = &self.services.store;
-        let found = store.session(&cookies::id_hash(&id), now).await?;
-        let Some(headers) = &self.params.user_headers else {
+        let (id, now) = (cookies::id_hash(&id), self.services.clock.now());
+        let found = self.services.store.session(&id, now).await?;
+        let found = found.map(|(_, user)| user);
+        let Some(names) = &self.params.user_headers else {
             return Ok(found);
         };
-        let named = trusted_fields.and_then(|fields| headers.read(fields).ok().flatten());
-        Ok(found.filter(|(_, user)| named.is_some_and(|named| named.id == user.id)))
+        let named = names.read(headers).ok().flatten().filter(|_| trusted);
+        Ok(found.filter(|user| named.is_some_and(|named| named.id == user.id)))
     }
 
-    /// Whether there is a session cookie at all, valid or not: what makes a caller of the kind `user`.
+    /// Whether there is a session cookie, valid or not: this makes a caller of the kind `user`.
     #[must_use]
-    pub fn has_session_cookie(&self, cookies: &[&[u8]]) -> bool {
-        !matches!(cookies::read(cookies, self.cookies.session), Cookie::None)
+    pub fn has_session_cookie(&self, headers: &HeaderMap) -> bool {
+        cookies::is_sent(headers, self.cookies.session)
     }
 
-    /// The caller and the session, which is opened on a GET of a user that the trusted proxy in front names.
-    async fn logged_in(&self, request: &PageRequest<'_>) -> Result<Option<LoggedIn>, PageError> {
-        match self.recognized(request).await? {
-            (_, Some(caller)) => Ok(Some(caller)),
-            // The user of the browser is another one now: no form of the one before counts.
-            (Some(named), None) if request.method != "POST" => {
-                self.admit(request, named).await.map(Some)
+    /// Responds to a browser.
+    ///
+    /// # Errors
+    /// A form that cannot be read or names a mode, a repeated Origin or Sec-Fetch-Site, an asset that does not exist, every
+    /// [`PageError`], and faults of the store.
+    ///
+    /// # Cancel safety
+    /// A change is made whole or not at all.
+    pub async fn respond(
+        &self,
+        route: &route::Params,
+        page: Page,
+        head: &Head<'_>,
+        body: &mut RequestBody,
+    ) -> Result<OwnResponse, Failure> {
+        let headers = &head.parts.headers;
+        let form = match !body.is_end_stream() && is_form(headers)? {
+            true => body.read_page_form().await?,
+            false => Default::default(),
+        };
+        route.check_page_form(head, &form)?;
+        let language = headers.get(header::ACCEPT_LANGUAGE);
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let visit = Visit {
+            pages: self,
+            head,
+            frame: self.params.look.frame(head.parts.uri.query(), language),
+            now: self.services.clock.now(),
+            address: head.received.address.unwrap_or(loopback),
+            new_cookies: RefCell::default(),
+        };
+        let form = visit.form(&form)?;
+        let mut response = match page {
+            Page::Authorize => visit.authorize(form).await,
+            Page::Applications => visit.applications(form).await,
+            Page::Home => Ok(OwnResponse::see_other(visit.frame.link("applications"))),
+            Page::Login => visit.login(form).await,
+            Page::Logout => visit.logout(form).await,
+            Page::Password => visit.password(form).await,
+            Page::Asset => {
+                let path = head.target.path;
+                let mut assets = self.params.look.assets();
+                let asset = assets.find(|asset| asset.path.as_bytes() == path);
+                Ok(asset.ok_or(route::Rejection::NotFound)?.response())
             }
-            _ => Ok(None),
-        }
-    }
-
-    /// The caller, for a GET that shows no form: no session is opened.
-    async fn user(&self, request: &PageRequest<'_>) -> Result<Option<User>, PageError> {
-        match self.recognized(request).await? {
-            (_, Some(caller)) => Ok(Some(caller.user)),
-            (Some(named), None) => self.admitted(request, named).await.map(Some),
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// The user that the trusted proxy in front names, and the caller's session, if it is of that user.
-    async fn recognized(
-        &self,
-        request: &PageRequest<'_>,
-    ) -> Result<(Option<OutsideUser>, Option<LoggedIn>), PageError> {
-        let found = self.caller_of_session(request).await?;
-        let Some(headers) = &self.params.user_headers else {
-            return Ok((None, found));
-        };
-        let named = request
-            .trusted_fields
-            .map_or(Ok(None), |fields| headers.read(fields));
-        let named = named
-            .map_err(|_| PageError::Malformed("error-malformed-user"))?
-            .ok_or(PageError::NobodyNamed)?;
-        let found = found.filter(|caller| caller.user.id == named.id);
-        Ok((Some(named), found))
-    }
-
-    async fn caller_of_session(
-        &self,
-        request: &PageRequest<'_>,
-    ) -> Result<Option<LoggedIn>, PageError> {
-        let id = match cookies::read(&request.cookies, self.cookies.session) {
-            Cookie::One(id) => id,
-            Cookie::None | Cookie::Invalid => return Ok(None),
-            // Somebody may have set the other one, to have the user act in a session that is not theirs.
-            Cookie::Several => return Err(PageError::SeveralSessionCookies),
-        };
-        let store = &self.services.store;
-        let found = store.session(&cookies::id_hash(&id), request.now).await?;
-        Ok(found.map(|(_, user)| LoggedIn {
-            id,
-            user,
-            is_new: false,
-        }))
-    }
-
-    fn answer(
-        &self,
-        request: &PageRequest<'_>,
-        outcome: Result<OwnResponse, PageError>,
-    ) -> OwnResponse {
-        outcome.unwrap_or_else(|error| error.page(self.frame(request), request.request_id))
-    }
-
-    /// The response to a browser that asks for a file of the pages.
-    pub fn asset(&self, path: &[u8]) -> Option<OwnResponse> {
-        let mut assets = self.params.look.assets();
-        let asset = assets.find(|asset| asset.path.as_bytes() == path)?;
-        Some(asset.response())
-    }
-
-    /// What is around the content of a page, in the language that the request asks for.
-    fn frame(&self, request: &PageRequest<'_>) -> Frame<'_> {
-        let look = &self.params.look;
-        let asked = self.ui_locale(request);
-        look.frame(asked.unwrap_or_else(|| look.languages.accepted(request.accept_language)))
-    }
-
-    /// The language of `ui_locales`, if it is a parameter of the request and there is that language.
-    fn ui_locale(&self, request: &PageRequest<'_>) -> Option<Texts<'_>> {
-        let tags = fields::parameter(request.query, UI_LOCALES).ok()??;
-        self.params.look.languages.of_ui_locales(&tags)
-    }
-
-    /// A path of ours, its query begun, with the language that the request asks for.
-    fn in_same_language(&self, request: &PageRequest<'_>, mut path: String) -> String {
-        if let Some(texts) = self.ui_locale(request) {
-            path.extend(["&", UI_LOCALES, "=", texts.tag()]);
-        }
-        path
+        }?;
+        let cookies = visit.new_cookies.into_inner().into_iter();
+        let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
+        response.fields.extend(cookies);
+        Ok(response)
     }
 
     fn described(&self, permission: &Permission) -> PermissionText {
@@ -295,15 +219,131 @@ impl Pages {
     }
 }
 
+/// One request of a browser for a page.
+struct Visit<'a> {
+    pages: &'a Pages,
+    head: &'a Head<'a>,
+    /// The frame of a page, in the language of the request.
+    frame: Frame<'a>,
+    now: UnixTime,
+    /// The address of the browser, as trusted proxies name it.
+    address: IpAddr,
+    /// The values of `Set-Cookie` in the response.
+    new_cookies: RefCell<Vec<String>>,
+}
+
+impl Visit<'_> {
+    fn store(&self) -> &dyn Store {
+        &*self.pages.services.store
+    }
+
+    /// A parameter of the query, decoded.
+    fn parameter(&self, name: &str) -> Result<Option<String>, PageError> {
+        let query = self.head.target.query.unwrap_or_default();
+        let value = fields::parameter(query, name);
+        let value = value.map_err(|_| PageError::Malformed("error-malformed-twice"))?;
+        Ok(value.map(|value| value.into_owned()))
+    }
+
+    /// The form of a POST; `None` for GET and HEAD.
+    ///
+    /// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
+    /// other than ours. A POST without either field is left to the form's own value.
+    fn form(&self, body: &[u8]) -> Result<Option<Form>, Failure> {
+        let single = |name| {
+            let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+            single(&self.head.parts.headers, name).map_err(|_| repeated)
+        };
+        let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
+        if self.head.parts.method != http::Method::POST {
+            return Ok(None);
+        }
+        // `none` is the user's own act, such as sending a form again.
+        let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
+        let own = self.pages.params.origin.to_string();
+        if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
+            return Err(PageError::ForgedForm.into());
+        }
+        let form = Form::parse(body);
+        Ok(Some(
+            form.ok_or(PageError::Malformed("error-malformed-form"))?,
+        ))
+    }
+
+    /// The caller and the session, which is opened on a GET of a user that the trusted proxy in front names.
+    async fn logged_in(&self) -> Result<Option<LoggedIn>, Failure> {
+        match self.recognized().await? {
+            (_, Some(caller)) => Ok(Some(caller)),
+            // The browser has another user now: a form of the previous user is not valid.
+            (Some(named), None) if self.head.parts.method != http::Method::POST => {
+                self.admit(named).await.map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The caller, for a GET that shows no form: no session is opened.
+    async fn user(&self) -> Result<Option<User>, Failure> {
+        match self.recognized().await? {
+            (_, Some(caller)) => Ok(Some(caller.user)),
+            (Some(named), None) => self.admitted(named).await.map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The user that the trusted proxy in front names, and the caller's session, if it is of that user.
+    async fn recognized(&self) -> Result<(Option<OutsideUser>, Option<LoggedIn>), Failure> {
+        let headers = &self.head.parts.headers;
+        // Somebody may have set a second cookie, to have the user act in a session that is not theirs: an error.
+        let id = cookies::read(headers, self.pages.cookies.session)?;
+        let found = match id {
+            Some(id) => self
+                .store()
+                .session(&cookies::id_hash(&id), self.now)
+                .await?
+                .map(|(_, user)| LoggedIn { id, user }),
+            None => None,
+        };
+        let Some(names) = &self.pages.params.user_headers else {
+            return Ok((None, found));
+        };
+        let named = self
+            .head
+            .trusted_fields()
+            .map_or(Ok(None), |fields| names.read(fields));
+        let named = named
+            .map_err(|_| PageError::Malformed("error-malformed-user"))?
+            .ok_or(PageError::NobodyNamed)?;
+        let found = found.filter(|caller| caller.user.id == named.id);
+        Ok((Some(named), found))
+    }
+
+    /// The caller in whose session the form was shown, for this purpose and subject; `here` is where to begin again.
+    async fn sender(
+        &self,
+        form: &Form,
+        purpose: csrf::FormPurpose,
+        subject: &str,
+        here: &str,
+    ) -> Result<LoggedIn, Failure> {
+        let is_ours =
+            |caller: &LoggedIn| csrf::is_value(form.field("csrf"), &caller.id, purpose, subject);
+        let caller = self.logged_in().await?.filter(is_ours);
+        Ok(caller.ok_or_else(|| PageError::StaleForm(here.to_owned()))?)
+    }
+
+    fn set_cookie(&self, cookie: String) {
+        self.new_cookies.borrow_mut().push(cookie);
+    }
+}
+
 /// The user of a valid session, and the id in the cookie.
 struct LoggedIn {
     id: Secret,
     user: User,
-    /// The session was opened by this very request: its cookie is still to be set.
-    is_new: bool,
 }
 
-/// What the pages call a user.
+/// A user's name as pages show it.
 fn displayed(user: &User) -> String {
     match &user.display_name {
         Some(display_name) if *display_name != user.name => {
@@ -312,6 +352,3 @@ fn displayed(user: &User) -> String {
         _ => user.name.clone(),
     }
 }
-
-#[cfg(test)]
-mod tests;

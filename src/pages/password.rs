@@ -1,171 +1,149 @@
 //! `mode=password`: the form by which the user of a local account sets another password.
 
+use askama::Template;
+
 use super::{
-    LoggedIn, OwnResponse, PageRequest, Pages,
+    LoggedIn, PageError, Visit,
     csrf::{self, FormPurpose},
-    displayed,
-    error::PageError,
-    fields::Form,
-    guard::{Act, act},
-    login::{Attempted, LoginPlace, Notice},
-    view,
+    form::Form,
+    login::{AttemptError, LoginForm, Notice},
 };
 use crate::{
     login::{
         Login, LoginError,
-        new_password::{self, Weakness},
+        new_password::{self, MIN_CHARACTERS, Weakness},
         password,
         pool::PoolError,
     },
+    respond::{Failure, OwnResponse, look::Frame},
     secret::Secret,
+    store::record::User,
 };
 
 const CURRENT: &str = "current_password";
 const NEW: &str = "new_password";
 const AGAIN: &str = "new_password_again";
 
-impl Pages {
-    /// Answers the page on which a user changes the password; 404 where the store does not have the passwords.
-    pub async fn password(&self, request: PageRequest<'_>) -> OwnResponse {
-        self.answer(&request, self.try_password(&request).await)
-    }
+#[derive(Template)]
+#[template(path = "password.html")]
+struct PasswordPage<'a> {
+    frame: Frame<'a>,
+    action: &'a str,
+    csrf: &'a str,
+    user: &'a User,
+    /// The fewest characters.
+    least: u64,
+    notice: Option<&'a Notice>,
+    /// The name of the field that the notice is about, if it is about one.
+    wrong: &'static str,
+}
 
-    /// Where that page is, if there is one.
-    pub(super) fn password_path(&self, request: &PageRequest<'_>) -> Option<String> {
-        self.services.passwords.as_ref()?;
-        Some(self.in_same_language(request, format!("{}?mode=password", self.params.path)))
-    }
-
-    async fn try_password(&self, request: &PageRequest<'_>) -> Result<OwnResponse, PageError> {
-        let here = self.password_path(request).ok_or(PageError::NoPasswords)?;
-        let place = LoginPlace::of(&here);
-        match act(request, &self.params.origin)? {
-            Act::Show => match self.logged_in(request).await? {
-                Some(caller) => self.password_form(request, &here, &caller, "", None),
-                None => self.show_login(request, &place),
+impl Visit<'_> {
+    /// Responds to the page on which a user changes the password; 404 where the store does not have the passwords.
+    pub(super) async fn password(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+        if self.pages.services.passwords.is_none() {
+            return Err(PageError::NoPasswords.into());
+        }
+        let here = self.frame.link("password");
+        let place = LoginForm::of(&here);
+        match form {
+            None => match self.logged_in().await? {
+                Some(caller) => Ok(self.password_form(&here, &caller, "", None)),
+                None => self.login_form(&place, "", None),
             },
-            Act::Submit(form) if form.field(NEW).is_some() => {
-                self.change_password(request, &form, &here).await
-            }
-            Act::Submit(form) => self.log_in(request, &form, &place).await,
+            Some(form) if form.field(NEW).is_some() => self.change_password(&form, &here).await,
+            Some(form) => self.log_in(&form, &place).await,
         }
     }
 
-    async fn change_password(
-        &self,
-        request: &PageRequest<'_>,
-        form: &Form,
-        here: &str,
-    ) -> Result<OwnResponse, PageError> {
-        let sender = self.sender(request, form, FormPurpose::ChangePassword, "", here);
+    async fn change_password(&self, form: &Form, here: &str) -> Result<OwnResponse, Failure> {
+        let sender = self.sender(form, FormPurpose::ChangePassword, "", here);
         let caller = sender.await?;
         let [current, new, again] =
             [CURRENT, NEW, AGAIN].map(|name| Secret::from(form.field(name).unwrap_or_default()));
-        let user = &caller.user;
-        let problem = if [&current, &new, &again]
-            .iter()
-            .any(|field| field.is_empty())
-        {
+        let weakness = new_password::check(&new, Some(&current), &caller.user).err();
+        let problem = if current.is_empty() || new.is_empty() || again.is_empty() {
             Some(("password-fields-missing", ""))
         } else if !password::is_length_allowed(&current) {
-            // As on the login page: it cannot be right, so it is not checked and counts nowhere.
+            // As on the login page: it cannot be right, so it is neither checked nor counted.
             Some(("password-wrong", CURRENT))
         } else if new != again {
             Some(("password-differs", AGAIN))
         } else {
-            let weakness = new_password::check(&new, Some(&current), user).err();
             weakness.map(|weakness| (message(weakness), NEW))
         };
         if let Some((id, wrong)) = problem {
-            let notice = Notice {
-                status: if wrong == CURRENT { 403 } else { 400 },
-                text: self.frame(request).texts.text(id),
-                retry_after: None,
-            };
-            return self.password_form(request, here, &caller, wrong, Some(notice));
+            let notice = self.notice(if wrong == CURRENT { 403 } else { 400 }, id);
+            return Ok(self.password_form(here, &caller, wrong, Some(&notice)));
         }
-        let entry = self.replace_password(request, here, &caller, current, new);
-        let attempt = self.attempt(request, &user.name, "password-wrong", entry);
-        attempt.await?.or_else(|notice| {
+        let entry = self.replace_password(here, &caller, current, new);
+        let attempt = self.attempt(&caller.user.name, "password-wrong", entry, |notice| {
             let wrong = match notice.retry_after {
                 None => CURRENT,
                 Some(_) => "",
             };
-            self.password_form(request, here, &caller, wrong, Some(notice))
-        })
+            Ok(self.password_form(here, &caller, wrong, Some(notice)))
+        });
+        attempt.await
     }
 
     /// Checks the current password and puts the new one in its place, with a new session in place of all others.
     async fn replace_password(
         &self,
-        request: &PageRequest<'_>,
         here: &str,
         caller: &LoggedIn,
         current: Secret,
         new: Secret,
-    ) -> Result<Attempted, PageError> {
-        let pool = self.services.passwords.as_ref();
-        let pool = pool.ok_or(PageError::NoPasswords)?;
+    ) -> Result<OwnResponse, AttemptError> {
+        let services = &self.pages.services;
+        let pool = services.passwords.as_ref();
+        let pool = pool.ok_or(PageError::NoPasswords).map_err(Failure::from)?;
         let mut was_right = false;
-        // A second time if the hash is another since it was read: a login at the same time may have hashed the same
-        // password anew.
+        // A second time if the hash was changed after it was read: a login at the same time may have hashed the same password
+        // again.
         for _ in 0..2 {
-            let login = self
-                .services
-                .login
-                .login(&caller.user.name, current.clone());
+            let login = services.login.login(&caller.user.name, current.clone());
             let verified = match login.await {
                 Ok(Login { user, .. }) if user.id == caller.user.id => user.password_hash,
                 Ok(_) => None,
                 Err(LoginError::Rejected { .. }) if was_right => None,
-                Err(error) => return Ok(Err(error)),
+                Err(error) => return Err(error.into()),
             };
             let Some(verified) = verified else { break };
             was_right = true;
             let password = new.clone();
             let hashed = pool.run(move || password::hash(&password)).await;
-            let hash = match hashed.and_then(|hash| hash.map_err(|_| PoolError::Failed)) {
-                Ok(hash) => hash,
-                Err(error) => return Ok(Err(error.into())),
-            };
-            let (id, session) = self.new_session(request, &caller.user.id)?;
-            let store = &self.services.store;
-            if store.change_password(session, verified, hash).await? {
-                tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %request.peer);
-                let next = format!("{}&changed=1", self.applications_path(request));
-                return Ok(Ok(self.with_cookie(OwnResponse::see_other(next), &id)));
+            let hash = hashed.and_then(|hash| hash.map_err(|_| PoolError::Failed));
+            let hash = hash.map_err(LoginError::from)?;
+            let (id, session) = self.new_session(&caller.user.id)?;
+            let changing = self.store().change_password(session, verified, hash);
+            if changing.await.map_err(Failure::from)? {
+                tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %self.address);
+                self.set_session(&id);
+                let next = format!("{}&changed=1", self.frame.link("applications"));
+                return Ok(OwnResponse::see_other(next));
             }
         }
-        Err(PageError::PasswordReplaced(here.to_owned()))
+        Err(Failure::from(PageError::PasswordReplaced(here.to_owned())).into())
     }
 
     fn password_form(
         &self,
-        request: &PageRequest<'_>,
         here: &str,
         caller: &LoggedIn,
         wrong: &'static str,
-        notice: Option<Notice<'_>>,
-    ) -> Result<OwnResponse, PageError> {
-        let notice = notice.as_ref();
-        let frame = self.frame(request);
-        let template = view::PasswordPage {
-            frame,
-            applications: &self.applications_path(request),
+        notice: Option<&Notice>,
+    ) -> OwnResponse {
+        let template = PasswordPage {
+            frame: self.frame,
             action: here,
             csrf: &csrf::value(&caller.id, FormPurpose::ChangePassword, ""),
-            user: &displayed(&caller.user),
-            username: &caller.user.name,
-            fields: [
-                (CURRENT, "password-current", "current-password"),
-                (NEW, "password-new", "new-password"),
-                (AGAIN, "password-again", "new-password"),
-            ],
-            least: new_password::MIN_CHARACTERS as u64,
-            problem: notice.map(|notice| &*notice.text),
+            user: &caller.user,
+            least: MIN_CHARACTERS as u64,
+            notice,
             wrong,
         };
-        Notice::page(notice, frame, &template)
+        self.noticed(notice, &template)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What callers may do: operations, permits, rates and path conventions.
+//! The rights of callers: operations, permits, rates and path conventions.
 
 pub mod conventions;
 pub mod operations;

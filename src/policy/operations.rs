@@ -255,7 +255,7 @@ impl Operations {
         })
     }
 
-    /// What logs and metrics call each operation: its path, with the methods in front where it lists any.
+    /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         &self.labels

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{names::Permission, problem::Problem, telemetry::metrics::Verdict};
 
-/// What the caller may not do.
+/// Why a call is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// The API could read the path as another operation's.
@@ -53,7 +53,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
@@ -62,7 +62,9 @@ impl Rejection {
             Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
                 .advise("this needs a request signed with OAuth 1.0a"),
             Self::LoginNeeded { location } => {
-                Problem::plain(303, Verdict::LoginNeeded).field("Location", location)
+                let mut problem = Problem::plain(303, Verdict::LoginNeeded);
+                problem.again = Some(location.clone());
+                problem.field("Location", location)
             }
             Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
             Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),

@@ -18,7 +18,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, request::Parts,
+    HeaderMap, HeaderName, Method, Request, Response, Uri, header, request::Parts,
     uri::PathAndQuery,
 };
 use http_body::Body as _;
@@ -209,8 +209,8 @@ async fn page(
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
     record.operation = Served::Page;
-    let endpoints = &live.endpoints;
-    let page = endpoints.page(&live.route, page, head, &mut body, &record.request_id);
+    let pages = &live.authorizer.pages;
+    let page = pages.respond(&live.route, page, head, &mut body);
     Ok(own_response(page.await?, &head.parts.method, record))
 }
 
@@ -394,7 +394,7 @@ impl Handler for Worker {
         let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
         let format = Format::preferred_by(&parts.headers);
         let language = parts.headers.get(header::ACCEPT_LANGUAGE);
-        let language = language.filter(|_| format == Format::Html).cloned();
+        let (language, target) = (language.cloned(), parts.uri.clone());
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
@@ -408,16 +408,15 @@ impl Handler for Worker {
                 let request_id = record.request_id.as_str();
                 log_failure(&failure, request_id, &self.shared.conditions);
                 let own = {
-                    // A page would take memory for a request that is not counted.
-                    let format = match failure {
-                        Failure::Busy => Format::Form,
+                    let format = match (&failure, record.operation) {
+                        // A page would take memory for a request that is not counted.
+                        (Failure::Busy, _) => Format::Form,
+                        (_, Served::Page) => Format::Html,
                         _ => format,
                     };
                     let look = &current.live.look;
-                    let texts = look
-                        .languages
-                        .accepted(language.as_ref().map(HeaderValue::as_bytes));
-                    respond::failure(&failure, look.frame(texts), format, request_id)
+                    let frame = look.frame(target.query(), language.as_ref());
+                    respond::failure(&failure, frame, format, request_id)
                 };
                 (record.verdict, record.status) = (own.verdict, own.status);
                 own.into_response(&parts.method)

@@ -138,6 +138,7 @@ fn has_valid_signature(failure: &Failure) -> bool {
         | Failure::Route(_)
         | Failure::Shape(_)
         | Failure::Forward(_)
+        | Failure::Page(_)
         | Failure::Busy
         | Failure::Store(_) => false,
     }

@@ -2,7 +2,7 @@
 
 use crate::telemetry::metrics::Verdict;
 
-/// What the caller can do; `None` for verdicts other than rejections, for a fault, which has a request id instead, and for
+/// The next step for the caller; `None` for verdicts other than rejections, for a fault, which has a request id instead, and for
 /// a wrong signature, whose advice `signature.advice` decides.
 pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
     Some(match verdict {

@@ -37,7 +37,7 @@ struct Scheme {
     page: &'static str,
 }
 
-// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 beside the colours of
+// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 to the colours of
 // `templates/style.css` and those here.
 const SCHEMES: [Scheme; 2] = [
     Scheme {
@@ -68,7 +68,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// What replaces colours of the style sheet, in browsers that know relative colours.
+    /// CSS that replaces colours of the style sheet, in browsers that know relative colours.
     pub(super) fn css(self) -> String {
         let accents = [self.accent, self.accent_dark.or(self.accent)];
         let pages = [self.background, self.background_dark];

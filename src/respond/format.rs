@@ -1,6 +1,5 @@
 //! The body of a response to a failure, in the format that the caller prefers.
 
-use askama::Template as _;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
 
@@ -84,76 +83,69 @@ pub(super) fn render(
     format: Format,
     request_id: &str,
 ) -> OwnResponse {
-    let Problem {
-        status,
-        verdict,
-        code,
-        advice,
-        detail,
-        field,
-    } = problem;
-    let advised = advice.as_deref().map(|it| ("oauth_problem_advice", it));
-    let detailed = detail.as_ref().map(|(name, it)| (*name, it.as_str()));
+    let (status, code) = (problem.status, problem.code);
+    let advice = problem.advice.as_deref();
+    let detail = problem.detail.as_ref();
     // Problems without a code carry no machine-readable members.
-    let members = code.map(|code| [Some(("oauth_problem", code)), advised, detailed]);
-    let members: Vec<_> = members.into_iter().flatten().flatten().collect();
-    let page = || {
-        let (title, text) = html::explained(status);
-        let page = html::ErrorPage {
-            frame,
-            title,
-            text,
-            advice: advice.as_deref().filter(|_| code.is_none()),
-            members: &members,
-            again: field
-                .as_ref()
-                .filter(|_| status == 303)
-                .map(|(_, to)| to.as_str()),
-            request_id: Some(request_id).filter(|_| status == 500),
-        };
-        page.render().map(String::into_bytes)
+    let members: Vec<_> = match code {
+        Some(code) => [("oauth_problem", code)]
+            .into_iter()
+            .chain(advice.map(|advice| ("oauth_problem_advice", advice)))
+            .chain(detail.map(|(name, value)| (*name, value.as_str())))
+            .collect(),
+        None => Vec::new(),
     };
-    let (content_type, body) = match (format, code) {
-        (Format::Html, _) if let Ok(page) = page() => (html::CONTENT_TYPE, page),
+    let mut response = match (format, code) {
+        (Format::Html, _) => {
+            let (title, text) = problem.page.unwrap_or_else(|| html::explained(status));
+            let is_explained = problem.page.is_some();
+            let page = html::ErrorPage {
+                frame,
+                title,
+                text,
+                advice: advice.filter(|_| code.is_none() && !is_explained),
+                members: if is_explained { &[] } else { &members },
+                again: problem.again.as_deref(),
+                request_id: (status == 500).then_some(request_id),
+            };
+            OwnResponse::page(frame, status, &page, "")
+        }
         (Format::Json, _) => {
             let mut object = Map::new();
             object.insert("title".to_owned(), reason(status).into());
             object.insert("status".to_owned(), status.into());
-            if code.is_some() {
-                let members = members.iter();
-                object.extend(members.map(|(name, value)| ((*name).to_owned(), (*value).into())));
-            } else if let Some(advice) = &advice {
-                object.insert("detail".to_owned(), advice.as_ref().into());
-            }
+            let advice = advice.filter(|_| code.is_none());
+            let members = members.into_iter();
+            let members = members.chain(advice.map(|advice| ("detail", advice)));
+            object.extend(members.map(|(name, value)| (name.to_owned(), value.into())));
             if !request_id.is_empty() {
                 object.insert("request_id".to_owned(), request_id.into());
             }
-            (
-                "application/problem+json",
-                Value::Object(object).to_string().into_bytes(),
-            )
+            let body = Value::Object(object).to_string();
+            OwnResponse::new(status, "application/problem+json", body, problem.verdict)
+                .never_stored()
         }
-        (_, Some(_)) => (FORM, form(members.iter().copied())),
-        (_, None) => {
-            let text = match (status, &advice) {
-                (500, _) => format!("request {request_id}\n"),
-                (_, advice) => format!("{}\n", advice.as_deref().unwrap_or(reason(status))),
+        (Format::Form, _) => {
+            let (content_type, body) = match code {
+                Some(_) => (FORM, form(members.into_iter())),
+                None => {
+                    let text = match status {
+                        500 => format!("request {request_id}\n"),
+                        _ => format!("{}\n", advice.unwrap_or(reason(status))),
+                    };
+                    ("text/plain; charset=utf-8", text.into_bytes())
+                }
             };
-            ("text/plain; charset=utf-8", text.into_bytes())
+            OwnResponse::new(status, content_type, body, problem.verdict).never_stored()
         }
     };
-    let mut response = OwnResponse::new(status, content_type, body, verdict);
-    if content_type == html::CONTENT_TYPE {
-        response.fields.extend(frame.look.fields(""));
-    } else {
-        response = response.never_stored();
-    }
+    response.verdict = problem.verdict;
     let code = code.filter(|_| status == 401);
     let challenge = code.map(|code| ("WWW-Authenticate", frame.look.challenge(code)));
     let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
     response
         .fields
-        .extend([challenge, field, id].into_iter().flatten());
+        .extend([challenge, problem.field, id].into_iter().flatten());
     response
 }
 

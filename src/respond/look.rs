@@ -1,4 +1,4 @@
-//! What all pages have in common: the operator's name, logo, colours and links, and the languages.
+//! The parts that all pages have in common: the operator's name, logo, colours and links, and the languages.
 
 use std::{fs, path::Path, path::PathBuf, sync::LazyLock};
 
@@ -8,10 +8,12 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use bytes::Bytes;
+use http::HeaderValue;
 use thiserror::Error;
 
 use super::{OwnResponse, colour::Palette, html::STYLE};
 use crate::{
+    fields::parameter,
     language::{Languages, MessagesError, Texts},
     telemetry::metrics::Verdict,
 };
@@ -19,7 +21,10 @@ use crate::{
 /// The most bytes of a file that pages refer to: it is held in memory.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Why a look cannot be had. Prints as one line: key, file, cause and fix.
+/// The parameter of a query that names the languages of a page.
+const UI_LOCALES: &str = "ui_locales";
+
+/// Why a look cannot be made. Prints as one line: key, file, cause and fix.
 #[derive(Debug, Error)]
 pub enum LookError {
     /// The messages.
@@ -37,17 +42,17 @@ pub enum LookError {
     },
 }
 
-/// What the configuration says of the look.
+/// The configuration of the look.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
-    /// `service.realm`: the realm of a 401, and the name if no other is set.
+    /// `service.realm`: the realm of a 401.
     pub realm: String,
     /// The origin of `service.base_url`, from which logo and style sheet come.
     pub origin: String,
     /// `service.path`: they are below it.
     pub path: String,
-    /// `pages.name`: what the pages call the service.
-    pub name: Option<String>,
+    /// `pages.name`, else the realm: what the pages call the service.
+    pub name: String,
     /// `pages.messages`
     pub messages: Option<PathBuf>,
     /// `pages.logo`
@@ -77,29 +82,21 @@ impl Asset {
     /// The response that it is. A file is its operator's, but an image can have scripts in it: none may run.
     #[must_use]
     pub fn response(&self) -> OwnResponse {
-        let mut response =
-            OwnResponse::new(200, self.content_type, self.body.clone(), Verdict::Page);
-        let fields = [
-            (
+        OwnResponse::new(200, self.content_type, self.body.clone(), Verdict::Page)
+            .field(
                 "Content-Security-Policy",
                 "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-            ),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Cache-Control", "public, max-age=31536000, immutable"),
-        ];
-        let fields = fields.map(|(name, value)| (name, value.to_owned()));
-        response.fields.extend(fields);
-        response
+            )
+            .field("X-Content-Type-Options", "nosniff")
+            .field("Cache-Control", "public, max-age=31536000, immutable")
     }
 }
 
-/// What all pages have in common. A reload makes a new one.
+/// The parts that all pages have in common. A reload makes a new one.
 pub struct Look {
-    /// `service.realm`: the realm of a 401.
-    pub realm: String,
-    /// What the pages call the service.
-    pub name: String,
-    /// The languages that they can be shown in.
+    /// Its configuration.
+    pub params: Params,
+    /// The languages that pages can be shown in.
     pub languages: Languages,
     /// The style sheet in every page.
     pub style: String,
@@ -107,10 +104,6 @@ pub struct Look {
     pub logo: Option<Asset>,
     /// The operator's style sheet.
     pub stylesheet: Option<Asset>,
-    /// Where the terms of use are.
-    pub terms_url: Option<String>,
-    /// Where it says what becomes of users' data.
-    pub privacy_url: Option<String>,
     /// The Content-Security-Policy up to where forms may lead.
     policy: String,
 }
@@ -121,55 +114,49 @@ impl Look {
     /// # Errors
     /// [`LookError`]
     pub fn read(params: Params) -> Result<Self, LookError> {
-        let mut languages = Languages::built_in();
-        if let Some(directory) = &params.messages {
-            languages.read(directory)?;
+        let mut look = Self::new(params);
+        if let Some(directory) = &look.params.messages {
+            look.languages.read(directory)?;
         }
+        let params = &look.params;
         let logo = params.logo.as_ref();
         let logo = logo.map(|path| params.asset("pages.logo", path, image_type));
         let style = params.stylesheet.as_ref();
         let style = style.map(|path| params.asset("pages.stylesheet", path, css_type));
-        Ok(Self::new(
-            languages,
-            logo.transpose()?,
-            style.transpose()?,
-            params,
-        ))
+        (look.logo, look.stylesheet) = (logo.transpose()?, style.transpose()?);
+        look.policy = look.policy();
+        Ok(look)
     }
 
-    fn new(
-        languages: Languages,
-        logo: Option<Asset>,
-        stylesheet: Option<Asset>,
-        params: Params,
-    ) -> Self {
-        let style = format!("{STYLE}{}", params.palette.css());
-        let hash = STANDARD.encode(digest::digest(&digest::SHA256, style.as_bytes()));
+    /// A look without files.
+    fn new(params: Params) -> Self {
+        let mut look = Self {
+            style: format!("{STYLE}{}", params.palette.css()),
+            params,
+            languages: Languages::built_in(),
+            logo: None,
+            stylesheet: None,
+            policy: String::new(),
+        };
+        look.policy = look.policy();
+        look
+    }
+
+    fn policy(&self) -> String {
+        let hash = STANDARD.encode(digest::digest(&digest::SHA256, self.style.as_bytes()));
         let source = |asset: &Asset| format!(" {}", asset.url);
-        let style_source = stylesheet.as_ref().map(source).unwrap_or_default();
-        let image_source = logo.as_ref().map(source);
-        let image_source = image_source.map(|source| format!("; img-src{source}"));
-        let policy = format!(
-            "default-src 'none'; style-src 'sha256-{hash}'{style_source}{}; form-action 'self'",
-            image_source.unwrap_or_default()
-        );
-        Self {
-            name: params.name.unwrap_or_else(|| params.realm.clone()),
-            realm: params.realm,
-            languages,
-            style,
-            logo,
-            stylesheet,
-            terms_url: params.terms_url,
-            privacy_url: params.privacy_url,
-            policy,
-        }
+        let style = self.stylesheet.as_ref().map(source).unwrap_or_default();
+        let image = self.logo.as_ref().map(source);
+        let image = image.map(|source| format!("; img-src{source}"));
+        format!(
+            "default-src 'none'; style-src 'sha256-{hash}'{style}{}; form-action 'self'",
+            image.unwrap_or_default()
+        )
     }
 
     /// The look of pages of a service that is not configured, such as those of the admin listener.
     pub fn plain() -> &'static Self {
-        static PLAIN: LazyLock<Look> =
-            LazyLock::new(|| Look::new(Languages::built_in(), None, None, Params::default()));
+        static PLAIN: LazyLock<Look> = LazyLock::new(|| Look::new(Params::default()));
         &PLAIN
     }
 
@@ -195,11 +182,15 @@ impl Look {
         fields.map(|(name, value)| (name, value.to_owned())).into()
     }
 
-    /// The value of `WWW-Authenticate` with a code of ProblemDocument Reporting. The realm is a quoted-string (RFC 9110
-    /// §5.6.4), without what cannot be in a field.
+    /// The value of `WWW-Authenticate` with a code of Problem Reporting. The realm is a quoted-string (RFC 9110 §5.6.4),
+    /// without what cannot be in a field.
     #[must_use]
     pub fn challenge(&self, code: &str) -> String {
-        let visible = self.realm.chars().filter(|it| matches!(it, ' '..='~'));
+        let visible = self
+            .params
+            .realm
+            .chars()
+            .filter(|it| matches!(it, ' '..='~'));
         let realm = String::from_iter(visible).replace('\\', "\\\\");
         let realm = realm.replace('"', "\\\"");
         format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\"")
@@ -208,23 +199,50 @@ impl Look {
     /// The frame of a page in English.
     #[must_use]
     pub fn in_english(&self) -> Frame<'_> {
-        self.frame(self.languages.english())
+        self.frame(None, None)
     }
 
-    /// The frame of a page in a language.
+    /// The frame of a page in the language that a request asks for: by `ui_locales` in its query (as in OpenID Connect, best
+    /// first), else by Accept-Language.
     #[must_use]
-    pub const fn frame<'a>(&'a self, texts: Texts<'a>) -> Frame<'a> {
-        Frame { look: self, texts }
+    pub fn frame(&self, query: Option<&str>, accept_language: Option<&HeaderValue>) -> Frame<'_> {
+        let tags = query.and_then(|query| parameter(query.as_bytes(), UI_LOCALES).ok()?);
+        let asked = tags.and_then(|tags| self.languages.of_ui_locales(&tags));
+        let accepted = || accept_language.map(HeaderValue::as_bytes);
+        Frame {
+            look: self,
+            texts: asked.unwrap_or_else(|| self.languages.accepted(accepted())),
+            is_asked: asked.is_some(),
+        }
     }
 }
 
-/// What is around the content of a page for one browser.
+/// The frame around the content of a page for one browser.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
-    /// What it has in common with every other page.
+    /// The parts in common with every other page.
     pub look: &'a Look,
     /// The messages in its language.
     pub texts: Texts<'a>,
+    /// The language was chosen by `ui_locales`: links keep it.
+    is_asked: bool,
+}
+
+impl Frame<'_> {
+    /// The path and query of the page that `mode` names, in the same language.
+    #[must_use]
+    pub fn link(&self, mode: &str) -> String {
+        self.in_same_language(format!("{}?mode={mode}", self.look.params.path))
+    }
+
+    /// A path of ours, its query begun, in the same language.
+    #[must_use]
+    pub fn in_same_language(&self, mut path: String) -> String {
+        if self.is_asked {
+            path.extend(["&", UI_LOCALES, "=", self.texts.tag()]);
+        }
+        path
+    }
 }
 
 /// The ending and the Content-Type of a file with this content, or what it should be.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
+use super::look::Look;
 use crate::{oauth::percent, server::response::ResponseBody, telemetry::metrics::Verdict};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
@@ -32,6 +33,18 @@ impl OwnResponse {
         }
     }
 
+    /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
+    #[must_use]
+    pub fn see_other(location: String) -> Self {
+        Self {
+            status: 303,
+            fields: Look::plain().fields(""),
+            body: Bytes::new(),
+            verdict: Verdict::Page,
+        }
+        .field("Location", location)
+    }
+
     /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
     #[must_use]
     pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
@@ -40,8 +53,14 @@ impl OwnResponse {
 
     /// The response with the field that keeps it out of caches.
     #[must_use]
-    pub fn never_stored(mut self) -> Self {
-        self.fields.push(("Cache-Control", "no-store".to_owned()));
+    pub fn never_stored(self) -> Self {
+        self.field("Cache-Control", "no-store")
+    }
+
+    /// The response with this field.
+    #[must_use]
+    pub fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
         self
     }
 

@@ -37,6 +37,10 @@ name = 'photos.print'
 title = 'Print your photos'
 ";
 
+/// It fills its row on the page of applications.
+const NAME: &str =
+    "Photo Printer of the Corner Shop, for Prints, Albums and Calendars of All Sizes";
+
 struct Audit {
     browser: Browser,
     axe: String,
@@ -61,6 +65,10 @@ impl Audit {
                 Value::Bool(false),
                 "{place} has to be scrolled sideways"
             );
+            let tall = self.browser.script(
+                "return [...document.querySelectorAll('button, .button')].filter(it => it.offsetHeight > 72).length",
+            );
+            assert_eq!(tall, 0, "{place} has a button of more than two lines");
             let language = self.browser.script("return document.documentElement.lang");
             assert_eq!(language, self.language, "{place}");
             if let Some(directory) = std::env::var_os("COUNTERSIGN_SCREENSHOTS") {
@@ -97,7 +105,7 @@ impl Audit {
             "--website",
             "https://printer.example/",
         ];
-        let consumer = proxy.consumer_with("Photo Printer", &[&granted[..], &description].concat());
+        let consumer = proxy.consumer_with(NAME, &[&granted[..], &description].concat());
         let plain = proxy.consumer("A");
         proxy.token_with(&consumer, &user, &granted);
         let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));
@@ -146,7 +154,9 @@ impl Audit {
         self.at("[role=status]", "password-changed");
 
         self.open(proxy, APPLICATIONS);
-        self.at("button[name=revoke]", "applications");
+        self.at("a.button", "applications");
+        self.browser.click("a.button");
+        self.at("button[name=revoke]", "withdraw");
         self.browser.click("button[name=revoke]");
         self.at("[role=status]", "applications-none");
 
@@ -157,7 +167,7 @@ impl Audit {
                 "/service.oauth?mode=auth_req_token&oauth_token=unknown",
                 "error-token",
             ),
-            ("/service.oauth?mode=logout", "error-method"),
+            ("/service.oauth?mode=revoke_token", "error-method"),
             ("/service.oauth?mode=auth_req_token", "error-malformed"),
             (&denied, "error-used"),
         ] {
@@ -278,6 +288,8 @@ fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
     browser.keys(&ENTER.to_string());
     assert_eq!(browser.text("#verifier").len(), "1234 5678".len());
     tab_to(browser, "main a");
+    browser.keys(&ENTER.to_string());
+    tab_to(browser, "a.button");
     browser.keys(&ENTER.to_string());
     tab_to(browser, "button[name=revoke]");
     browser.keys(&SPACE.to_string());

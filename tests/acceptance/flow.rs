@@ -1,12 +1,13 @@
 //! The three-legged flow over sockets: contract sections 3 and 5.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, thread};
 
 use crate::support::{
-    Call, Connection, Proxy, Upstream, Visitor, fresh,
+    Answer, Call, Connection, Consumer, PATIENCE, Proxy, Upstream, Visitor, fresh,
     legs::{REQUEST_TOKEN, asks, authorization, exchanges, query_value, token_of},
     signer::encode,
     visitor::unescape,
+    within,
 };
 
 const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
@@ -438,11 +439,122 @@ fn a_forged_or_stale_decision_is_403_and_decides_nothing() {
         .is(401, "permission_unknown");
 
     visitor.submit(&consent, &form).answer.has_status(200);
-    let again = visitor.submit(&consent, &form).answer;
-    assert!(
-        (400..500).contains(&again.status),
-        "a decision stands: {again:?}"
-    );
+    let other = visitor.decide(&consent, "deny").answer;
+    assert_eq!(other.status, 403, "a decision stands: {other:?}");
+}
+
+#[test]
+fn the_same_decision_sent_again_gets_the_same_response() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let consumer = proxy.consumer_with("Shop", &["--callback", "https://shop.test/back"]);
+    let (user, other) = (proxy.user("alice"), proxy.user("bob"));
+    let ask = || proxy.request_token(&consumer, "https://shop.test/back");
+    for (decision, otherwise) in [("allow", "deny"), ("deny", "allow")] {
+        let request_token = ask();
+        let target = authorization(&request_token);
+        let mut visitor = Visitor::to(&proxy);
+        let login = visitor.open(&target);
+        let consent = visitor.log_in(&login, &user);
+        // Clicks that overtake each other, as on a slow line.
+        let cookies = visitor.cookies.clone();
+        let click = || {
+            let mut visitor = Visitor::to(&proxy);
+            visitor.cookies.clone_from(&cookies);
+            visitor.decide(&consent, decision).redirect()
+        };
+        let clicks: Vec<String> = thread::scope(|scope| {
+            let clicks: Vec<_> = (0..6).map(|_| scope.spawn(click)).collect();
+            clicks.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let first = &clicks[0];
+        assert!(clicks.iter().all(|click| click == first), "{clicks:?}");
+        assert_eq!(visitor.decide(&consent, otherwise).answer.status, 403);
+        if decision == "allow" {
+            let page = visitor.open(&target).answer;
+            let link = first.replace('&', "&#38;");
+            assert!(
+                page.status == 200 && page.text().contains(&link),
+                "{page:?}"
+            );
+            let mut stranger = Visitor::to(&proxy);
+            let login = stranger.open("/service.oauth?mode=login");
+            stranger.log_in(&login, &other);
+            assert_eq!(stranger.open(&target).answer.status, 401);
+            let verifier = query_value(first, "oauth_verifier").unwrap();
+            token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
+            assert_eq!(visitor.decide(&consent, "allow").answer.status, 403);
+        }
+    }
+    let decided = |line: &&String| line.contains("event=\"consent_");
+    within(PATIENCE, "each decision is recorded once", || {
+        (proxy.log().lines().iter().filter(decided).count() == 2).then_some(())
+    });
+}
+
+#[test]
+fn a_request_that_cannot_be_decided_leads_nowhere() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let user = proxy.user("alice");
+    let mut visitor = Visitor::to(&proxy);
+    let login = visitor.open("/service.oauth?mode=login");
+    visitor.log_in(&login, &user);
+    let callback = "https://shop.test/back";
+    let change = |consumer: &Consumer, arguments: &[&str]| {
+        let (verb, options) = arguments.split_first().unwrap();
+        let command = [&["consumer", verb, &consumer.key], options].concat();
+        proxy.command(&command).done();
+    };
+    let cases: [(&[&str], u16, &str); 3] = [
+        (&["disable"], 401, "consumer_key_refused"),
+        (
+            &["update", "--callback", "https://shop.test/other"],
+            400,
+            "",
+        ),
+        (&["remove", "--yes"], 401, "token_rejected"),
+    ];
+    for (command, status, problem) in cases {
+        let consumer = proxy.consumer_with("Shop", &["--callback", callback]);
+        let target = authorization(&proxy.request_token(&consumer, callback));
+        let consent = visitor.open(&target);
+        change(&consumer, command);
+        let is_told = |answer: Answer| {
+            let challenge = answer.header("www-authenticate").unwrap_or_default();
+            let told = answer.status == status && challenge.contains(problem);
+            told && !answer.text().contains("Shop") && !answer.fields.has("location")
+        };
+        within(PATIENCE, problem, || {
+            is_told(visitor.open(&target).answer).then_some(())
+        });
+        assert!(
+            is_told(Visitor::to(&proxy).open(&target).answer),
+            "{problem}"
+        );
+        assert!(
+            is_told(visitor.decide(&consent, "allow").answer),
+            "{problem}"
+        );
+    }
+    for query in [
+        "",
+        "&oauth_token=",
+        "&oauth_token=a&oauth_token=b",
+        "&oauth_token=%ff",
+    ] {
+        let target = format!("/service.oauth?mode=auth_req_token{query}");
+        let answer = visitor.open(&target).answer;
+        assert!((400..=401).contains(&answer.status), "{query}: {answer:?}");
+    }
+    let brief = Proxy::in_front_of(&Upstream::start())
+        .config("[tokens]\nrequest_ttl = '1s'")
+        .start();
+    let consumer = brief.consumer("Shop");
+    let target = authorization(&brief.request_token(&consumer, "oob"));
+    within(PATIENCE, "expired", || {
+        let answer = Visitor::to(&brief).open(&target).answer;
+        let challenge = answer.header("www-authenticate").unwrap_or_default();
+        challenge.contains("token_expired").then_some(())
+    });
 }
 
 #[test]

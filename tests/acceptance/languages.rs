@@ -39,8 +39,8 @@ fn pages_and_errors_are_in_the_language_of_the_request() {
         ("fr", "Applications connectées"),
         ("pt", "Aplicativos conectados"),
         ("ar", "التطبيقات المتصلة"),
-        ("ja", "連携しているアプリケーション"),
-        ("ko", "연결된 애플리케이션"),
+        ("ja", "連携中のアプリケーション"),
+        ("ko", "연결된 앱"),
     ] {
         let user = proxy.user(&format!("user-{tag}"));
         let direction = if tag == "ar" { "rtl" } else { "ltr" };

@@ -29,6 +29,7 @@ mod credentials;
 mod early;
 mod faults;
 mod flow;
+mod forgery;
 mod forwarding;
 mod harness;
 mod header_login;

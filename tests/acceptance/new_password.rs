@@ -197,6 +197,83 @@ fn guesses_of_the_current_password_are_throttled_as_logins_are() {
 }
 
 #[test]
+fn of_changes_at_once_one_wins_and_the_others_are_told() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("alice");
+    let mut browsers: Vec<_> = (0..4).map(|_| logged_in(&proxy, &user)).collect();
+    let outcomes: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = browsers
+            .iter_mut()
+            .enumerate()
+            .map(|(number, visitor)| {
+                let (page, password) = (visitor.open(CHANGE), user.password.as_str());
+                scope.spawn(move || {
+                    let filled = filled(&page, password, &format!("{NEW} {number}"));
+                    visitor.submit(&page, &filled).answer.status
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    // Too late is 409, or 403 where the session or the password had gone before the check.
+    assert!(
+        outcomes
+            .iter()
+            .all(|status| matches!(status, 200 | 403 | 409)),
+        "{outcomes:?}"
+    );
+    for (number, status) in outcomes.iter().enumerate() {
+        let is_it = *status == 200;
+        assert_eq!(
+            opens(&proxy, &user, &format!("{NEW} {number}")),
+            is_it,
+            "{outcomes:?}"
+        );
+        assert_eq!(is_open(&mut browsers[number]), is_it, "{outcomes:?}");
+    }
+    assert_eq!(outcomes.iter().filter(|status| **status == 200).count(), 1);
+}
+
+#[test]
+fn the_operators_password_outlives_a_change_at_the_same_time() {
+    let api = Upstream::start();
+    let proxy = with_account(&api).start();
+    let user = proxy.user("alice");
+    for round in 0..4 {
+        let old = match round {
+            0 => user.password.clone(),
+            _ => format!("of the operator {}", round - 1),
+        };
+        let mut visitor = Visitor::to(&proxy);
+        let page = visitor.open(LOGIN);
+        let known = User {
+            password: old.clone(),
+            id: user.id.clone(),
+            name: user.name.clone(),
+        };
+        visitor.log_in(&page, &known);
+        let page = visitor.open(CHANGE);
+        let theirs = format!("of the operator {round}");
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let after = visitor.submit(&page, &filled(&page, &old, NEW)).answer;
+                assert!(matches!(after.status, 200 | 403 | 409), "{after:?}");
+            });
+            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
+            proxy.command_with(&arguments, &theirs).done();
+            changing.join().unwrap();
+        });
+        // The change came first, or came to nothing.
+        assert!(opens(&proxy, &user, &theirs) && !opens(&proxy, &user, NEW));
+        assert!(!is_open(&mut visitor));
+    }
+}
+
+#[test]
 fn where_another_system_has_the_passwords_there_is_no_page() {
     let api = Upstream::start();
     let system = Upstream::replying(|_| crate::support::Reply::ok(r#"{"id":"ada"}"#));

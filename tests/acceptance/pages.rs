@@ -1,6 +1,10 @@
 //! The pages in a real Chromium.
 
-use crate::support::{Call, Proxy, Reply, Upstream, browser::Browser, legs::authorization};
+use crate::support::{
+    Call, Proxy, Reply, Upstream,
+    browser::Browser,
+    legs::{authorization, exchanges, query_value, token_of},
+};
 
 #[test]
 fn the_harness_really_runs_no_script_when_it_says_so() {
@@ -105,4 +109,32 @@ fn a_rejection_shows_in_the_browser_and_a_navigation_leads_to_the_login_and_back
         browser.url().ends_with("/account?x=1").then_some(())
     });
     assert_eq!(browser.text("#account"), "yours");
+}
+
+#[test]
+fn a_second_click_on_a_slow_line_does_not_lose_the_verifier() {
+    let shop = Upstream::replying(|_| {
+        Reply::ok("<p id=back>back</p>").header("Content-Type", "text/html")
+    });
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let callback = format!("{}/back", shop.url());
+    let consumer = proxy.consumer_with("Shop", &["--callback", &callback]);
+    let user = proxy.user("alice");
+    let browser = Browser::start();
+    let request_token = proxy.request_token(&consumer, &callback);
+    browser.open(&format!(
+        "{}{}",
+        proxy.origin(),
+        authorization(&request_token)
+    ));
+    browser.log_in(&user);
+    browser.text("button[value=allow]");
+    browser.slow(1500);
+    browser.script(
+        "const allow = document.querySelector('button[value=allow]');
+        allow.click(); setTimeout(() => allow.click(), 300);",
+    );
+    assert_eq!(browser.text("#back"), "back");
+    let verifier = query_value(&browser.url(), "oauth_verifier").unwrap();
+    token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
 }

@@ -1,6 +1,6 @@
 //! A user logged in directly: the other kind of caller.
 
-use crate::support::{Call, Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
+use crate::support::{Call, Caller, Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
 
 fn with_user_operations(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config(
@@ -253,27 +253,94 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
 fn a_user_revokes_a_connected_application() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
-    let caller = proxy.somebody();
-    proxy.send(Call::get("/orders").of(&caller)).has_status(200);
-    let mut visitor = logged_in(&proxy, &caller.user);
-    let page = visitor.open("/service.oauth?mode=applications");
-    assert!(page.answer.text().contains("Shop"), "{page:?}");
-    let revoke = page
-        .forms()
-        .into_iter()
-        .find(|form| !form.action.contains("mode=logout"))
-        .expect("a form to revoke");
-    // The only button may carry a value of its own.
-    let revoke = match revoke.buttons.first().cloned() {
-        Some((name, value)) => revoke.press(&name, &value),
-        None => revoke,
-    };
-    let after = visitor.submit(&page, &revoke);
-    assert!(after.answer.status < 400, "{after:?}");
-    proxy
-        .send(Call::get("/orders").of(&caller))
-        .is(401, "token_revoked");
-    assert_eq!(api.count(), 1);
+    let Caller {
+        consumer,
+        user,
+        token,
+    } = proxy.somebody();
+    let printer = proxy.consumer("Printer");
+    let mut visitor = logged_in(&proxy, &user);
+    let other_user = proxy.user("bob");
+    let second = proxy.token(&consumer, &user);
+    let others = [
+        (&consumer, proxy.token(&consumer, &other_user)),
+        (&printer, proxy.token(&printer, &user)),
+    ];
+    // One entry for each consumer, with all of its connections.
+    let applications = "/service.oauth?mode=applications";
+    let page = visitor.open(applications);
+    let text = page.answer.text();
+    assert_eq!(text.matches("class=\"button\"").count(), 2, "{text}");
+    assert!(
+        text.contains("Shop") && text.contains("2 connections"),
+        "{text}"
+    );
+    // The first click asks, and changes nothing.
+    let question = visitor.open(&format!("{applications}&withdraw={}", consumer.key));
+    assert!(question.answer.text().contains("Shop"), "{question:?}");
+    for token in [&token, &second] {
+        let call = Call::get("/orders").by(&consumer).with(token);
+        proxy.send(call).has_status(200);
+    }
+    let revoke = question.form_with("revoke").press("revoke", &consumer.key);
+    let after = visitor.submit(&question, &revoke);
+    let text = after.answer.text();
+    assert!(
+        text.contains("can no longer act for you") && text.contains("Printer"),
+        "{text}"
+    );
+    for token in [&token, &second] {
+        let call = Call::get("/orders").by(&consumer).with(token);
+        proxy.send(call).is(401, "token_revoked");
+    }
+    for (consumer, token) in &others {
+        let call = Call::get("/orders").by(consumer).with(token);
+        proxy.send(call).has_status(200);
+    }
+    // A link cannot say so of an application that still has access.
+    let page = visitor.open(&format!("{applications}&withdrawn={}", printer.key));
+    assert!(!page.answer.text().contains("role=\"status\""), "{page:?}");
+}
+
+#[test]
+fn many_applications_take_several_pages() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let user = proxy.user("alice");
+    let key = |number: usize| format!("shop-{number:02}");
+    let lines = (0..60).flat_map(|number| {
+        let (key, id) = (key(number), &user.id);
+        let consumer = format!(
+            r#"{{"kind":"consumer","key":"{key}","secret":"s","name":"Shop {number:02}."}}"#
+        );
+        let token = format!(
+            r#"{{"kind":"token","token":"token-{key}","token_secret":"s","consumer":"{key}","user":"{id}"}}"#
+        );
+        [consumer, token]
+    });
+    let head = r#"{"kind":"export","version":1}"#.to_owned();
+    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
+    let input = lines.join("\n") + "\n";
+    proxy.command_with(&["import", "-"], &input).done();
+    let mut visitor = logged_in(&proxy, &user);
+    let first = visitor
+        .open("/service.oauth?mode=applications")
+        .answer
+        .text();
+    let next = first
+        .split("after=")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let second = visitor.open(&format!("/service.oauth?mode=applications&after={next}"));
+    let second = second.answer.text();
+    for number in 0..60 {
+        let name = format!("Shop {number:02}.");
+        let pages = [&first, &second].map(|page| page.contains(&name));
+        assert!(pages[0] != pages[1], "{name} is on one page: {pages:?}");
+    }
+    assert!(!second.contains("after="), "{second}");
 }
 
 #[test]

@@ -171,6 +171,15 @@ impl Browser {
         }
     }
 
+    /// Delays every request by this time, as a slow line does.
+    pub fn slow(&self, milliseconds: u32) {
+        let params = json!({
+            "offline": false, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1,
+        });
+        let command = json!({ "cmd": "Network.emulateNetworkConditions", "params": params });
+        self.command("POST", "/goog/cdp/execute", &command);
+    }
+
     /// The window as PNG.
     pub fn screenshot(&self) -> Vec<u8> {
         let picture = self.command("GET", "/screenshot", &Value::Null);
