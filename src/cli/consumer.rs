@@ -58,7 +58,7 @@ pub(super) enum Command {
     Disable(KeyArg),
     /// Accepts its calls again
     Enable(KeyArg),
-    /// Removes it with all its tokens
+    /// Removes it with all its tokens; its key is never used again
     Remove {
         #[command(flatten)]
         key: KeyArg,

@@ -216,6 +216,7 @@ const fn advice(error: &ManageError) -> Option<(u8, &'static str)> {
             1,
             "give another --key, or change that one with countersign consumer update",
         ),
+        ManageError::ConsumerRemoved(_) => (1, "give another --key, or none for a random one"),
         ManageError::ConsumerUnknown(_) => (1, "list them with countersign consumer list"),
         ManageError::CannotSign => (2, "give --rsa-public-key, or --no-rsa-only"),
         ManageError::EmptySecret => (2, "leave --secret out for a random one"),

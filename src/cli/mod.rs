@@ -9,6 +9,7 @@ pub mod context;
 pub mod demo;
 pub mod explain;
 pub mod health;
+mod manual;
 pub mod output;
 pub mod password;
 mod pasted;
@@ -24,9 +25,10 @@ pub mod transfer;
 pub mod usage;
 pub mod user;
 
-use std::{io, process::ExitCode};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use self::{
     context::{CommandError, ConfigArgs, Output, RecordArgs, StoreFile, finish, say},
@@ -90,6 +92,16 @@ enum Command {
     Export(ExportArgs),
     /// Reads consumers, users and access tokens from a file
     Import(ImportArgs),
+    /// Prints the completions of the command line for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Writes a manual page for each command
+    Man {
+        /// Where to; it is made if it does not exist
+        directory: PathBuf,
+    },
     /// Signs a request and prints its Authorization header
     Sign {
         #[command(flatten)]
@@ -146,6 +158,8 @@ impl Command {
             Self::Rekey(args) => args.run(StoreFile::Reseals, rekey::execute),
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
+            Self::Completions { shell } => Ok(manual::completions(shell)),
+            Self::Man { directory } => manual::man(&directory),
             Self::Sign { args, config } => {
                 args.run(&Clock::system(), &mut *lookup(config), &mut io::stdin())
             }

@@ -110,19 +110,14 @@ pub struct ExportArgs {
 #[command(after_long_help = IMPORT_HELP)]
 pub struct ImportArgs {
     /// The file, as JSON Lines or with --csv as CSV; - for standard input
-    #[arg(required_unless_present = "csv")]
-    file: Option<PathBuf>,
-    /// The file is CSV with a header, and this is what its rows are: consumer, user or token. Without FILE this is the file
-    #[arg(long, value_name = "KIND")]
+    file: PathBuf,
+    /// The file is CSV with a header, and each row is one of these
+    #[arg(long, value_name = "KIND", value_parser = ["consumer", "user", "token"])]
     csv: Option<String>,
     /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
     /// column, under its own name]
     #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = Mapping::parse, requires = "csv")]
     map: Vec<Mapping>,
-    /// What the rows are, if --csv names the file [default: consumer if there is a key, token if there is a token, else
-    /// user]
-    #[arg(long, value_parser = KINDS, requires = "csv", conflicts_with = "file", hide = true)]
-    kind: Option<String>,
     /// The character between the cells of CSV; \t for a tab
     #[arg(long, value_name = "C", value_parser = delimiter, default_value = ",", requires = "csv")]
     delimiter: u8,
@@ -138,9 +133,6 @@ pub struct ImportArgs {
     #[command(flatten)]
     store: RecordArgs,
 }
-
-/// What the rows of a CSV file can be.
-const KINDS: [&str; 3] = ["consumer", "user", "token"];
 
 fn delimiter(text: &str) -> Result<u8, &'static str> {
     match text.as_bytes() {
@@ -211,16 +203,16 @@ impl ImportArgs {
     }
 
     async fn import(&self, context: &Context) -> Result<String, CommandError> {
-        let (path, csv) = self.source()?;
-        let name = match path == Path::new("-") {
+        let is_stdin = self.file == Path::new("-");
+        let name = match is_stdin {
             true => "standard input".to_owned(),
-            false => path.display().to_string(),
+            false => self.file.display().to_string(),
         };
         let mut contents = Contents::new(Defaults {
             now: context.now,
             token_user: self.token_user.clone(),
         });
-        self.read(path, csv, &mut contents)
+        self.read(is_stdin, &mut contents)
             .map_err(|error| CommandError::from(error).about(format!("{name}: cannot be read")))?;
         if contents.is_undated_export {
             // Its store may have accepted requests until just now.
@@ -303,29 +295,12 @@ impl ImportArgs {
         Ok(context.show(&members))
     }
 
-    /// The file, and for CSV what its rows are, if that is given.
-    fn source(&self) -> Result<(&Path, Option<Option<&str>>), CommandError> {
-        match (&self.file, self.csv.as_deref()) {
-            (Some(file), None) => Ok((file, None)),
-            (Some(file), Some(kind)) if KINDS.contains(&kind) => Ok((file, Some(Some(kind)))),
-            (None, Some(file)) => Ok((Path::new(file), Some(self.kind.as_deref()))),
-            _ => Err(CommandError::usage(
-                "--csv: write consumer, user or token; the file comes before it",
-            )),
-        }
-    }
-
-    fn read(
-        &self,
-        path: &Path,
-        csv: Option<Option<&str>>,
-        contents: &mut Contents,
-    ) -> io::Result<()> {
-        let input: Box<dyn Read> = match path == Path::new("-") {
+    fn read(&self, is_stdin: bool, contents: &mut Contents) -> io::Result<()> {
+        let input: Box<dyn Read> = match is_stdin {
             true => Box::new(io::stdin().lock()),
-            false => Box::new(File::open(path)?),
+            false => Box::new(File::open(&self.file)?),
         };
-        match csv {
+        match &self.csv {
             None => contents.read_lines(BufReader::with_capacity(1 << 16, input)),
             Some(kind) => contents.read_csv(input, &self.map, kind, self.delimiter, &self.null),
         }
@@ -405,7 +380,10 @@ impl ImportWarnings {
                 &consumer.permissions
             }
             Record::AccessToken(token) => &token.permissions,
-            Record::User(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => return,
+            Record::User(_)
+            | Record::RemovedConsumer(_)
+            | Record::RemovedUser(_)
+            | Record::RemovedToken(_) => return,
         };
         for permission in permissions {
             if !self.permissions.contains(permission) {

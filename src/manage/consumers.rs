@@ -45,7 +45,7 @@ impl Management {
     /// Registers a consumer.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerExists`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], a failure of the store or
+    /// [`ManageError::ConsumerExists`], [`ManageError::ConsumerRemoved`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], a failure of the store or
     /// of the random generator.
     pub async fn add_consumer(
         &self,
@@ -76,6 +76,9 @@ impl Management {
                 self.audit_consumer(by, "consumer_registered", &consumer.key)
                     .await;
                 Ok(consumer)
+            }
+            Added::Taken if self.store.consumer(&consumer.key).await?.is_none() => {
+                Err(ManageError::ConsumerRemoved(consumer.key))
             }
             Added::Taken => Err(ManageError::ConsumerExists(consumer.key)),
         }
@@ -165,7 +168,7 @@ impl Management {
         Ok(consumer)
     }
 
-    /// Removes a consumer with all its tokens.
+    /// Removes a consumer with all its tokens. The key is never used again.
     ///
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], or the store fails.

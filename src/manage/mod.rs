@@ -58,6 +58,9 @@ pub enum ManageError {
     /// The key of a new consumer is taken.
     #[error("there is a consumer with the key {0:?}")]
     ConsumerExists(ConsumerKey),
+    /// The key of a new consumer belonged to a removed one.
+    #[error("the key {0:?} belonged to a removed consumer and is never used again")]
+    ConsumerRemoved(ConsumerKey),
     /// No consumer has this key.
     #[error("no consumer has the key {0:?}")]
     ConsumerUnknown(ConsumerKey),

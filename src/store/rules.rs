@@ -153,7 +153,8 @@ pub(super) struct Seen {
     /// The [`digest`] of a hash that a login has replaced by the one that the user has now.
     pub(super) replaced_hashes: HashMap<UserId, Vec<u8>>,
     pub(super) tokens: HashMap<String, AccessToken>,
-    /// Ids and identifiers that were removed, and so are never used again.
+    /// Keys, ids and identifiers that were removed, and so are never used again.
+    pub(super) removed_consumers: BTreeSet<String>,
     pub(super) removed_users: BTreeSet<String>,
     pub(super) removed_tokens: BTreeSet<String>,
     /// Login names, as [`folded`] makes them.
@@ -161,6 +162,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    fn is_consumer_removed(&self, key: &ConsumerKey) -> bool {
+        self.removed_consumers.contains(key.as_str())
+    }
+
     fn is_user_removed(&self, id: &UserId) -> bool {
         self.removed_users.contains(id.as_str())
     }
@@ -177,8 +182,11 @@ pub(super) fn folded(name: &str) -> String {
 /// [`Conflict`]
 pub(super) fn action(record: &Record, seen: &Seen) -> Result<Action, Conflict> {
     match record {
+        Record::RemovedConsumer(key) if seen.is_consumer_removed(key) => Ok(Action::Unchanged),
+        // To remove a consumer or a user is for a person to decide, not for a file.
+        Record::RemovedConsumer(key) if seen.consumers.contains_key(key) => Err(Conflict::Differs),
+        Record::RemovedConsumer(_) => Ok(Action::Add),
         Record::RemovedUser(id) if seen.is_user_removed(id) => Ok(Action::Unchanged),
-        // To remove a user is for a person to decide, not for a file.
         Record::RemovedUser(id) if seen.users.contains_key(id) => Err(Conflict::Differs),
         Record::RemovedUser(_) => Ok(Action::Add),
         Record::RemovedToken(token) => Ok(match seen.tokens.get(token) {
@@ -189,6 +197,7 @@ pub(super) fn action(record: &Record, seen: &Seen) -> Result<Action, Conflict> {
         Record::Consumer(consumer) => match seen.consumers.get(&consumer.key) {
             Some(same) if same_consumer(same, consumer) => Ok(Action::Unchanged),
             Some(_) => Err(Conflict::Differs),
+            None if seen.is_consumer_removed(&consumer.key) => Ok(Action::Skip),
             None => Ok(Action::Add),
         },
         Record::User(user) => user_action(user, seen),
@@ -228,7 +237,7 @@ fn token_action(token: &AccessToken, seen: &Seen) -> Result<Action, Conflict> {
             None => Ok(Action::Unchanged),
         };
     }
-    if seen.removed_tokens.contains(&token.token) {
+    if seen.removed_tokens.contains(&token.token) || seen.is_consumer_removed(&token.consumer) {
         return Ok(Action::Skip);
     }
     if !seen.consumers.contains_key(&token.consumer) {

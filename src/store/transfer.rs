@@ -27,6 +27,8 @@ pub enum Record {
     User(User),
     /// An access token; a revoked one too, so that it stays revoked in every store.
     AccessToken(AccessToken),
+    /// The key of a removed consumer, never to be used again.
+    RemovedConsumer(ConsumerKey),
     /// The id of a removed user, never to be used again.
     RemovedUser(UserId),
     /// The identifier of an access token that was removed with its consumer, never to be used again.
@@ -41,6 +43,7 @@ impl Record {
             Self::Consumer(consumer) => ("consumer", consumer.key.as_str()),
             Self::User(user) => ("user", user.id.as_str()),
             Self::AccessToken(token) => ("token", &token.token),
+            Self::RemovedConsumer(key) => ("removed_consumer", key.as_str()),
             Self::RemovedUser(id) => ("removed_user", id.as_str()),
             Self::RemovedToken(token) => ("removed_token", token),
         }
@@ -56,7 +59,9 @@ impl Record {
     /// The consumer, the user and the access token that it is or names.
     pub(super) const fn names(&self) -> (Option<&ConsumerKey>, Option<&UserId>, Option<&String>) {
         match self {
-            Self::Consumer(consumer) => (Some(&consumer.key), None, None),
+            Self::Consumer(Consumer { key, .. }) | Self::RemovedConsumer(key) => {
+                (Some(key), None, None)
+            }
             Self::User(User { id, .. }) | Self::RemovedUser(id) => (None, Some(id), None),
             Self::AccessToken(token) => {
                 (Some(&token.consumer), Some(&token.user), Some(&token.token))
@@ -81,7 +86,7 @@ pub struct Origin {
 pub struct Export {
     /// The store.
     pub origin: Origin,
-    /// Its records: consumers, users, access tokens, and the marks of removed users and access tokens.
+    /// Its records: consumers, users, access tokens, and the marks of removed ones.
     pub records: Vec<Record>,
 }
 
@@ -107,7 +112,7 @@ impl ImportList {
     #[must_use]
     pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
         records.sort_by_key(|(_, record)| match record {
-            Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
+            Record::RemovedConsumer(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
             Record::Consumer(_) => 1,
             Record::User(_) => 2,
             Record::AccessToken(_) => 3,
@@ -126,7 +131,7 @@ impl ImportList {
 /// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.
 /// Revocation goes one way: a token that is revoked here stays revoked, and one that is revoked in the list is revoked
-/// here too. What was removed here is not restored, nor is an active token of a removed user.
+/// here too. What was removed here is not restored, nor is a token of a removed consumer or an active one of a removed user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.

@@ -354,3 +354,24 @@ fn people_get_aligned_columns() {
         "{text}"
     );
 }
+
+#[test]
+fn the_key_of_a_removed_consumer_is_never_used_again() {
+    let place = Place::new();
+    place.consumer("shop");
+    place.run(&["export", "before"]).done();
+    place.run(&["consumer", "remove", "shop"]).done();
+    let line = place
+        .run(&["consumer", "add", "--name", "Shop", "--key", "shop"])
+        .failed(1);
+    assert!(
+        line.contains("belonged to a removed consumer") && line.contains("give another --key"),
+        "{line}"
+    );
+    let imported = place.json(&["import", "before"]);
+    assert_eq!(
+        (&imported["added"], &imported["not_restored"]),
+        (&json!(0), &json!(1))
+    );
+    assert_eq!(place.run(&["consumer", "show", "shop"]).code, Some(1));
+}

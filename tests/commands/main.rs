@@ -10,6 +10,7 @@
 mod consumers;
 mod failures;
 mod first_hour;
+mod manual;
 mod paths;
 mod place;
 mod rekey;

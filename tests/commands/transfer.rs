@@ -51,7 +51,14 @@ fn an_export_makes_another_store_the_same() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].to_string())
         .collect();
-    for kind in ["consumer", "user", "token", "removed_user", "removed_token"] {
+    for kind in [
+        "consumer",
+        "user",
+        "token",
+        "removed_consumer",
+        "removed_user",
+        "removed_token",
+    ] {
         assert!(kinds.contains(&format!("\"{kind}\"")), "{kind}: {kinds:?}");
     }
     place.run(&["export", "file"]).done();
@@ -168,7 +175,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     )
     .done();
     assert_eq!(place.json_lines(&["user", "list"]).len(), 3);
-    let ended = place.run_with(&["import", "--csv", "-"], "id,name\n9,dave\n");
+    let ended = place.run_with(&["import", "-", "--csv", "user"], "id,name\n9,dave\n");
     assert!(ended.done().stdout.contains("added"));
     // As MySQL and PostgreSQL write tables, and tokens that no user has.
     let tabs = "token\tts\tconsumer\tuser\tpermissions\nt2\tts\tshop\t\\N\t\\N\n";
@@ -243,11 +250,10 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
             &["--map", "key,name,secret,created_at=name"],
             "2: consumer \"good\": \"Good\" is not a time",
         ),
-        (good, &["--kind", "user"], "2: unknown field `key`"),
     ] {
         fs::write(place.path("f.csv"), format!("key,name,secret\n{rows}\n")).unwrap();
         let line = place
-            .run(&[&["import", "--csv", "f.csv"], options].concat())
+            .run(&[&["import", "f.csv", "--csv", "consumer"], options].concat())
             .failed(1);
         assert!(
             line.contains(&format!("f.csv:{expected}")),
@@ -257,10 +263,15 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         assert_eq!(export(&place), before);
     }
     fs::write(place.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
-    let line = place.run(&["import", "--csv", "f.csv"]).failed(1);
+    let import = || {
+        place
+            .run(&["import", "f.csv", "--csv", "consumer"])
+            .failed(1)
+    };
+    let line = import();
     assert!(line.contains("f.csv:2: is not UTF-8"), "{line}");
     fs::write(place.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
-    let line = place.run(&["import", "--csv", "f.csv"]).failed(1);
+    let line = import();
     assert!(
         line.contains("f.csv:1: there are two columns \"key\""),
         "{line}"
@@ -271,8 +282,8 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         &["import", "f", "--delimiter", ";"],
         &["import", "f", "--csv", "user", "--delimiter", ";;"],
         &["import", "f", "--map", "key=k"],
-        &["import", "--csv", "f.csv", "--map", "key="],
-        &["import", "--csv", "f.csv", "--kind", "session"],
+        &["import", "f", "--csv", "user", "--map", "key="],
+        &["import", "f", "--csv", "session"],
     ] {
         assert_eq!(place.run(usage).code, Some(2), "{usage:?}");
     }
@@ -377,7 +388,7 @@ fn problems_are_reported_together_each_with_its_line() {
 fn a_dry_run_reports_and_changes_nothing() {
     let place = Place::new();
     let user = "id,name\n7,alice\n";
-    let import = ["import", "--csv", "-", "--json", "--dry-run"];
+    let import = ["import", "-", "--csv", "user", "--json", "--dry-run"];
     let counts =
         json!({"added": 1, "unchanged": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
     let dry_run = || {
@@ -389,7 +400,7 @@ fn a_dry_run_reports_and_changes_nothing() {
     place.consumer("shop");
     assert_eq!(dry_run(), counts);
     assert_eq!(place.json_lines(&["user", "list"]).len(), 0);
-    place.run_with(&import[..4], user).done();
+    place.run_with(&import[..5], user).done();
     let told = place.run_with(&import, "id,name\n8,Alice\n").failed(1);
     assert!(
         told.contains("2: user \"8\" has the name of another user"),

@@ -62,6 +62,7 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
         Record::AccessToken(token) => (2, token.token.clone()),
         Record::RemovedUser(id) => (3, id.to_string()),
         Record::RemovedToken(token) => (4, token.clone()),
+        Record::RemovedConsumer(key) => (5, key.to_string()),
     });
     records
 }
@@ -130,6 +131,7 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
         Record::AccessToken(revoked(access_token("revoked", "rich", "u"), later(8))),
         Record::RemovedUser("removed".parse().unwrap()),
         Record::RemovedToken("of a removed consumer".to_owned()),
+        Record::RemovedConsumer("removed".parse().unwrap()),
     ];
     assert_eq!(records, expected);
     let count = records.len() as u64;
@@ -338,16 +340,18 @@ pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
         .await
         .unwrap();
     store.remove_consumer(&"d".parse().unwrap()).await.unwrap();
-    // The consumers: one unchanged, one again. The user and the token that went with `d` stay out. The other token is
-    // here, revoked, and stays so.
-    assert_eq!(import(&store, &backup).await, imported(1, 2, 0, 2));
+    // The removed consumer, its token and the removed user stay out. The other token is here, revoked, and stays so.
+    assert_eq!(import(&store, &backup).await, imported(0, 2, 0, 3));
+    assert_eq!(store.consumer(&"d".parse().unwrap()).await.unwrap(), None);
     assert_eq!(store.user(&"u".parse().unwrap()).await.unwrap(), None);
     assert_eq!(store.access_token("b").await.unwrap(), None);
     let kept = store.access_token("a").await.unwrap().unwrap();
     assert_eq!(kept.revoked_at, Some(later(1)));
-    // An active token that was never here, of a removed user.
-    let token = Record::AccessToken(access_token("new", "c", "u"));
-    assert_eq!(import(&store, &[token]).await, imported(0, 0, 0, 1));
+    // Active tokens that were never here, of a removed user and of a removed consumer.
+    let tokens = [("new", "c", "u"), ("other", "d", "v")];
+    let tokens = tokens.map(|(token, consumer, user)| access_token(token, consumer, user));
+    let tokens = tokens.map(Record::AccessToken);
+    assert_eq!(import(&store, &tokens).await, imported(0, 0, 0, 2));
     assert_eq!(store.access_token("new").await.unwrap(), None);
 }
 
@@ -360,13 +364,16 @@ pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
         .await
         .unwrap();
     let marks = [
+        Record::RemovedConsumer("gone".parse().unwrap()),
         Record::RemovedUser("gone".parse().unwrap()),
         Record::RemovedToken("gone".to_owned()),
         // The token was removed elsewhere: here it is revoked.
         Record::RemovedToken("here".to_owned()),
     ];
-    assert_eq!(import(&store, &marks).await, imported(2, 0, 1, 0));
-    assert_eq!(import(&store, &marks).await, imported(0, 3, 0, 0));
+    assert_eq!(import(&store, &marks).await, imported(3, 0, 1, 0));
+    assert_eq!(import(&store, &marks).await, imported(0, 4, 0, 0));
+    let gone = store.add_consumer(consumer("gone")).await.unwrap();
+    assert_eq!(gone, Added::Taken);
     assert_eq!(store.add_user(user("gone")).await.unwrap(), Added::Taken);
     assert_eq!(
         store

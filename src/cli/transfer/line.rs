@@ -6,6 +6,7 @@
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `description`, `website`, `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
 //! | `user` | `id`, `name`; and `display_name`, `password_hash` (see `import --help`), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
+//! | `removed_consumer` | `key`, never to be used again |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
 //!
@@ -114,6 +115,7 @@ pub(super) enum Line {
     Consumer(Box<ConsumerLine>),
     User(UserLine),
     Token(Box<TokenLine>),
+    RemovedConsumer { key: ConsumerKey },
     RemovedUser { id: UserId },
     RemovedToken { token: String },
 }
@@ -248,6 +250,7 @@ impl From<Record> for Line {
                 password_hash: user.password_hash.map(SecretText),
             }),
             Record::AccessToken(token) => Self::Token(Box::new(token.into())),
+            Record::RemovedConsumer(key) => Self::RemovedConsumer { key },
             Record::RemovedUser(id) => Self::RemovedUser { id },
             Record::RemovedToken(token) => Self::RemovedToken { token },
         }
@@ -316,6 +319,7 @@ impl Line {
             Self::Consumer(line) => line.into_consumer(defaults.now).map(Record::Consumer),
             Self::User(line) => line.into_user(defaults.now).map(Record::User),
             Self::Token(line) => line.into_token(defaults).map(Record::AccessToken),
+            Self::RemovedConsumer { key } => Ok(Record::RemovedConsumer(key)),
             Self::RemovedUser { id } => Ok(Record::RemovedUser(id)),
             Self::RemovedToken { token } => checked_token(token).map(Record::RemovedToken),
         }
@@ -415,7 +419,7 @@ pub(super) fn name_of(members: &Map<String, Value>) -> Option<String> {
     let word = |name: &str| members.get(name).and_then(Value::as_str);
     let kind = word("kind")?;
     let key = match kind {
-        "consumer" => word("key"),
+        "consumer" | "removed_consumer" => word("key"),
         "user" | "removed_user" => word("id"),
         "token" | "removed_token" => word("token"),
         _ => None,

@@ -120,14 +120,13 @@ impl Contents {
         Ok(head)
     }
 
-    /// Reads the rows of a CSV file with a header. Without a `map` all its columns are members; without a
-    /// `kind`, `key` among the members makes the rows consumers, `token` tokens, and neither users. A cell that is empty
-    /// or `null` is left out.
+    /// Reads the rows of a CSV file with a header, records of one `kind`. Without a `map` all its columns are members. A cell
+    /// that is empty or `null` is left out.
     pub(super) fn read_csv(
         &mut self,
         input: impl Read,
         map: &[Mapping],
-        kind: Option<&str>,
+        kind: &str,
         delimiter: u8,
         null: &str,
     ) -> io::Result<()> {
@@ -147,13 +146,6 @@ impl Contents {
                 self.problems.push((1, problem));
                 return Ok(());
             }
-        };
-        let has = |name: &str| members.iter().any(|(member, _)| member == name);
-        let kind = match kind {
-            Some(kind) => kind,
-            None if has("key") => "consumer",
-            None if has("token") => "token",
-            None => "user",
         };
         let mut row = StringRecord::new();
         loop {

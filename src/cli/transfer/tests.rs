@@ -131,7 +131,7 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         (r#"{"kind":"user","id"#, "3: EOF while parsing"),
         (
             r#"{"kind":"consumr","key":"k"}"#,
-            "3: unknown variant `consumr`, expected one of `export`, `consumer`, `user`, `token`, `removed_user`, `removed_token`",
+            "3: unknown variant `consumr`, expected one of `export`, `consumer`, `user`, `token`, `removed_consumer`, `removed_user`, `removed_token`",
         ),
         (r#"{"key":"k"}"#, "3: missing field `kind`"),
         (
@@ -426,6 +426,7 @@ fn record() -> impl Strategy<Value = Record> {
         consumer(),
         user(),
         access_token(),
+        key().prop_map(Record::RemovedConsumer),
         id().prop_map(Record::RemovedUser),
         "[!-~]{1,255}".prop_map(Record::RemovedToken),
     ]

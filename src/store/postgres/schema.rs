@@ -191,6 +191,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     ",
     // The key that seals is no property of the store any more.
     "ALTER TABLE meta DROP COLUMN sealed;",
+    // Keys of removed consumers, never to be used again.
+    r#"
+    CREATE TABLE removed_consumers (key text COLLATE "C" PRIMARY KEY);
+    "#,
 ];
 
 /// The schema that this program knows.

@@ -49,7 +49,8 @@ pub(super) async fn list(
 }
 
 pub(super) async fn add(tx: &mut impl Tx, consumer: &Consumer) -> Result<Added, StoreError> {
-    if find(tx, &consumer.key).await?.is_some() {
+    let is_taken = is_removed(tx, &consumer.key).await? || find(tx, &consumer.key).await?.is_some();
+    if is_taken {
         return Ok(Added::Taken);
     }
     put(tx, consumer).await?;
@@ -112,9 +113,21 @@ pub(super) async fn remove(tx: &mut impl Tx, key: &ConsumerKey) -> Result<bool, 
     let delete = "DELETE FROM consumers WHERE key = $1";
     let is_removed = tx.execute(delete, &[&text]).await? > 0;
     if is_removed {
+        retire(tx, key).await?;
         tx.changed(Change::Consumer(key.clone()))?;
     }
     Ok(is_removed)
+}
+
+async fn is_removed(tx: &mut impl Tx, key: &ConsumerKey) -> Result<bool, StoreError> {
+    let find = "SELECT 1 FROM removed_consumers WHERE key = $1";
+    tx.has_row(find, &[&key.as_str()]).await
+}
+
+/// Marks a key as never to be used again.
+pub(super) async fn retire(tx: &mut impl Tx, key: &ConsumerKey) -> Result<(), StoreError> {
+    let insert = "INSERT INTO removed_consumers (key) VALUES ($1)";
+    tx.execute(insert, &[&key.as_str()]).await.map(drop)
 }
 
 /// Writes a consumer, a new one or over its former state.

@@ -16,7 +16,7 @@ use crate::store::{
 };
 
 /// Pages of each kind of record, and how a row is read.
-const KINDS: [(&str, Read<Record>); 5] = [
+const KINDS: [(&str, Read<Record>); 6] = [
     (
         "SELECT * FROM consumers WHERE key > $1 ORDER BY key LIMIT $2",
         |row, seal| rows::consumer(row, seal).map(Record::Consumer),
@@ -28,6 +28,10 @@ const KINDS: [(&str, Read<Record>); 5] = [
     (
         "SELECT * FROM access_tokens WHERE token > $1 ORDER BY token LIMIT $2",
         |row, seal| rows::access_token(row, seal).map(Record::AccessToken),
+    ),
+    (
+        "SELECT key FROM removed_consumers WHERE key > $1 ORDER BY key LIMIT $2",
+        |row, _| Ok(Record::RemovedConsumer(name(&needed(row.text("key")?)?)?)),
     ),
     (
         "SELECT id FROM removed_users WHERE id > $1 ORDER BY id LIMIT $2",
@@ -140,6 +144,10 @@ async fn import_batch(
         };
         state.imported.count(action);
         match (action, record) {
+            (Action::Add, Record::RemovedConsumer(key)) => {
+                consumers::retire(tx, key).await?;
+                seen.removed_consumers.insert(key.to_string());
+            }
             (Action::Add, Record::RemovedUser(id)) => {
                 users::retire(tx, id).await?;
                 seen.removed_users.insert(id.to_string());
@@ -230,6 +238,9 @@ async fn look_up(tx: &mut impl Tx, batch: &[Numbered]) -> Result<Seen, StoreErro
     let consumers = tx.rows_among(find, &keys, rows::consumer).await?;
     let find = "SELECT * FROM users WHERE id = ANY($1)";
     let users = tx.rows_among(find, &ids, rows::user).await?;
+    let find = "SELECT key FROM removed_consumers WHERE key = ANY($1)";
+    let read: Read<_> = |row, _| needed(row.text("key")?);
+    let removed_consumers = tx.rows_among(find, &keys, read).await?;
     let find = "SELECT id FROM removed_users WHERE id = ANY($1)";
     let read: Read<_> = |row, _| needed(row.text("id")?);
     let removed_users = tx.rows_among(find, &ids, read).await?;
@@ -242,6 +253,7 @@ async fn look_up(tx: &mut impl Tx, batch: &[Numbered]) -> Result<Seen, StoreErro
         consumers: by(consumers, |consumer| consumer.key.clone()),
         users: by(users, |user| user.id.clone()),
         tokens: by(found, |token| token.token.clone()),
+        removed_consumers: removed_consumers.into_iter().collect(),
         removed_users: removed_users.into_iter().collect(),
         removed_tokens: removed_tokens.into_iter().collect(),
         ..Seen::default()

@@ -138,6 +138,10 @@ const MIGRATIONS: &[&str] = &[
     ",
     // The key that seals is no property of the store any more.
     "DELETE FROM meta WHERE name = 'sealed';",
+    // Keys of removed consumers, never to be used again.
+    "
+    CREATE TABLE removed_consumers (key TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from

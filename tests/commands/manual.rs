@@ -1,0 +1,34 @@
+//! `completions` and `man`.
+
+use std::fs;
+
+use crate::place::Place;
+
+#[test]
+fn completions_name_every_command_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.run(&["completions", shell]).done().stdout;
+        for word in ["countersign", "rotate-secret", "end-grace", "explain"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(place.run(&["completions", "csh"]).code, Some(2));
+}
+
+#[test]
+fn man_writes_a_page_for_each_command() {
+    let place = Place::new();
+    let line = place.run(&["man", "config.toml"]).failed(1);
+    assert!(line.contains("config.toml: cannot be written"), "{line}");
+    place.run(&["man", "pages/man1"]).done();
+    for (page, text) in [
+        ("countersign.1", "countersign\\-serve(1)"),
+        ("countersign-import.1", "JSON Lines"),
+        ("countersign-consumer-rotate-secret.1", "grace"),
+    ] {
+        let page = place.path("pages/man1").join(page);
+        let written = fs::read_to_string(&page).unwrap();
+        assert!(written.contains(text), "{}", page.display());
+    }
+}
