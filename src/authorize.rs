@@ -63,14 +63,14 @@ pub struct Subject<'a> {
 pub struct Decision {
     /// The proof of it.
     pub permit: Permit,
-    /// What would have rejected a call that is only observed.
+    /// The failure that would have rejected a call that is only observed.
     pub observed: Option<Failure>,
 }
 
-/// What is known of a call, for logs and metrics.
+/// The facts about a call, for logs and metrics.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Whom a signed call names, unless its permit says so.
+    /// The consumer and token that a signed call names, unless its permit has them.
     pub claimed: Option<Box<Claimed>>,
     /// It is signed with a replaced secret, during its grace.
     pub previous_secret: bool,
@@ -86,7 +86,7 @@ pub struct Authorizer {
     pub verifier: Arc<Verifier>,
     /// The rules of verification.
     pub verify: verify::Params,
-    /// What knows the sessions of users.
+    /// Knows the sessions of users.
     pub pages: Pages,
     /// `service.path`: where a browser without a session is sent.
     pub login_path: String,

@@ -125,7 +125,7 @@ fn open_password(config: &Config, path: &Path) -> Option<String> {
 /// Checks one thing, and adds what is valid and unwise to the warnings.
 type Check = fn(&Config, &mut Vec<String>) -> CheckResult;
 
-/// What was found, or what is wrong.
+/// The finding, or the problem.
 type CheckResult = Result<String, CommandError>;
 
 fn listeners(config: &Config, _: &mut Vec<String>) -> CheckResult {
@@ -246,7 +246,7 @@ fn secrets(
         let (older, seen) = (all.older, all.seen);
         warnings.push(format!(
             "store.encryption_key_file: {older} of {seen} secrets are in clear or under another key than the first; \
-             countersign rekey encrypts them anew"
+             countersign rekey encrypts them again"
         ));
     }
     Ok(match has_more_keys && is_whole && all.older == 0 {
@@ -255,7 +255,7 @@ fn secrets(
     })
 }
 
-/// What `serve` will do about a file that does not exist.
+/// Whether `serve` can make a file that does not exist.
 fn missing(key: &str, path: &Path) -> CheckResult {
     let file = path.display();
     match inspect::can_create(path) {
@@ -313,7 +313,7 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     })?
 }
 
-/// What to do about a server's certificate that is not accepted, if that is the error.
+/// The fix for a server's certificate that is not accepted, if that is the error.
 fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
     use rustls::{CertificateError as Invalid, Error::InvalidCertificate};
     let error = error.get_ref()?.downcast_ref()?;

@@ -5,11 +5,11 @@ mod details;
 use std::{io, time::Duration};
 
 use clap::Subcommand;
+use serde_json::json;
 
 use self::details::{AddArgs, UpdateArgs};
 use super::{
     context::{CommandError, Confirmation, Context},
-    output::Members,
     secret_arg::SecretArg,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     store::record::{Consumer, ConsumerUpdate},
 };
 
-/// What to do with consumers.
+/// The commands for consumers.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Registers a consumer and prints its key and secret
@@ -91,7 +91,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 manage.consumers(unused_for, after, limit).await
             };
             context
-                .list(page, |consumer| Members::of(&manage.view(consumer)))
+                .list(page, |consumer| json!(manage.view(consumer)))
                 .await
         }
         Command::Show(KeyArg { key }) => {

@@ -1,11 +1,11 @@
-//! What the commands have in common: options, configuration, store, output, and how they fail.
+//! The common parts of the commands: options, configuration, store, output, errors.
 //!
 //! A command returns what it prints, and only then is anything written: the text to standard output, warnings to
 //! standard error. A command that fails writes one line to standard error and nothing else.
 //!
 //! # Log and audit records
 //!
-//! What a command does is an audit event like any other. Its record goes into the store's feed of changes, by which every
+//! A command is an audit event like any other. Its record goes into the store's feed of changes, by which every
 //! `serve` that runs on the store logs it. With `--log` it goes to standard error too, for those who run commands while
 //! no `serve` does.
 
@@ -21,11 +21,12 @@ use std::{
 
 use rustix::{process::getuid, system::uname};
 use serde::Serialize;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::LocalOptions;
 
 use super::{
-    output::{Listing, Members},
+    output::{self, Listing},
     transfer::ImportProblems,
 };
 use crate::{
@@ -147,7 +148,7 @@ impl StoreFile {
     }
 }
 
-/// What a command prints, and how it ends.
+/// The output of a command and its exit code.
 #[derive(Debug, Default)]
 pub struct Output {
     /// For standard output.
@@ -175,7 +176,7 @@ pub struct CommandError {
     error: Box<dyn Error>,
 }
 
-/// What an error is about: a file, a key of the configuration, an option.
+/// An error with its subject: a file, a key of the configuration, an option.
 #[derive(Debug, Error)]
 #[error("{subject}: {source}")]
 struct About {
@@ -261,7 +262,7 @@ impl CommandError {
         Self { error, ..self }
     }
 
-    /// What to write to standard error: a line, or for the configuration a line for each problem.
+    /// The text for standard error: a line, or for the configuration a line for each problem.
     pub(super) fn report(&self) -> String {
         if self.error.is::<ConfigErrors>() {
             return self.error.to_string();
@@ -312,7 +313,7 @@ pub struct Context {
     pub config: Config,
     /// The time of the command.
     pub now: UnixTime,
-    /// Who runs the command.
+    /// The person who runs the command.
     pub actor: Actor,
     path: PathBuf,
     store: OnceCell<(Arc<dyn Store>, Management)>,
@@ -361,7 +362,7 @@ impl Context {
         Ok(&*self.opened()?.0)
     }
 
-    /// What can be done with the records of the store.
+    /// The use cases on the records of the store.
     ///
     /// # Errors
     /// The store cannot be opened.
@@ -425,7 +426,7 @@ impl Context {
     /// A record as the person or program that runs the command reads it.
     #[must_use]
     pub fn show(&self, view: &impl Serialize) -> String {
-        Members::of(view).render(self.json)
+        output::record(&json!(view), self.json)
     }
 
     /// Lists all records, page by page.
@@ -435,7 +436,7 @@ impl Context {
     pub async fn list<T>(
         &self,
         mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
-        members: impl Fn(&T) -> Members,
+        view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
         /// How many records are read at once.
         const PAGE: u32 = 500;
@@ -446,7 +447,7 @@ impl Context {
             let mut records = page(last.as_ref(), PAGE).await?;
             records
                 .iter()
-                .for_each(|record| listing.push(&members(record)));
+                .for_each(|record| listing.push(&view(record)));
             match records.pop() {
                 Some(record) => last = Some(record),
                 None => return Ok(listing.finish()),
@@ -454,7 +455,7 @@ impl Context {
         }
     }
 
-    /// What to write to standard error after the command.
+    /// The lines for standard error after the command.
     fn into_notes(self) -> Vec<String> {
         let opened = self.store.get();
         if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
@@ -464,7 +465,7 @@ impl Context {
     }
 }
 
-/// Who runs the program.
+/// The person who runs the program.
 pub(super) fn actor() -> Actor {
     Actor {
         os_user: os_user(),

@@ -6,12 +6,12 @@ mod text;
 use std::{io::Read, path::PathBuf};
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use self::mask::Mask;
 use super::{
     context::{CommandError, Output},
-    output::Members,
-    pasted,
+    output, pasted,
     request::{ParsedRequest, RequestArgs},
     secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
@@ -54,7 +54,7 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// What is known about a request.
+/// The findings about a request.
 struct Explanation {
     parameters: Parameters,
     base_string: Vec<u8>,
@@ -68,7 +68,7 @@ struct Explanation {
     mask: Mask,
 }
 
-/// What is known about its signature.
+/// The findings about its signature.
 struct Examined {
     method: SignatureMethod,
     secrets: KnownSecrets,
@@ -95,7 +95,7 @@ impl ExplainArgs {
         let request = pasted.as_ref().unwrap_or(&self.request).request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
         let mut output = Output::from(match self.json {
-            true => explanation.members().json_line(),
+            true => output::json_line(&explanation.members()),
             false => text::written(&explanation),
         });
         output.code = u8::from(!explanation.is_accepted());
@@ -313,7 +313,7 @@ impl Explanation {
     }
 
     /// The members that `--json` promises.
-    fn members(&self) -> Members {
+    fn members(&self) -> Value {
         let signed = self
             .parameters
             .iter()
@@ -326,24 +326,25 @@ impl Explanation {
                 [readable(parameter.name), value]
             })
             .collect();
-        // None without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,
+        // Null without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,
         // and hidden without `--show-secrets`.
         let expected = examined.and_then(|examined| {
             let expected = examined.expected.as_deref()?;
             Some(mask.expected(examined.method, expected))
         });
         let normalized = self.parameters.normalized(Selection::Rfc5849);
-        Members::default()
-            .with("parameters", pairs)
-            .with("normalized_parameters", mask.normalized(&normalized))
-            .with("base_string", mask.base_string(&self.base_string))
-            .with("expected_signature", expected)
-            .with("matches", examined.is_some_and(|examined| examined.matches))
-            // None where nothing is wrong, or nothing is known.
-            .with("diagnosis", self.diagnosis())
+        json!({
+            "parameters": pairs,
+            "normalized_parameters": mask.normalized(&normalized),
+            "base_string": mask.base_string(&self.base_string),
+            "expected_signature": expected,
+            "matches": examined.is_some_and(|examined| examined.matches),
+            // Null where nothing is wrong, or nothing is known.
+            "diagnosis": self.diagnosis(),
+        })
     }
 
-    /// What to fix, in one line.
+    /// The things to fix, in one line.
     fn diagnosis(&self) -> Option<String> {
         let examined = self.signature.as_ref();
         let diagnosis = examined.and_then(|examined| examined.diagnosis.as_ref());

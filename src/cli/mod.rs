@@ -13,7 +13,6 @@ mod manual;
 pub mod output;
 pub mod password;
 mod pasted;
-mod progress;
 mod rekey;
 pub mod request;
 pub mod secret_arg;

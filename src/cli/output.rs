@@ -1,68 +1,29 @@
 //! Records as people and programs read them.
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use crate::secret::Secret;
-
-/// The fields of a record in the order in which they are shown.
-#[derive(Default, Serialize)]
-#[serde(transparent)]
-pub struct Members(Map<String, Value>);
-
-impl Members {
-    /// The fields of a view.
-    #[must_use]
-    pub fn of(view: &impl Serialize) -> Self {
-        match serde_json::to_value(view) {
-            Ok(Value::Object(fields)) => Self(fields),
-            // Views are structs of strings, numbers and lists.
-            _ => Self::default(),
-        }
+/// A record: as one line of JSON, or a line for each field.
+#[must_use]
+pub fn record(record: &Value, as_json: bool) -> String {
+    if as_json {
+        return json_line(record);
     }
+    let width = fields(record).map(|(name, _)| name.len()).max();
+    let width = width.unwrap_or(0);
+    fields(record)
+        .map(|(name, value)| format!("{name:<width$}  {}\n", plain(value)))
+        .collect()
+}
 
-    /// Adds a field.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Serialize) -> Self {
-        self.0.insert(name.to_owned(), json!(value));
-        self
-    }
+/// A record as one line of JSON.
+#[must_use]
+pub fn json_line(record: &Value) -> String {
+    format!("{record}\n")
+}
 
-    /// Adds a secret under the first name; one that is not UTF-8 as base64 under the second, so that the
-    /// base64 is not mistaken for the secret.
-    #[must_use]
-    pub fn with_secret(self, names: [&'static str; 2], secret: &Secret) -> Self {
-        use base64::{Engine as _, engine::general_purpose::STANDARD};
-        match std::str::from_utf8(secret.expose()) {
-            Ok(text) => self.with(names[0], text),
-            Err(_) => self.with(names[1], STANDARD.encode(secret.expose())),
-        }
-    }
-
-    /// Adds all fields of `other`.
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
-        self
-    }
-
-    /// The record as one line of JSON, or a line for each field.
-    #[must_use]
-    pub fn render(&self, as_json: bool) -> String {
-        if as_json {
-            return self.json_line();
-        }
-        let width = self.0.keys().map(String::len).max().unwrap_or(0);
-        let line = |(name, value): (&String, &_)| format!("{name:<width$}  {}\n", plain(value));
-        self.0.iter().map(line).collect()
-    }
-
-    /// The record as one line of JSON.
-    #[must_use]
-    pub fn json_line(&self) -> String {
-        // Names and plain values: all of them can be written.
-        serde_json::to_string(self).unwrap_or_default() + "\n"
-    }
+/// The fields of a record, in the order in which they are shown.
+fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    record.as_object().into_iter().flatten()
 }
 
 /// Fields that few records have. `show` prints them; a table for people does not.
@@ -94,21 +55,18 @@ impl Listing {
     }
 
     /// Adds a record with the same fields as the others.
-    pub fn push(&mut self, record: &Members) {
+    pub fn push(&mut self, record: &Value) {
         if self.as_json {
-            self.json.push_str(&record.json_line());
+            self.json.push_str(&json_line(record));
             return;
         }
-        let columns = record
-            .0
-            .iter()
-            .filter(|(name, _)| !RARE.contains(&name.as_str()));
+        let columns = || fields(record).filter(|(name, _)| !RARE.contains(&name.as_str()));
         if self.rows.is_empty() {
-            let head = |(name, _): (&String, &_)| name.replace('_', " ").to_uppercase();
-            self.rows.push(columns.clone().map(head).collect());
+            let head = columns().map(|(name, _)| name.replace('_', " ").to_uppercase());
+            self.rows.push(head.collect());
         }
         self.rows
-            .push(columns.map(|(_, value)| plain(value)).collect());
+            .push(columns().map(|(_, value)| plain(value)).collect());
     }
 
     /// The whole text; empty for a list without records.

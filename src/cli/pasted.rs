@@ -197,7 +197,7 @@ fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
     })
 }
 
-/// What `--data-urlencode` sends: `content`, `=content` or `name=content`, the content percent-encoded.
+/// The text that `--data-urlencode` sends: `content`, `=content` or `name=content`, the content percent-encoded.
 fn urlencoded(value: &str) -> String {
     match value.split_once('=') {
         Some(("", content)) => percent::encode(content.as_bytes()),

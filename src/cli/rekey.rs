@@ -1,10 +1,8 @@
 //! `rekey`: every secret of the store is sealed with the first key of `store.encryption_key_file`.
 
-use super::{
-    context::{CommandError, Context},
-    output::Members,
-    progress::ProgressLine,
-};
+use serde_json::json;
+
+use super::context::{CommandError, Context};
 use crate::{
     store::port::{ResealFrom, Resealed},
     telemetry::audit::CommandRecord,
@@ -28,13 +26,10 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     }
     let store = context.store()?;
     let mut all = Resealed::default();
-    let mut progress = ProgressLine::new("secrets");
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next.take() {
         next = all.add(store.reseal(from, false).await?);
-        progress.show(all.seen);
     }
-    drop(progress);
     let (unopened, example) = all.unopened.unzip();
     let unopened = unopened.unwrap_or(0);
     let rekeyed = all.older - unopened;
@@ -46,8 +41,6 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
             "{rekeyed} secrets were encrypted with the first key; {unopened} cannot be decrypted and were not changed: {example}"
         )));
     }
-    let counts = Members::default()
-        .with("rekeyed", rekeyed)
-        .with("unchanged", all.seen - all.older);
-    Ok(context.show(&counts))
+    let unchanged = all.seen - all.older;
+    Ok(context.show(&json!({ "rekeyed": rekeyed, "unchanged": unchanged })))
 }

@@ -28,11 +28,11 @@ pub struct KnownSecrets {
     pub token_secret: Secret,
     /// The key for the RSA methods.
     pub rsa_public_key: Option<RsaPublicKey>,
-    /// What else decides; none where neither configuration nor store was read.
+    /// The other facts that decide; `None` where neither configuration nor store was read.
     pub server: Option<ServerView>,
 }
 
-/// What the server knows besides the secrets, and rejects a request for.
+/// The facts other than secrets for which the server rejects a request.
 pub struct ServerView {
     /// The time of the command.
     pub now: UnixTime,
@@ -140,7 +140,7 @@ fn look_up(
 
 /// Reads the PEM file of an option; `about` is what errors call it.
 pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError> {
-    /// A certificate with a chain behind it has some ten.
+    /// A certificate with its chain has some ten KiB.
     const LONGEST: u64 = 256 << 10;
 
     let mut text = String::new();

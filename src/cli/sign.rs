@@ -140,7 +140,7 @@ impl SignArgs {
         self.token.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// All but the signature, as they stand in the header.
+    /// All but the signature, as the header has them.
     fn protocol_parameters(&self, now: UnixTime, nonce: &str) -> String {
         let timestamp = now.0.to_string();
         let pairs = [

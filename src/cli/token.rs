@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use clap::Subcommand;
+use serde_json::json;
 
-use super::{
-    context::{CommandError, Context},
-    output::Members,
-};
+use super::context::{CommandError, Context};
 use crate::{
     config::parse_duration,
     manage::{ManageError, view::TokenView},
@@ -15,7 +13,7 @@ use crate::{
     store::{port::TokenFilter, record::AccessToken},
 };
 
-/// What to do with access tokens.
+/// The commands for access tokens.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Issues an access token and prints it with its secret
@@ -58,7 +56,7 @@ pub(super) struct IssueArgs {
     permissions: Vec<Permission>,
 }
 
-/// Whose tokens are meant.
+/// Selects tokens by their user and their consumer.
 #[derive(Debug, clap::Args)]
 pub(super) struct WhoseArgs {
     /// Only those of this user, named by name or id
@@ -99,7 +97,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 manage.tokens(filter.clone(), unused_for, last, limit).await
             };
             context
-                .list(page, |token| Members::of(&TokenView::from(token)))
+                .list(page, |token| json!(TokenView::from(token)))
                 .await
         }
         Command::Show { token } => {

@@ -17,15 +17,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::{Map, json};
+
 use self::{
     file::NewFile,
     line::{Defaults, Head, Line, VERSION},
     read::{Contents, Mapping},
 };
-use super::{
-    context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile},
-    output::Members,
-};
+use super::context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile};
 use crate::{
     app::services::{self, ServiceError},
     clock::UnixTime,
@@ -167,7 +166,7 @@ impl ExportArgs {
                 }
                 let about = CommandRecord::counting("store_exported", []);
                 context.audit(about).await;
-                // What serde_json writes is UTF-8.
+                // serde_json writes UTF-8.
                 Ok(String::from_utf8(text).unwrap_or_default())
             })
     }
@@ -234,7 +233,7 @@ impl ImportArgs {
             ..ImportList::new(records, password::milliseconds)
         };
         let counts = match import(context, list).await {
-            // What is wrong with the file can be said without the store.
+            // The problems of the file can be reported without the store.
             Err(_) if is_broken => None,
             Err(error) => return Err(error),
             Ok(Import::Imported(counts)) => Some(counts),
@@ -287,12 +286,9 @@ impl ImportArgs {
                 ));
             }
         }
-        let with = |members: Members, (name, count)| members.with(name, count);
-        let mut members = counts.into_iter().fold(Members::default(), with);
-        if self.dry_run {
-            members = members.with("dry_run", true);
-        }
-        Ok(context.show(&members))
+        let counts = counts.map(|(name, count)| (name.to_owned(), json!(count)));
+        let dry_run = self.dry_run.then(|| ("dry_run".to_owned(), json!(true)));
+        Ok(context.show(&Map::from_iter(counts.into_iter().chain(dry_run))))
     }
 
     fn read(&self, is_stdin: bool, contents: &mut Contents) -> io::Result<()> {
@@ -329,7 +325,7 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
     Ok(store.import(list).await?)
 }
 
-/// What is wrong with a file, a line for each problem.
+/// The problems of a file, a line for each.
 #[derive(Debug)]
 pub(super) struct ImportProblems(String);
 

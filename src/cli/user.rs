@@ -1,10 +1,10 @@
 //! `user`: local accounts.
 
 use clap::Subcommand;
+use serde_json::json;
 
 use super::{
     context::{CommandError, Confirmation, Context},
-    output::Members,
     password::PasswordArgs,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     store::record::User,
 };
 
-/// What to do with local accounts.
+/// The commands for local accounts.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Makes an account
@@ -76,9 +76,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let page = async |last: Option<&User>, limit| {
                 manage.users(last.map(|last| &last.id), limit).await
             };
-            context
-                .list(page, |user| Members::of(&UserView::from(user)))
-                .await
+            context.list(page, |user| json!(UserView::from(user))).await
         }
         Command::Show(NameArg { name }) => {
             let user = context.manage()?.user(&name).await?;

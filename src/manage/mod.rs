@@ -1,4 +1,4 @@
-//! What operators do with consumers, users and access tokens: the rules, the audit record, and the view of each record.
+//! The use cases of operators with consumers, users and access tokens: the rules, the audit record, and the view of each record.
 //!
 //! [`Management`] has one function for each thing that an operator can do. The command line is a front of it: it reads
 //! arguments, calls a function and prints a [`view`].
@@ -24,7 +24,7 @@ use crate::{
     telemetry::audit::CommandRecord,
 };
 
-/// Who acts, for the audit record.
+/// The person who acts, for the audit record.
 #[derive(Debug, Clone, Default)]
 pub struct Actor {
     /// The account that runs the command.
@@ -35,7 +35,7 @@ pub struct Actor {
     pub pid: u32,
 }
 
-/// What the configuration says about new records.
+/// The settings of the configuration for new records.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// `signature.default_dialect`

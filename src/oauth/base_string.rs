@@ -7,7 +7,7 @@ use super::{
     sink::Sink,
 };
 
-/// What a signature is made of, as references to where it lies: written piece by piece, never built.
+/// The text that is signed, as references to its parts: it is written piece by piece and never built.
 #[derive(Debug, Clone, Copy)]
 pub struct BaseString<'a> {
     /// The request method as sent; written in upper case.

@@ -137,7 +137,7 @@ impl Mistake {
         TABLE[self.0].word
     }
 
-    /// What the consumer's author has to do, in one sentence.
+    /// The advice for the consumer's author, in one sentence.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         TABLE[self.0].advice
@@ -208,7 +208,7 @@ pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
 
 struct Search<'a> {
     attempt: &'a Attempt,
-    /// What a way to sign has to lead to, for each reading of the signature.
+    /// The bytes that a way to sign has to lead to, for each reading of the signature.
     targets: Vec<Target>,
     may_go_on: &'a dyn Fn() -> bool,
     stopped: Cell<bool>,

@@ -29,7 +29,7 @@ pub enum ProtocolParameter {
     BodyHash,
 }
 
-/// What all names of protocol parameters begin with, and only theirs.
+/// The beginning of all names of protocol parameters, and of no others.
 pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
 
 impl ProtocolParameter {

@@ -50,7 +50,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Why a text is no host with an optional port.
+/// Why a text is not a host with an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidAuthority {
     /// There is no host.
@@ -59,7 +59,7 @@ pub enum InvalidAuthority {
     /// User information, a space, or another byte that no host has.
     #[error("the host has a forbidden character")]
     Character,
-    /// What follows the colon is no number up to 65535.
+    /// The text after the colon is not a number up to 65535.
     #[error("the port is not a number up to 65535")]
     Port,
 }
@@ -90,7 +90,7 @@ impl EncodedOrigin {
     ///
     /// # Errors
     ///
-    /// [`InvalidAuthority`] if that is no host with an optional port.
+    /// [`InvalidAuthority`] if that is not a host with an optional port.
     pub fn from_authority(scheme: Scheme, authority: &str) -> Result<Self, InvalidAuthority> {
         let (host, port) = split_authority(authority)?;
         Ok(Self::new(scheme, host, port))

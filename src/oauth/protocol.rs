@@ -55,12 +55,12 @@ pub struct Credentials<'a> {
     pub body_hash: Option<&'a [u8]>,
 }
 
-/// What makes a signed request one of its kind, §3.3.
+/// Timestamp and nonce, which make a signed request unique, §3.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness<'a> {
     /// When the consumer says it signed.
     pub timestamp: Timestamp,
-    /// What it will not say again for that timestamp.
+    /// The nonce, which is not sent again with that timestamp.
     pub nonce: Nonce<'a>,
 }
 
@@ -190,7 +190,7 @@ fn rejected(parameter: ProtocolParameter, reason: Reason) -> ShapeError {
 }
 
 impl<'a> Protocol<'a> {
-    /// Demands what every signed request needs, and what this call needs beside it.
+    /// Demands the parameters that every signed request needs, and those in `also`.
     ///
     /// An empty `oauth_token` counts as absent here.
     ///

@@ -1,6 +1,6 @@
 //! An absolute request URI taken apart without changing a byte of its path and query.
 //!
-//! What is signed is what was sent: a URL type that resolves dot segments, adds a slash or escapes a character would make another
+//! The URL is signed as it was sent: a URL type that resolves dot segments, adds a slash or escapes a character would make another
 //! base string than the consumer's.
 
 use thiserror::Error;
@@ -16,11 +16,11 @@ pub struct RequestUri<'a> {
     pub authority: &'a str,
     /// The path as written; empty if there is none.
     pub path: &'a str,
-    /// What follows the first `?`, as written.
+    /// The text after the first `?`, as written.
     pub query: Option<&'a str>,
 }
 
-/// Why a text is no absolute request URI.
+/// Why a text is not an absolute request URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidRequestUri {
     /// It does not begin with `http://` or `https://`.
@@ -32,7 +32,7 @@ pub enum InvalidRequestUri {
     /// A space or a control character, which no request line can carry.
     #[error("the URL has a space or a control character in it")]
     Character,
-    /// The authority is no host with an optional port.
+    /// The authority is not a host with an optional port.
     #[error("{0}")]
     Authority(#[source] InvalidAuthority),
 }

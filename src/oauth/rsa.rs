@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 use super::{method::SignatureMethod, signing_key::Message};
 
-/// Why a text is no usable public key.
+/// Why a text is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidRsaKey {
     /// There is no PEM block in it.
@@ -60,8 +60,8 @@ impl RsaPublicKey {
     /// The longest modulus: the work grows with it.
     pub const MAX_BITS: usize = 8192;
 
-    /// Reads the first block of a PEM file: `PUBLIC KEY` (RFC 5280), `RSA PUBLIC KEY` (RFC 8017) or `CERTIFICATE`, of which
-    /// nothing but the key is looked at.
+    /// Reads the first block of a PEM file: `PUBLIC KEY` (RFC 5280), `RSA PUBLIC KEY` (RFC 8017) or `CERTIFICATE`;
+    /// only the key of a certificate is looked at.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl fmt::Debug for RsaPublicKey {
     }
 }
 
-/// Why a text is no usable private key.
+/// Why a text is not a usable private key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("no PEM block (-----BEGIN PRIVATE KEY-----) with an RSA key of 2048 to 8192 bits found")]
 pub struct InvalidPrivateKey;

@@ -1,4 +1,4 @@
-//! What can be wrong with the parameters of a request before any secret is looked at.
+//! The errors in the parameters of a request that are found before any secret is looked at.
 //!
 //! Each of these is the caller's act and is answered with status 400 (RFC 5849 §3.2); the variants carry what the OAuth Problem
 //! Reporting extension wants told.
@@ -17,7 +17,7 @@ pub enum ShapeError {
     Malformed {
         /// Where the bytes stood.
         place: Place,
-        /// What is wrong with them.
+        /// The error.
         fault: Fault,
     },
     /// Required protocol parameters are missing.
@@ -28,7 +28,7 @@ pub enum ShapeError {
     Rejected {
         /// Which ones.
         names: ParameterNames,
-        /// What is wrong with all of them.
+        /// The error that they share.
         reason: Reason,
     },
     /// `oauth_signature_method` names an unknown method or one that is not switched on.

@@ -93,7 +93,7 @@ fn sign_message(method: SignatureMethod, key: &impl Key, message: &impl Message)
 
 /// Whether `sent` is the base64 spelling of `digest`.
 fn is_base64_of(sent: &[u8], digest: &[u8]) -> bool {
-    // What is right is encoded, rather than decoding what was sent: so no second spelling can slip through a decoder.
+    // Encodes the right signature rather than decoding the sent one, so that no second spelling passes.
     let mut expected = [0; LONGEST_BASE64];
     match STANDARD.encode_slice(digest, &mut expected) {
         Ok(length) => equal(sent, &expected[..length]),

@@ -162,7 +162,7 @@ macro_rules! redacted {
 
 redacted!(SigningKey, KeptKey<'_>, KeyStates);
 
-/// What is hashed.
+/// The text that is hashed.
 pub(super) trait Message {
     /// Hands the bytes over, in pieces.
     fn feed(&self, receive: impl FnMut(&[u8]));

@@ -1,6 +1,6 @@
 //! Finds the public URL of a request: the origin of its base string (RFC 5849 §3.4.1.2).
 //!
-//! What was received only selects one of the configured URLs; it is never part of a base string itself.
+//! The received host only selects one of the configured URLs; it is never part of a base string itself.
 
 mod forwarded;
 

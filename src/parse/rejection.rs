@@ -1,4 +1,4 @@
-//! What is wrong with a request before anything about it is proved.
+//! The errors of a request that are found before anything about it is proved.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// What the caller did wrong.
+/// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// A field is malformed, or two recipients could read it differently.
@@ -65,7 +65,7 @@ impl Rejection {
     }
 }
 
-/// What the response to protocol parameters of a wrong shape says.
+/// The response to protocol parameters of a wrong shape.
 #[must_use]
 pub fn shape_problem(error: &ShapeError) -> Problem {
     match error {

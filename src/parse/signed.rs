@@ -1,6 +1,6 @@
 //! Whether a request is a signed call, and everything its signature covers.
 //!
-//! What the request carries decides its kind, before any check: with a protocol parameter or the scheme `OAuth` it is a
+//! The credentials of a request decide its kind, before any check: with a protocol parameter or the scheme `OAuth` it is a
 //! signed call, valid or not, and is never tried as another kind.
 
 use std::{

@@ -25,7 +25,7 @@ use crate::{
     secret::Secret,
 };
 
-/// What a response to a wrong signature says.
+/// How much a response to a wrong signature says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Advice {
@@ -68,7 +68,7 @@ const MAX_BEGINNING_BYTES: usize = 400;
 pub const RSA_ONLY: &str =
     "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
 
-/// What is known of the mistake behind a wrong signature.
+/// The outcome of a diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     Mistake(Mistake),
@@ -77,7 +77,7 @@ enum Finding {
     NotNow,
 }
 
-/// Finds the mistake behind a wrong signature.
+/// Finds the mistake that caused a wrong signature.
 #[derive(Debug)]
 pub(super) struct Adviser {
     started: Instant,
@@ -95,7 +95,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// What may be spent at `now`.
+    /// The time that may be spent at `now`.
     fn left(&mut self, now: Duration) -> Duration {
         let since = now
             .saturating_sub(self.refilled)
@@ -203,7 +203,7 @@ impl Adviser {
 }
 
 impl Finding {
-    /// What the author of the consumer can do.
+    /// The advice for the author of the consumer.
     fn advice(self, request: &SignedRequest<'_>) -> String {
         let reason = match self {
             Self::Mistake(mistake) => return mistake.advice().to_owned(),

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a call is for: it decides which [`Credential`] has to sign it.
+/// The purpose of a call, which decides which [`Credential`] has to sign it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A call to the API, with an access token or without a token.

@@ -12,7 +12,7 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// What the caller did wrong.
+/// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// PLAINTEXT without TLS.
@@ -95,7 +95,7 @@ impl Rejection {
     }
 }
 
-/// What went wrong here.
+/// Why a request cannot be verified: a fault on this side.
 #[derive(Debug, Error)]
 pub enum Fault {
     /// The store fails and nothing is cached.

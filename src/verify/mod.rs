@@ -48,7 +48,7 @@ pub struct Params {
     pub accept_description: bool,
     /// An unused access token expires after this time; `None`: never.
     pub access_idle: Option<Duration>,
-    /// What a response to a wrong signature says.
+    /// How much a response to a wrong signature says.
     pub advice: Advice,
     /// The public URLs and the API's own, for that response.
     pub other_urls: Vec<OtherUrl>,
@@ -149,7 +149,7 @@ impl Verifier {
         &self.credentials
     }
 
-    /// The store behind the cache.
+    /// The store under the cache.
     #[must_use]
     pub const fn store(&self) -> &Arc<dyn Store> {
         &self.store

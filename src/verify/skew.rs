@@ -1,4 +1,4 @@
-//! Whose clock is wrong when timestamps are rejected: the consumer's or ours.
+//! Decides whether the consumer's clock or ours is wrong when timestamps are rejected.
 //!
 //! One consumer with a wrong clock says nothing about ours. Several that agree do, if few others have a clock like ours.
 //! A consumer counts only under a right signature, once, by its latest call, so nobody can speak for another one. An

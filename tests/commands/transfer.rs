@@ -99,6 +99,7 @@ fn an_export_is_whole_and_its_owners_alone() {
     for (path, expected) in [
         ("none/file", "none/file: cannot be written"),
         ("/dev/null", "is not a file"),
+        (".", "is not a file"),
     ] {
         let line = place.run(&["export", path, "--force"]).failed(1);
         assert!(line.contains(expected), "{line}");

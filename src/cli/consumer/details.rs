@@ -81,7 +81,7 @@ pub(in crate::cli) struct UpdateArgs {
     pub(super) details: ConsumerDetails,
 }
 
-/// What both have in common.
+/// The options of both.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ConsumerDetails {
     /// Where users may be sent after deciding, or oob; may be repeated

@@ -156,7 +156,7 @@ level = "warn,access=info,audit=info"
     )
 }
 
-/// What the demo registers.
+/// The records that the demo registers.
 pub(super) struct Accounts {
     consumer: Consumer,
     password: Secret,

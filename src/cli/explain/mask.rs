@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::{KnownSecrets, readable};
 use crate::oauth::{SignatureMethod, percent};
 
-/// What is printed in place of a value that is hidden whatever it is.
+/// The text in place of a value that is always hidden.
 const HIDDEN: &str = "<hidden; --show-secrets shows it>";
 
 /// Parameters whose value is known to everyone: that it equals a short secret would reveal the secret.
@@ -83,7 +83,7 @@ impl Mask {
         out
     }
 
-    /// What is printed in place of the value, if it is a secret: as it is, or once or twice percent-encoded.
+    /// The text in place of the value, if it is a secret: as it is, or once or twice percent-encoded.
     fn hidden(&self, name: &[u8], value: &[u8]) -> Option<&'static str> {
         if self.show || PUBLIC.contains(&name) {
             return None;

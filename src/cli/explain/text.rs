@@ -98,7 +98,7 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
     text
 }
 
-/// What the key is made of, without showing it.
+/// The parts of the key, without their values.
 fn key_shape(examined: &Examined) -> String {
     let secrets = &examined.secrets;
     if examined.method.is_rsa() {

@@ -11,7 +11,7 @@
 //! | `removed_token` | `token`, never to be used again |
 //!
 //! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only` and `enforce` are false,
-//! `created_at` and `issued_at` are the time of the import, everything else is none. A secret that is not UTF-8 is
+//! `created_at` and `issued_at` are the time of the import, everything else is absent. A secret that is not UTF-8 is
 //! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
 //! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
 //! lines are ignored. The order of the lines has no meaning, but for the first.
@@ -43,7 +43,7 @@ use crate::{
 /// The version of the format that is written. Version 1 does not say where the records are from.
 pub(super) const VERSION: u32 = 2;
 
-/// What is wrong with a line.
+/// The problem of a line.
 #[derive(Debug, Error)]
 pub(super) enum LineError {
     #[error("{0}")]
@@ -303,7 +303,7 @@ impl From<AccessToken> for TokenLine {
     }
 }
 
-/// What a line leaves open.
+/// The values that a line may leave out.
 pub(super) struct Defaults {
     /// The time of registration or issue.
     pub(super) now: UnixTime,
@@ -414,7 +414,7 @@ fn checked_token(token: String) -> Result<String, LineError> {
     Ok(token)
 }
 
-/// What messages call the record of a line that cannot be read, if the line shows it.
+/// The name in messages of a record that cannot be read, if its line shows it.
 pub(super) fn name_of(members: &Map<String, Value>) -> Option<String> {
     let word = |name: &str| members.get(name).and_then(Value::as_str);
     let kind = word("kind")?;

@@ -17,16 +17,16 @@ use crate::{
     store::transfer::{Numbered, Origin},
 };
 
-/// What a file holds.
+/// The contents of a file.
 pub(super) struct Contents {
     pub(super) records: Vec<Numbered>,
     /// Where the records are from, if the file names it.
     pub(super) origin: Option<Origin>,
     /// It is an export from before exports named that.
     pub(super) is_undated_export: bool,
-    /// What is wrong, with the line.
+    /// The problems, each with its line.
     pub(super) problems: Vec<(usize, String)>,
-    /// The records of lines that cannot be read; that others name them is no further problem.
+    /// The records of lines that cannot be read; a record that names one of them is not reported again.
     pub(super) unread: BTreeSet<String>,
     /// A line cannot be read at all.
     pub(super) has_unnamed: bool,
@@ -297,7 +297,7 @@ fn to_usize(line: u64) -> usize {
 }
 
 impl LineError {
-    /// What is wrong with a row; the outer error is the file's.
+    /// The problem of a row; the outer error is the file's.
     fn of_csv(error: csv::Error) -> io::Result<Self> {
         match *error.kind() {
             ErrorKind::UnequalLengths {

@@ -60,7 +60,7 @@ pub(super) struct Text {
     pub(super) host: String,
     pub(super) port: Option<u16>,
     pub(super) path: Vec<u8>,
-    /// What follows the path in the base string URI.
+    /// The text after the path in the base string URI.
     pub(super) uri_query: Vec<u8>,
     pub(super) pairs: Rc<Vec<Pair>>,
     pub(super) order: Order,
@@ -126,10 +126,10 @@ impl Coding {
     }
 }
 
-/// What is made of key and base string.
+/// How key and base string are joined to a signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
-    /// What the signature method says.
+    /// As the signature method does.
     Method(SignatureMethod),
     /// HMAC, but the base string is the key.
     Swapped(SignatureMethod),
@@ -198,7 +198,7 @@ impl Spelling {
     }
 }
 
-/// What a way to sign has to lead to, for one reading of the signature that was sent.
+/// The bytes that a way to sign has to lead to, for one reading of the signature that was sent.
 pub(super) struct Target {
     spelling: Spelling,
     bytes: Vec<u8>,

@@ -29,7 +29,7 @@ use crate::oauth::{
 pub(super) struct Row {
     /// The fixed word for it, a label of metrics and logs.
     pub(super) word: &'static str,
-    /// What the consumer's author has to do, in one sentence.
+    /// The advice for the consumer's author, in one sentence.
     pub(super) advice: &'static str,
     /// Makes the mistake: the ways to sign that it may lead to.
     pub(super) make: fn(&Recipe, &Attempt) -> Vec<Recipe>,
@@ -570,7 +570,7 @@ table! {
                 (text.scheme, text.host, text.port) = (scheme, host.to_owned(), port)
             })
         };
-    // What is made of it.
+    // The signature.
     "hex": "send base64 of the digest's bytes, not hexadecimal digits"
         => |recipe, _| spelt(recipe, Spelling::Hex);
     "unpadded": "keep the '=' at the end of the base64 text"

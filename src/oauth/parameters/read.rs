@@ -52,7 +52,7 @@ pub fn has_more_fields(form: &[u8], limit: usize) -> bool {
     memchr::memchr_iter(b'&', form).count() >= limit && fields(form).nth(limit).is_some()
 }
 
-/// What follows the scheme `OAuth`.
+/// The text after the scheme `OAuth`.
 fn split_scheme(field_value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = field_value.split_at_checked(SCHEME.len())?;
     let ends = matches!(rest.first(), None | Some(b' ' | b'\t'));
