@@ -2,12 +2,7 @@
 
 pub mod readiness;
 
-use std::{
-    net::IpAddr,
-    rc::Rc,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, rc::Rc, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, Request, Response, header};
 
@@ -19,7 +14,7 @@ use crate::{
         Rejection,
         origin::{Authority, OriginError},
     },
-    proxy::Shared,
+    proxy::{Phase, Shared},
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         buffered::Shares,
@@ -82,7 +77,7 @@ impl Admin {
         let Params {
             readiness, shared, ..
         } = &self.0;
-        if shared.draining_announced.load(Ordering::Acquire) {
+        if *shared.phase.borrow() > Phase::Serving {
             return text(503, "not ready: draining\n");
         }
         readiness.look().await;

@@ -8,10 +8,11 @@ use tokio::{
     task::spawn_local,
 };
 
-use super::{StartError, workers::Phase};
+use super::StartError;
 use crate::{
     admin::Admin,
     config::ListenAddress,
+    proxy::Phase,
     server::listener::{self, Bounds},
 };
 

@@ -1,7 +1,6 @@
 //! The certificates that this process shows: their dates, and when their files have changed.
 
 use std::{
-    collections::HashMap,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -18,9 +17,6 @@ use crate::{
 };
 
 const DAY: u64 = 86_400;
-
-/// Days before the end at which the log has a line.
-const WARN_AT: [u64; 3] = [1, 7, 30];
 
 /// Days before the end from which on the process is degraded.
 const EXPIRING: u64 = 7;
@@ -122,41 +118,19 @@ impl Certificate {
     }
 }
 
-/// What the log has said of certificates that end soon, by their file and their end: the days at which it did.
-#[derive(Debug, Default)]
-pub(super) struct Warned(HashMap<(PathBuf, UnixTime), u64>);
-
-impl Warned {
-    /// Notes the conditions of `shown` at `now`, and logs what is about to end.
-    pub(super) fn look(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
-        let joined = |causes: Vec<String>| (!causes.is_empty()).then(|| causes.join("; "));
-        let problems = shown.iter().filter_map(|one| one.problem(now)).collect();
-        conditions.set(Condition::CertificateExpired, joined(problems));
-        let mut expiring = Vec::new();
-        for one in shown.iter().filter(|one| one.problem(now).is_none()) {
-            let (key, path, days, end) = (
-                one.key,
-                one.path.display(),
-                one.days_left(now),
-                one.not_after,
-            );
-            let left = one.seconds_left(now);
-            if left <= EXPIRING * DAY {
-                expiring.push(format!(
-                    "{key}: {path} ends at {end}, in {days} days; renew it"
-                ));
-            }
-            let Some(&limit) = WARN_AT.iter().find(|&&limit| left <= limit * DAY) else {
-                continue;
-            };
-            let warned = self.0.entry((one.path.clone(), end)).or_insert(u64::MAX);
-            if limit < *warned {
-                *warned = limit;
-                tracing::warn!(key, file = %path, days_left = days, end = %end, "certificate ends soon; renew it");
-            }
-        }
-        conditions.set(Condition::CertificateExpiring, joined(expiring));
-    }
+/// Notes the conditions of the certificates that are `shown` at `now`.
+pub(super) fn look(shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
+    let expiring = |one: &Certificate| {
+        let (key, path, end) = (one.key, one.path.display(), one.not_after);
+        let days = one.days_left(now);
+        let ends_soon = one.problem(now).is_none() && one.seconds_left(now) <= EXPIRING * DAY;
+        ends_soon.then(|| format!("{key}: {path} ends at {end}, in {days} days; renew it"))
+    };
+    let joined = |causes: Vec<String>| (!causes.is_empty()).then(|| causes.join("; "));
+    let problems = shown.iter().filter_map(|one| one.problem(now)).collect();
+    conditions.set(Condition::CertificateExpired, joined(problems));
+    let causes = shown.iter().filter_map(expiring).collect();
+    conditions.set(Condition::CertificateExpiring, joined(causes));
 }
 
 /// The state of the files of both sides' TLS at one moment.
@@ -237,21 +211,13 @@ mod tests {
     #[test]
     fn the_last_days_are_a_condition() {
         let conditions = Conditions::new(Clock::manual(NOW));
-        let mut warned = Warned::default();
-        for (until, found) in [
-            (31, (None, false)),
-            (30, (Some(30), false)),
-            (8, (Some(30), false)),
-            (7, (Some(7), true)),
-            (1, (Some(1), true)),
-        ] {
+        for (until, is_expiring) in [(31, false), (8, false), (7, true), (1, true)] {
             let one = certificate(-1, until);
-            warned.look(std::slice::from_ref(&one), UnixTime(NOW.0 + 1), &conditions);
-            let logged = warned.0.get(&(one.path, one.not_after)).copied();
+            look(&[one], UnixTime(NOW.0 + 1), &conditions);
             let expiring = conditions.lasts(Condition::CertificateExpiring);
-            assert_eq!((logged, expiring), found, "{until} days");
+            assert_eq!(expiring, is_expiring, "{until} days");
         }
-        warned.look(&[certificate(-9, -1)], NOW, &conditions);
+        look(&[certificate(-9, -1)], NOW, &conditions);
         assert!(conditions.lasts(Condition::CertificateExpired));
         assert!(!conditions.lasts(Condition::CertificateExpiring));
     }

@@ -14,13 +14,13 @@ mod watch;
 pub mod workers;
 
 use std::{
-    io, iter,
+    io,
     net::SocketAddr,
     num::NonZeroU32,
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -29,24 +29,24 @@ use arc_swap::ArcSwap;
 use rustix::io::Errno;
 use thiserror::Error;
 use tokio::{
-    sync::{Notify, watch as channel},
+    sync::watch as channel,
     time::{sleep, timeout},
 };
 
 use self::{
     admin_listener::AdminListener,
-    certificates::{Certificate, Stamps, Warned},
+    certificates::{Certificate, Stamps},
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
-    workers::{Common, Listeners, Phase},
+    workers::{Common, Listeners},
 };
 use crate::{
     admin::{self, Admin},
     clock::Clock,
     config::{Config, ListenAddress},
     policy::operations::OperationError,
-    proxy::{Live, Shared},
+    proxy::{Live, Phase, Shared},
     respond::look::LookError,
     server::{
         listener::Bounds,
@@ -148,23 +148,31 @@ pub struct App {
     common: Common,
     phase: channel::Sender<Phase>,
     signals: Signals,
-    listeners: Option<Listeners>,
-    admin: Option<AdminListener>,
-    probe: Option<AdminListener>,
+    listeners: Listeners,
+    /// The admin listener, and the probe listener if there is one.
+    admin: Vec<(&'static str, AdminListener)>,
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
-    warned: Warned,
     /// Where every listener is bound, with its key.
     own: Vec<OwnListener>,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// How often certificates are looked at for a change.
+/// How often certificates are checked for a change.
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 
+/// What a configuration and its files are made into, and what a reload swaps as a whole.
+struct Swap {
+    live: Live,
+    /// `None` where the listener has no TLS.
+    tls: Option<Tls>,
+    certificates: Vec<Certificate>,
+    stamps: Stamps,
+}
+
 impl App {
-    /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read anew.
+    /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read again.
     ///
     /// # Errors
     /// [`StartError`]; nothing incomplete is left behind.
@@ -191,14 +199,13 @@ impl App {
             .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
         let addresses = listeners.addresses.clone();
         let first = first(&addresses);
-        let admin = AdminListener::bind(&config.admin.listen, "admin.listen").await?;
-        let probe = match &config.admin.probe_listen {
-            Some(address) => Some(AdminListener::bind(address, "admin.probe_listen").await?),
-            None => None,
-        };
+        let mut admin = Vec::new();
+        for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
+            admin.push((key, AdminListener::bind(&address, key).await?));
+        }
         // Once more if the system chose a port.
         let public = addresses.iter().copied().map(ListenAddress::Tcp);
-        let others = iter::once(&admin).chain(&probe).map(AdminListener::bound);
+        let others = admin.iter().map(|(_, listener)| listener.bound());
         let keys = config.listeners().into_iter().map(|(key, _)| key);
         let own: Vec<OwnListener> = keys.zip(public.chain(others)).collect();
         if own != config.listeners() {
@@ -207,9 +214,8 @@ impl App {
         let services = Arc::new(services::open(&config, Clock::system()).await?);
         let live = live::live(&config, first, &services)?;
         inspect::log(&config, first);
-        let mut warned = Warned::default();
-        warned.look(&certificates, services.clock.now(), &services.conditions);
         services.certificates.store(Arc::new(certificates));
+        let (phase, receiver) = channel::channel(Phase::Serving);
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
@@ -217,20 +223,15 @@ impl App {
             in_flight: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
-            draining_announced: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            drain: Notify::new(),
+            phase: receiver,
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
-        let bounds = Arc::new(Bounds::new(connections(&config), per_address));
-        let (phase, receiver) = channel::channel(Phase::Serving);
         let common = Common {
             shared,
-            bounds,
+            bounds: Arc::new(Bounds::new(connections(&config), per_address)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
-            phase: receiver,
         };
-        Ok(Self {
+        let app = Self {
             config: Box::new(config),
             log,
             reload,
@@ -238,20 +239,20 @@ impl App {
             common,
             phase,
             signals,
-            listeners: Some(listeners),
-            admin: Some(admin),
-            probe,
+            listeners,
+            admin,
             stamps,
-            warned,
             own,
             addresses,
-        })
+        };
+        app.look_at_dates();
+        Ok(app)
     }
 
     /// Where the admin listener is bound.
     #[must_use]
     pub fn admin_address(&self) -> String {
-        let bound = self.admin.as_ref().map(AdminListener::bound);
+        let bound = self.admin.first().map(|(_, listener)| listener.bound());
         bound.map(|at| at.to_string()).unwrap_or_default()
     }
 
@@ -267,26 +268,22 @@ impl App {
     /// [`StartError::System`]
     pub async fn run(mut self) -> Result<(), StartError> {
         upkeep::start(&self.services);
-        let mut threads = Vec::new();
-        if let Some(listeners) = self.listeners.take() {
-            threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
-        }
+        let listeners = std::mem::take(&mut self.listeners);
+        let threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
         for address in &self.addresses {
             tracing::info!(listener = "public", %address, "listening");
         }
-        let admin = [("admin", self.admin.take()), ("probe", self.probe.take())];
-        for (name, listener) in admin {
-            let Some(listener) = listener else { continue };
+        for (key, listener) in std::mem::take(&mut self.admin) {
+            let is_probe = key == "admin.probe_listen";
+            let name = if is_probe { "probe" } else { "admin" };
             tracing::info!(listener = name, address = %listener.bound(), "listening");
-            let shared = Arc::clone(&self.common.shared);
-            let is_probe = name == "probe";
             let handler = Admin::new(admin::Params {
                 readiness: Arc::clone(&self.services.readiness),
-                shared,
+                shared: Arc::clone(&self.common.shared),
                 is_probe,
                 any_host: is_probe || !listener.bound().is_loopback(),
             });
-            listener.serve(Rc::new(handler), self.common.phase.clone());
+            listener.serve(Rc::new(handler), self.phase.subscribe());
         }
 
         loop {
@@ -307,37 +304,30 @@ impl App {
         Ok(())
     }
 
-    /// Reads the configuration anew; a broken one changes nothing.
+    /// Reads the configuration again; a broken one changes nothing.
     async fn reload(&mut self) {
         let Some(read) = &self.reload else {
             return;
         };
-        let mut config = match read() {
-            Ok(config) => config,
-            Err(problems) => {
-                for problem in problems.lines() {
-                    tracing::error!(problem, "reload failed, keeping the current configuration");
-                }
-                return;
-            }
+        let problem = match read() {
+            Ok(config) => self
+                .apply(config)
+                .await
+                .err()
+                .map(|error| error.to_string()),
+            Err(problems) => Some(problems),
         };
-        let first = first(&self.addresses);
+        for problem in problem.iter().flat_map(|problems| problems.lines()) {
+            tracing::error!(problem, "reload failed, keeping the current configuration");
+        }
+    }
+
+    /// Applies another configuration, as far as that needs no restart.
+    async fn apply(&mut self, mut config: Config) -> Result<(), StartError> {
         let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
-        let stamps = Stamps::of(&config);
-        let own = own::check(&config, &self.own).await;
-        let made = own.map_err(StartError::from).and_then(|()| {
-            let certificates = self.replacement(&config)?;
-            let live = live::live(&config, first, &self.services)?;
-            Ok((live, self.listener_tls(&config)?, certificates))
-        });
-        let (live, tls, certificates) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                tracing::error!(problem = %error, "reload failed, keeping the current configuration");
-                return;
-            }
-        };
+        own::check(&config, &self.own).await?;
+        let made = self.make(&config)?;
         if !kept.is_empty() {
             tracing::warn!(
                 keys = kept.join(" "),
@@ -353,9 +343,7 @@ impl App {
         throttle.set_limit(config.login.max_failures);
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
         self.common.bounds.set(connections(&config), per_address);
-        self.swap_live(live);
-        self.swap_tls(tls);
-        self.services.certificates.store(Arc::new(certificates));
+        self.swap(made);
         let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
@@ -363,75 +351,63 @@ impl App {
         if let Err(error) = nonces.set_on_lost(config.nonce.on_lost) {
             tracing::error!(%error, "nonce.on_lost: nonce.path cannot be written; a restart waits again");
         }
-        inspect::log(&config, first);
-        self.stamps = stamps;
-        *self.config = config;
+        inspect::log(&config, first(&self.addresses));
         tracing::info!(
             target: "audit",
             event = "configuration_reloaded",
             not_applied = (!kept.is_empty()).then(|| kept.join(" ")),
             pending = (nonces.length() != window).then_some("signature.timestamp_window"),
         );
+        *self.config = config;
+        Ok(())
     }
 
     /// Reads certificates whose files have changed. One that cannot be read changes nothing, and is read again when a
     /// file changes the next time.
     fn look_at_certificates(&mut self) {
         let stamps = Stamps::of(&self.config);
-        let first = first(&self.addresses);
         if stamps != self.stamps {
-            let made = self.replacement(&self.config).and_then(|certificates| {
-                let live = live::live(&self.config, first, &self.services)?;
-                Ok((live, self.listener_tls(&self.config)?, certificates))
-            });
-            match made {
-                Ok((live, tls, certificates)) => {
-                    self.swap_live(live);
-                    self.swap_tls(tls);
-                    self.services.certificates.store(Arc::new(certificates));
+            match self.make(&self.config) {
+                Ok(made) => {
+                    self.swap(made);
                     tracing::info!("certificates read");
                 }
                 Err(error) => {
+                    self.stamps = stamps;
                     tracing::error!(problem = %error, "keeping the current certificates");
                 }
             }
-            inspect::log(&self.config, first);
+            inspect::log(&self.config, first(&self.addresses));
         }
-        self.stamps = stamps;
         self.look_at_dates();
     }
 
-    fn look_at_dates(&mut self) {
-        let (services, now) = (&self.services, self.services.clock.now());
+    fn look_at_dates(&self) {
+        let services = &self.services;
         let shown = services.certificates.load();
-        self.warned.look(&shown, now, &services.conditions);
+        certificates::look(&shown, services.clock.now(), &services.conditions);
     }
 
-    /// The certificates of `config`, if they may replace those that are shown.
-    fn replacement(&self, config: &Config) -> Result<Vec<Certificate>, StartError> {
-        let (new, now) = (Certificate::of(config), self.services.clock.now());
-        Certificate::may_replace(&new, &self.services.certificates.load(), now)
+    /// Makes what a reload swaps. A certificate that callers reject replaces none that they accept.
+    fn make(&self, config: &Config) -> Result<Swap, StartError> {
+        let (stamps, certificates) = (Stamps::of(config), Certificate::of(config));
+        let shown = self.services.certificates.load();
+        Certificate::may_replace(&certificates, &shown, self.services.clock.now())
             .map_err(StartError::Certificate)?;
-        Ok(new)
+        let tls = tls_params(config).zip(self.common.tls.as_ref());
+        Ok(Swap {
+            live: live::live(config, first(&self.addresses), &self.services)?,
+            tls: tls
+                .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))
+                .transpose()?,
+            certificates,
+            stamps,
+        })
     }
 
-    /// What the listener's TLS becomes under `config`; `None` where it has none and cannot begin to have it.
-    fn listener_tls(&self, config: &Config) -> Result<Option<Tls>, TlsError> {
-        let (Some(params), Some(now)) = (tls_params(config), &self.common.tls) else {
-            return Ok(None);
-        };
-        Tls::read(&params, Some(&now.load())).map(Some)
-    }
-
-    fn swap_tls(&self, tls: Option<Tls>) {
-        if let (Some(now), Some(tls)) = (&self.common.tls, tls) {
-            now.store(Arc::new(tls));
-        }
-    }
-
-    fn swap_live(&self, live: Live) {
+    fn swap(&mut self, made: Swap) {
         let shared = &self.common.shared;
-        let live = Arc::new(live);
+        let live = Arc::new(made.live);
         let before = shared.live.swap(Arc::clone(&live));
         let labels = live.authorizer.operations.labels();
         for operation in before.authorizer.operations.labels() {
@@ -440,34 +416,35 @@ impl App {
             }
         }
         shared.generation.fetch_add(1, Ordering::Release);
+        if let (Some(shown), Some(tls)) = (&self.common.tls, made.tls) {
+            shown.store(Arc::new(tls));
+        }
+        self.services
+            .certificates
+            .store(Arc::new(made.certificates));
+        self.stamps = made.stamps;
     }
 
     /// Reports not ready, after the delay accepts no more connections, and waits for what is running.
     async fn drain(&mut self) {
-        let shared = &self.common.shared;
-        let signals = &mut self.signals;
-        shared.draining_announced.store(true, Ordering::Release);
-        tracing::info!(delay = ?self.config.listen.drain_delay, limit = ?self.config.listen.drain, "draining");
-        if !self.config.listen.drain_delay.is_zero() {
+        let (listen, signals) = (&self.config.listen, &mut self.signals);
+        tracing::info!(delay = ?listen.drain_delay, limit = ?listen.drain, "draining");
+        let _ = self.phase.send(Phase::Announced);
+        if !listen.drain_delay.is_zero() {
             tokio::select! {
-                () = sleep(self.config.listen.drain_delay) => {}
+                () = sleep(listen.drain_delay) => {}
                 () = signals.ended() => {}
             }
         }
-        shared.draining.store(true, Ordering::Release);
         let _ = self.phase.send(Phase::Draining);
-        shared.drain.notify_waiters();
         let empty = async {
             // Each worker first accepts the connections that are still in the kernel's queue.
-            loop {
+            while !self.common.bounds.is_over() {
                 sleep(Duration::from_millis(20)).await;
-                if self.common.bounds.is_over() {
-                    return;
-                }
             }
         };
         tokio::select! {
-            result = timeout(self.config.listen.drain, empty) => if result.is_err() {
+            result = timeout(listen.drain, empty) => if result.is_err() {
                 tracing::warn!(connections = self.common.bounds.open(), "drain timeout: closing remaining connections");
             },
             // The operator who sends a second signal does not want to wait.

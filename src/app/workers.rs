@@ -10,26 +10,15 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::{runtime::LocalOptions, sync::watch, task::spawn_local, time::interval};
+use tokio::{runtime::LocalOptions, task::spawn_local, time::interval};
 
 use crate::{
-    proxy::{Shared, Worker},
+    proxy::{Phase, Shared, Worker},
     server::{
         listener::{self, Bounds, Tcp},
         tls::Tls,
     },
 };
-
-/// How far the process has come with its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// It serves.
-    Serving,
-    /// It accepts no more and finishes what it has.
-    Draining,
-    /// It drops what is left.
-    Ended,
-}
 
 /// How often unused connections to the API are checked.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -43,11 +32,10 @@ pub struct Common {
     pub bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
-    /// How far the process has come with its end.
-    pub phase: watch::Receiver<Phase>,
 }
 
 /// The listeners of all workers, bound.
+#[derive(Default)]
 pub struct Listeners {
     by_worker: Vec<Vec<TcpListener>>,
     /// Where they are bound, in the order of the configuration.
@@ -123,14 +111,14 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
         };
-        let mut phase = common.phase.clone();
+        let mut phase = common.shared.phase.clone();
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
         };
         spawn_local(listener::accept(listener, tcp, Rc::clone(&worker), stop));
     }
     let mut tidy = interval(TIDY_EVERY);
-    let mut phase = common.phase.clone();
+    let mut phase = common.shared.phase.clone();
     let ended = phase.wait_for(|phase| *phase == Phase::Ended);
     let mut ended = std::pin::pin!(ended);
     loop {

@@ -6,11 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toml::de::ValueDeserializer;
-
 use super::{
-    Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted, Upstream,
-    header::HeaderPattern,
+    Config, HeaderPattern, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted,
+    Upstream,
+    read::value_of,
     section::{Section, Unwritten},
     text,
 };
@@ -141,11 +140,10 @@ impl Config {
 fn default_drop_headers() -> Vec<HeaderPattern> {
     let mut keys = Upstream::SCHEMA.keys.iter();
     let default = keys.find_map(|key| match (key.name, key.unwritten) {
-        ("drop_headers", Unwritten::Default(text)) => ValueDeserializer::parse(text).ok(),
+        ("drop_headers", Unwritten::Default(text)) => text::distinct(value_of(text)).ok(),
         _ => None,
     });
-    let read = default.and_then(|value| text::distinct(value).ok());
-    read.expect("the default of upstream.drop_headers is a list of header patterns")
+    default.expect("the default of upstream.drop_headers is a list of header patterns")
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

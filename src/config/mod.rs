@@ -1,12 +1,12 @@
-//! What the operator wrote, checked: [`load`] reads the file and the environment into a [`Config`] or reports every
-//! problem at once.
+//! The checked configuration: [`load`] reads the file and the environment into a [`Config`], or reports the problems of
+//! all sections at once.
 //!
 //! # How to add a key
 //!
 //! Declare it in `sections`, with its type, default, reason, and whether a reload applies it. Suggestions, environment
 //! variables and `config.example.toml` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes
-//! the latter. A value that is written as a string implements `text::Text`. What involves more than one key is in
-//! `rules` (errors) and `warnings` (advice), and what follows from other keys when it is not written in `derived`.
+//! the latter. A value that is written as a string implements `text::Text`. Rules on more than one key are in `rules`
+//! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
 //! a variable that sets a key, and in a `_FILE` variable. [`load`] makes every path absolute.
@@ -14,14 +14,9 @@
 mod address;
 mod choices;
 mod derived;
-mod environment;
 mod header;
-mod names;
-mod paths;
 mod pattern;
-mod problem;
-mod reader;
-mod reload;
+mod read;
 mod rules;
 mod section;
 mod sections;
@@ -34,7 +29,6 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 pub use self::{
@@ -45,19 +39,18 @@ pub use self::{
     },
     header::HeaderPattern,
     pattern::PathPattern,
-    problem::{ConfigErrors, Problem},
+    read::ConfigErrors,
+    rules::Finding,
     sections::{
-        Admin, Cache, Identity, IdentityAssertion, Limits, Listen, ListenTls, Log, Login, Nonce,
-        Operation, Operations, Pages, Paths, PermissionEntry, Service, Signature, Store,
-        StoreLookup, Tokens, Upstream, UpstreamTls,
+        Admin, Cache, Identity, Limits, Listen, ListenTls, Log, Login, Nonce, Operation,
+        Operations, Pages, Paths, PermissionEntry, Service, Signature, Store, StoreLookup, Tokens,
+        Upstream, UpstreamTls,
     },
     store_url::{Sql, StoreUrl},
-    units::{ByteSize, InvalidUnit, Lifetime, format_duration, parse_duration},
-    warnings::Warning,
+    units::{ByteSize, Lifetime, format_duration, parse_duration},
 };
 use self::{
-    problem::{Position, Problems},
-    reader::Reader,
+    read::Written,
     section::{Schema, Section},
 };
 
@@ -77,16 +70,22 @@ macro_rules! config {
         ];
 
         impl Config {
-            fn read(reader: &mut Reader<'_>) -> Option<Self> {
-                Some(Self {
-                    $($field: reader.$(section::<$type>)? $(list::<$item>)? ()?,)+
-                })
+            fn read(written: &mut Written<'_>) -> Option<Self> {
+                // Each section is read before the first `?`, so that the problems of all are reported.
+                $(let $field = written.$(section::<$type>)? $(list::<$item>)? ();)+
+                Some(Self { $($field: $field?,)+ })
             }
 
-            /// Takes from `running` what only a restart can change, and returns the keys that differed.
-            fn keep_keys(&mut self, running: &Self) -> Vec<&'static str> {
+            /// Takes from `running` what only a restart can change, so that this configuration is what the process does,
+            /// and returns the keys that differed. A listener neither begins nor ceases to use TLS.
+            #[must_use]
+            pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
                 let mut kept = Vec::new();
                 $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+
+                if self.listens_with_tls() != running.listens_with_tls() {
+                    self.listen.tls = running.listen.tls.clone();
+                    kept.push("listen.tls.certificate");
+                }
                 kept
             }
         }
@@ -104,7 +103,7 @@ config! {
     tokens: Tokens,
     login: Login,
     pages: Pages,
-    identity: Identity { IdentityAssertion },
+    identity: Identity,
     permission: [PermissionEntry],
     operation: [Operation],
     operations: Operations,
@@ -114,27 +113,19 @@ config! {
     log: Log,
 }
 
-/// Reads a configuration from a file and the environment, the latter over the former.
+/// Reads a configuration from a file and the environment, the latter over the former. Relative paths are resolved against
+/// the directory of the file.
 ///
 /// # Errors
-/// Every problem of either, each on one line with file, line, key and fix. The file's absence is one.
-///
-/// Relative paths are resolved against the directory of the file.
+/// Every unknown key, the first problem of each section, and every rule that is broken: each on one line with file, key
+/// and fix. The file's absence is one.
 pub fn load(
     path: &Path,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
     let name = path.display().to_string();
-    let text = fs::read(path)
-        .map_err(|error| unreadable(&name, &error))
-        .and_then(|bytes| {
-            String::from_utf8(bytes).map_err(|error| {
-                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                let lines = valid.iter().filter(|byte| **byte == b'\n').count();
-                let place = Position::File(Arc::from(name.as_str()), Some(lines + 1));
-                Problem::without_key(&place, "not valid UTF-8; save the file as UTF-8")
-            })
-        })?;
+    let text = fs::read_to_string(path)
+        .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
     let mut config = parse(&text, &name, environment)?;
     config.resolve_paths(&directory(path));
     Ok(config)
@@ -156,31 +147,52 @@ pub fn parse(
     name: &str,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
-    let mut problems = Problems::default();
-    let variables = environment::read(environment, &directory(Path::new(name)), &mut problems);
-    let mut reader = Reader::new(text, name, &variables, problems)?;
-    reader.check_names();
-    let config = Config::read(&mut reader);
-    if let Some(config) = &config {
-        rules::check(config, &mut reader);
+    let mut written = Written::read(text, name, environment, &directory(Path::new(name)))?;
+    let config = Config::read(&mut written);
+    for Finding { key, message } in config.iter().flat_map(rules::problems) {
+        written.problem(&key, &message);
     }
-    reader.problems.into_result(config)
+    written.into_result(config)
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Problem {
-    let place = Position::File(Arc::from(name), None);
-    let message = match error.kind() {
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::NotFound => "no such file; copy config.example.toml there and set \
              upstream.api_url, or name another file with --config or COUNTERSIGN_CONFIG"
             .to_owned(),
-        io::ErrorKind::IsADirectory => "this is a directory; name the file in it".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "permission denied; make the file readable for the user that countersign runs as"
-                .to_owned()
+        io::ErrorKind::InvalidData => "not valid UTF-8; save the file as UTF-8".to_owned(),
+        _ => format!("cannot be read: {error}; name a readable file"),
+    }
+}
+
+impl Config {
+    /// Makes every path absolute; relative ones are resolved against `directory`.
+    fn resolve_paths(&mut self, directory: &Path) {
+        let lists = [
+            &mut self.listen.tls.certificate,
+            &mut self.listen.tls.key,
+            &mut self.listen.tls.client_ca,
+            &mut self.upstream.tls.ca,
+            &mut self.store.encryption_key_file,
+            &mut self.login.ca,
+        ];
+        let single = [
+            &mut self.upstream.tls.certificate,
+            &mut self.upstream.tls.key,
+            &mut self.nonce.path,
+            &mut self.pages.logo,
+            &mut self.pages.stylesheet,
+            &mut self.pages.messages,
+        ];
+        let single = single.into_iter().flatten();
+        for path in lists.into_iter().flatten().chain(single) {
+            *path = directory.join(&path);
         }
-        _ => format!("cannot be read: {error}"),
-    };
-    Problem::without_key(&place, message)
+        self.store.url.resolve(directory);
+        if let Some(url) = &mut self.nonce.url {
+            url.resolve(directory);
+        }
+    }
 }
 
 #[cfg(test)]

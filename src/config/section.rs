@@ -4,8 +4,9 @@
 //! environment variables, defaults and `config.example.toml` come from.
 
 use serde::de::DeserializeOwned;
+use toml::Table;
 
-use super::reader::Reader;
+use super::read::Written;
 
 /// A section as declared.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,7 @@ pub(super) struct KeySchema {
 pub(super) enum Unwritten {
     /// This value.
     Default(&'static str),
-    /// It must be written. The example takes its place, so that the other keys can be checked.
+    /// It must be written, for example like this.
     Required(&'static str),
     /// No value, or one that follows from other keys: the words for it, and an example.
     #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))]
@@ -59,8 +60,8 @@ impl Schema {
 pub(super) trait Section: DeserializeOwned {
     const SCHEMA: Schema;
 
-    /// Reads the sections inside this one: `listen.tls` inside `listen`.
-    fn read_inner(&mut self, reader: &mut Reader<'_>) -> Option<()>;
+    /// Reads a section that is called `name`, and those inside it: `listen.tls` inside `listen`.
+    fn read(written: &mut Written<'_>, name: &str, table: Table) -> Option<Self>;
 
     /// Takes from `running` what only a restart can change, and adds the keys that differed.
     fn keep_fixed(&mut self, running: &Self, kept: &mut Vec<&'static str>);
@@ -113,9 +114,13 @@ macro_rules! section {
                 doc: &[$($doc),*],
             };
 
-            fn read_inner(&mut self, _reader: &mut $crate::config::reader::Reader<'_>) -> Option<()> {
-                $($(self.$inner = _reader.section()?;)+)?
-                Some(())
+            #[allow(unused_mut, reason = "few sections hold another")]
+            fn read(written: &mut $crate::config::read::Written<'_>, name: &str, table: toml::Table) -> Option<Self> {
+                let read: Option<Self> = written.values(name, table);
+                $($(let $inner = written.section();)+)?
+                let mut read = read?;
+                $($(read.$inner = $inner?;)+)?
+                Some(read)
             }
 
             fn keep_fixed(&mut self, running: &Self, kept: &mut Vec<&'static str>) {

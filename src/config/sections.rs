@@ -341,23 +341,6 @@ section! {
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
         forward_authorization: bool = false, reload;
     }
-    with {
-        /// A proof of the identity that the API can verify.
-        assertion: IdentityAssertion,
-    }
-}
-
-section! {
-    /// A short-lived signed JWT beside the identity headers, for an API that others can reach too.
-    #[derive(Default)]
-    IdentityAssertion["identity.assertion"] {
-        /// The header that carries it.
-        #[serde(default, deserialize_with = "optional")]
-        header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
-        /// The Ed25519 key that signs it, PEM.
-        #[serde(default, deserialize_with = "optional")]
-        key_file: Option<PathBuf> [else "none": "assertion.key"], reload;
-    }
 }
 
 section! {
@@ -467,9 +450,6 @@ section! {
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
         /// Names that the Host of a request may have, in addition to addresses and localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
-        /// The file of the bearer token that the admin API demands; without it that API is off.
-        #[serde(default, deserialize_with = "optional")]
-        token_file: Option<PathBuf> [else "none": "admin.token"], restart;
     }
 }
 

@@ -1,18 +1,14 @@
 //! Values that are written as strings, for `#[serde(deserialize_with)]`: one at a time, or a list of them.
-//!
-//! serde's own errors say "expected a string"; these say which string, and what is wrong with the one that was found.
 
 use std::{
     borrow::Cow,
-    fmt,
-    marker::PhantomData,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
 };
 
 use http::HeaderName;
 use ipnet::IpNet;
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
@@ -54,9 +50,18 @@ macro_rules! texts {
 }
 pub(super) use texts;
 
+fn parse<T: Text, E: Error>(text: &str) -> Result<T, E> {
+    T::parse(text).map_err(|reason| {
+        let separator = if reason.is_empty() { "" } else { ": " };
+        E::custom(format!("expected {}{separator}{reason}", T::EXPECTED))
+    })
+}
+
 /// Reads a string.
 pub(super) fn text<'de, D: Deserializer<'de>, T: Text>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_str(TextVisitor(PhantomData))
+    let text = String::deserialize(deserializer);
+    let expected = |_| D::Error::custom(format!("expected {}, in quotes", T::EXPECTED));
+    parse(&text.map_err(expected)?)
 }
 
 /// Reads a string under a key that may be absent.
@@ -70,7 +75,17 @@ pub(super) fn optional<'de, D: Deserializer<'de>, T: Text>(
 pub(super) fn list<'de, D: Deserializer<'de>, T: Text>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    deserializer.deserialize_any(ListVisitor(PhantomData))
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    let expected = |_| D::Error::custom(format!("expected {}, or a list of such", T::EXPECTED));
+    match OneOrMore::deserialize(deserializer).map_err(expected)? {
+        OneOrMore::One(text) => Ok(vec![parse(&text)?]),
+        OneOrMore::More(texts) => texts.iter().map(|text| parse(text)).collect(),
+    }
 }
 
 /// Reads a list in which nothing is repeated.
@@ -78,14 +93,11 @@ pub(super) fn distinct<'de, D: Deserializer<'de>, T: Text + PartialEq>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items: Vec<T> = list(deserializer)?;
-    for (index, item) in items.iter().enumerate() {
-        if let Some(first) = items[..index].iter().position(|other| other == item) {
-            return Err(D::Error::custom(format!(
-                "items {} and {} of the list are the same; leave one out",
-                first + 1,
-                index + 1
-            )));
-        }
+    let mut rest = items.iter().enumerate();
+    if rest.any(|(index, item)| items[..index].contains(item)) {
+        return Err(D::Error::custom(
+            "two items of the list are the same; leave one out",
+        ));
     }
     Ok(items)
 }
@@ -96,9 +108,8 @@ pub(super) fn filled<'de, D: Deserializer<'de>, T: Text + PartialEq>(
 ) -> Result<Vec<T>, D::Error> {
     let items = distinct(deserializer)?;
     if items.is_empty() {
-        return Err(D::Error::custom(
-            "the list is empty; name one at least, or leave the key out",
-        ));
+        let message = "the list is empty; name one at least, or leave the key out";
+        return Err(D::Error::custom(message));
     }
     Ok(items)
 }
@@ -112,7 +123,7 @@ pub(super) fn quotable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     Err(D::Error::custom("expected visible ASCII and spaces"))
 }
 
-/// Reads the name of a response's parameter: none of the protocol's, and one that needs no escape.
+/// Reads the name of a response's parameter that is not one of the protocol's and needs no escape.
 pub(super) fn parameter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name: String = text(deserializer)?;
     if is_parameter(&name) {
@@ -121,7 +132,7 @@ pub(super) fn parameter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<St
     Err(D::Error::custom(format!("expected {PARAMETER}")))
 }
 
-/// What [`is_parameter`] demands.
+/// The demand of [`is_parameter`].
 pub(super) const PARAMETER: &str =
     "a name of 1 to 64 letters, digits, -, ., _ and ~ that does not begin with \"oauth_\"";
 
@@ -134,20 +145,13 @@ pub(super) fn is_parameter(name: &str) -> bool {
 /// Reads a path of our own: fixed, and never the root, below which everything else is.
 pub(super) fn service_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let path: String = text(deserializer)?;
-    let checked = match plain_path(&path) {
-        Ok(()) if path.contains('%') => Err("it has an escape".into()),
-        checked => checked.map_err(|error| error.to_string()),
-    };
-    let expected = "a path such as \"/service.oauth\"";
-    checked.map_err(|reason| D::Error::custom(mismatch(expected, &reason)))?;
+    let checked = plain_path(&path).map_err(|error| error.to_string());
+    if path.contains('%') || checked.is_err() {
+        let reason = checked.err().unwrap_or("it has an escape".to_owned());
+        let message = format!("expected a path such as \"/service.oauth\": {reason}");
+        return Err(D::Error::custom(message));
+    }
     Ok(path)
-}
-
-/// The message of an error about a value: what was expected and, after `: `, why the value is wrong. The reader puts the
-/// value between the two if it may be shown.
-pub(super) fn mismatch(expected: &str, reason: &str) -> String {
-    let separator = if reason.is_empty() { "" } else { ": " };
-    format!("expected {expected}{separator}{reason}")
 }
 
 /// Lets a type of ours say how it is read, so that its keys need no attribute.
@@ -166,58 +170,6 @@ deserialize! {
     StoreUrl, UpstreamHost, WebUrl
 }
 
-struct TextVisitor<T>(PhantomData<T>);
-
-impl<T: Text> Visitor<'_> for TextVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        T::parse(text).map_err(|reason| E::custom(mismatch(T::EXPECTED, &reason)))
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<T, E> {
-        Err(E::custom(mismatch(T::EXPECTED, "put it in quotes")))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<T, E> {
-        self.visit_i64(0)
-    }
-}
-
-struct ListVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Text> Visitor<'de> for ListVisitor<T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, or a list of such", T::EXPECTED)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
-        Ok(vec![TextVisitor(PhantomData).visit_str(text)?])
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
-        let mut read = Vec::new();
-        while let Some(Item(item)) = items.next_element()? {
-            read.push(item);
-        }
-        Ok(read)
-    }
-}
-
-struct Item<T>(T);
-
-impl<'de, T: Text> Deserialize<'de> for Item<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text(deserializer).map(Self)
-    }
-}
-
 /// Text on one line.
 impl Text for String {
     const EXPECTED: &'static str = "a text";
@@ -234,14 +186,9 @@ impl Text for PathBuf {
     const EXPECTED: &'static str = "a path";
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        if text.is_empty() {
-            return Err("it is empty".into());
-        }
         // A key pasted where its file's name belongs would otherwise end up in a "no such file" message.
-        if text.chars().any(char::is_control) {
-            return Err(
-                "a path has no line break in it; give the file's name, not its content".into(),
-            );
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return Err("it is empty or has a line break in it; name the file".into());
         }
         Ok(text.into())
     }
@@ -263,26 +210,9 @@ impl Text for IpNet {
     }
 }
 
-impl Text for SocketAddr {
-    const EXPECTED: &'static str = "an IP address and a port such as \"127.0.0.1:8080\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        text.parse().map_err(|_| {
-            match text.rsplit_once(':') {
-                Some(("", _)) => "for every interface write \"0.0.0.0:PORT\" or \"[::]:PORT\"",
-                Some((host, _)) if host.eq_ignore_ascii_case("localhost") => "write 127.0.0.1",
-                Some((host, _)) if host.parse::<Ipv6Addr>().is_ok() => {
-                    "put the IPv6 address in brackets"
-                }
-                None => "the port is missing",
-                Some(_) => "",
-            }
-            .into()
-        })
-    }
-}
-
 texts! {
+    SocketAddr: "an IP address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:8080\" for every interface, or \"[::1]:8080\"" =>
+        |text: &str| text.parse::<Self>().map_err(|_| "");
     HeaderName: "the name of a header field such as \"X-Auth-User\"" => |text: &str| text.parse::<Self>().map_err(|_| "");
     Permission: "a name such as \"members.read\"" => str::parse::<Self>;
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
@@ -301,7 +231,7 @@ impl Text for http::Method {
         /// The standard methods (RFC 9110 §9.3, RFC 5789) that an operation may list.
         const STANDARD: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
         let upper = text.to_ascii_uppercase();
-        if matches!(upper.as_str(), "CONNECT" | "TRACE") {
+        if ["CONNECT", "TRACE"].contains(&upper.as_str()) {
             return Err("CONNECT and TRACE are never forwarded".into());
         }
         // Methods are compared with case, and no API is known to use `get`.
@@ -340,14 +270,8 @@ mod tests {
 
     #[test]
     fn takes_methods_with_case() {
-        for (text, reason) in [
-            ("connect", "CONNECT and TRACE are never forwarded"),
-            ("TRACE", "CONNECT and TRACE are never forwarded"),
-            ("get", "write \"GET\""),
-            ("GET POST", ""),
-            ("", ""),
-        ] {
-            assert_eq!(Method::parse(text).unwrap_err(), reason, "{text}");
+        for text in ["connect", "TRACE", "get", "GET POST", ""] {
+            assert!(Method::parse(text).is_err(), "{text}");
         }
         for text in ["GET", "PROPFIND", "m-search"] {
             assert_eq!(Method::parse(text).unwrap().as_str(), text);

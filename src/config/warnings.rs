@@ -1,12 +1,13 @@
 //! What is valid and unwise.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use http::Method;
 
 use super::{
     Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted, UpgradeProtocol,
-    format_duration, problem::report, rules::is_available,
+    format_duration,
+    rules::{Finding, Findings, report},
 };
 use crate::{
     nonce::OnLost,
@@ -17,38 +18,18 @@ use crate::{
     verify::Advice,
 };
 
-/// A setting that a careful operator would look at again. Prints as one line that names the key and the fix.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// The key.
-    pub key: String,
-    /// What is unwise about it, and the fix.
-    pub message: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
-}
-
 impl Config {
     /// What `check` and `serve` warn of, in the order of the sections.
     #[must_use]
-    pub fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = Warnings(Vec::new());
-        warnings.listener(self);
-        warnings.service(self);
-        warnings.sessions(self);
-        warnings.upstream(self);
-        warnings.signature(self);
-        warnings.nonce(self);
-        warnings.store(self);
-        warnings.operations(self);
-        warnings.admin(self);
-        // A warning does not ask for what cannot be set.
-        warnings.0.retain(|warning| is_available(&warning.key));
-        warnings.0
+    pub fn warnings(&self) -> Vec<Finding> {
+        let mut found = Findings::default();
+        for warn in [
+            listener, service, sessions, upstream, signature, nonce, store, operations,
+            admin,
+        ] {
+            warn(self, &mut found);
+        }
+        found.0
     }
 
     /// Whether the listener is neither encrypted nor behind a proxy that is trusted to be.
@@ -62,251 +43,203 @@ fn in_clear(origin: &Origin) -> bool {
     origin.scheme == Scheme::Http && !origin.is_loopback()
 }
 
-struct Warnings(Vec<Warning>);
-
-impl Warnings {
-    fn add(&mut self, [key]: &[&str; 1], message: String) {
-        let key = (*key).to_owned();
-        self.0.push(Warning { key, message });
+fn listener(config: &Config, found: &mut Findings) {
+    let listen = &config.listen;
+    let mut addresses = listen.address.iter();
+    let open = addresses.find(|address| !is_loopback(address.ip()));
+    report! { found;
+        ["listen.address"] if let Some(address) = open.filter(|_| config.listens_in_clear()) =>
+            "{address} is reached from other machines without TLS; set listen.tls, or listen.trusted_proxies if a \
+             proxy in front ends TLS";
     }
-
-    fn listener(&mut self, config: &Config) {
-        let listen = &config.listen;
-        let mut addresses = listen.address.iter();
-        let open = addresses.find(|address| !is_loopback(address.ip()));
-        report! { self;
-            ["listen.address"] if let Some(address) = open.filter(|_| config.listens_in_clear()) =>
-                "{address} is reached from other machines without TLS; set listen.tls, or listen.trusted_proxies if a \
-                 proxy in front ends TLS";
-        }
-        for network in &listen.trusted_proxies {
-            report! { self;
-                ["listen.trusted_proxies"] if network.prefix_len() == 0 =>
-                    "{network} believes everybody's forwarded fields; name the proxies alone";
-            }
-        }
-        report! { self;
-            ["listen.drain"] if listen.drain.is_zero() =>
-                "running requests are cut at SIGTERM; give them some seconds";
+    for network in &listen.trusted_proxies {
+        report! { found;
+            ["listen.trusted_proxies"] if network.prefix_len() == 0 =>
+                "{network} believes everybody's forwarded fields; name the proxies alone";
         }
     }
-
-    fn service(&mut self, config: &Config) {
-        let service = &config.service;
-        let base = service.base_url.as_ref();
-        let base_in_clear = base.filter(|origin| in_clear(origin));
-        // Where others reach the listener, there is a warning already.
-        let mut addresses = config.listen.address.iter();
-        let all_loopback = addresses.all(|address| is_loopback(address.ip()));
-        let unbelieved = base.filter(|origin| {
-            origin.scheme == Scheme::Https && all_loopback && config.listens_in_clear()
-        });
-        report! { self;
-            ["service.base_url"] if let Some(origin) = base_in_clear =>
-                "passwords and cookies cross the network in clear to {origin}; use https";
-            ["service.allow_http"] if service.allow_http && base.is_some() && base_in_clear.is_none() =>
-                "is not needed for this base_url; leave it out, so that a later http:// is rejected";
-            ["service.base_url"] if let Some(origin) = unbelieved =>
-                "{origin} is https, but nothing here speaks TLS or believes a proxy that does: requests count as \
-                 unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
-        }
-        for url in &service.public_api_urls {
-            let api = config.upstream.api_url.tcp();
-            let of_api = api.is_some_and(|api| api.origin == url.origin);
-            report! { self;
-                ["service.public_api_urls"] if of_api =>
-                    "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
-                     without countersign; write an address of the API's own";
-                ["service.public_api_urls"] if in_clear(&url.origin) =>
-                    "{url} is not encrypted: signatures stop forgery, but anybody on the way reads along; use https";
-            }
-        }
-        // A machine's own loopback is for trying things.
-        let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
-            let urls = &service.public_api_urls;
-            urls.is_empty() || urls.iter().any(|url| url.origin == *base)
-        });
-        report! { self;
-            ["service.public_api_urls"] if shared =>
-                "API and pages share one origin, so a script in a response of the API can press \"allow\" for the user; \
-                 give the API a host of its own";
-        }
-    }
-
-    /// A session cookie is sent to the host of the pages alone.
-    fn sessions(&mut self, config: &Config) {
-        let service = &config.service;
-        let base = service.base_url.as_ref().filter(|base| {
-            let mut urls = service.public_api_urls.iter();
-            !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
-        });
-        let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
-        let user = config.operation.iter().any(admits_users)
-            || config.operations.unlisted.and_then(Unlisted::kind) == Some(Kind::User);
-        report! { self;
-            ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
-                "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
-                 add a URL of that origin, or take \"user\" off";
-        }
-    }
-
-    fn upstream(&mut self, config: &Config) {
-        let origin = config.upstream.api_url.tcp().map(|url| &url.origin);
-        let origin = origin.filter(|origin| in_clear(origin));
-        report! { self;
-            ["upstream.api_url"] if let Some(origin) = origin =>
-                "{origin} is not encrypted, and whoever reaches it can claim to be any user; use https:// with mutual \
-                 TLS, a Unix socket, or a network that only countersign can enter";
-            ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
-                "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
-        }
-    }
-
-    fn signature(&mut self, config: &Config) {
-        let signature = &config.signature;
-        let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
-        let window = signature.timestamp_window;
-        report! { self;
-            ["signature.methods"] if signature.methods.contains(&SignatureMethod::Plaintext) =>
-                "PLAINTEXT sends the secrets themselves and protects nothing against replay; take it off the list";
-            ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(method)) =>
-                "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
-            ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
-                "every nonce is remembered for twice {}, which costs memory; 300s is enough for clocks that are set",
-                format_duration(window);
-            ["signature.default_dialect"] if signature.default_dialect == Dialect::Legacy =>
-                "anybody who sees a signed request can add a query to it; set the dialect of the consumers that need it \
-                 instead";
-            ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
-                "protected calls are let through whatever their signature; set \"enforce\" when the log shows no \
-                 failures of honest consumers";
-            ["signature.advice"] if signature.advice == Advice::Full =>
-                "responses repeat the base string to whoever asks; set \"hint\" when consumers have found their mistakes";
-        }
-    }
-
-    fn nonce(&mut self, config: &Config) {
-        let local = config.nonce_scope() == NonceScope::Local;
-        let path = config.nonce_path();
-        report! { self;
-            ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
-                "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
-            ["nonce.scope"] if local && config.store.backend != StoreBackend::Sqlite =>
-                "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
-                 or run one process";
-            ["nonce.path"] if !local && config.nonce.path.is_some() =>
-                "the nonces that replicas share are in no file; leave it out";
-            ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
-                "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
-        }
-    }
-
-    fn store(&mut self, config: &Config) {
-        let cache = &config.cache;
-        report! { self;
-            ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
-                "secrets are not encrypted in the store and in every backup of it; set the file of a key";
-            ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
-                "a credential revoked while the store is away works on that long; make it a minute at most";
-            ["cache.max_entries"] if cache.max_entries == 0 =>
-                "without a cache every request asks the store twice; leave it out";
-            ["cache.ttl"] if cache.max_entries > 0 && cache.ttl.is_zero() =>
-                "without a cache every request asks the store twice; leave it out";
-        }
-    }
-
-    fn operations(&mut self, config: &Config) {
-        for (index, operation) in config.operation.iter().enumerate() {
-            self.operation(index, operation);
-            let path = &operation.path;
-            let confusable = |other: &&Operation| {
-                path.is_confusable(&other.path)
-                    && share_a_method(operation, other)
-                    && !have_same_rules(config, operation, other)
-            };
-            let other = config.operation[..index].iter().find(confusable);
-            report! { self;
-                [&format!("operation[{}].path", index + 1)] if let Some(other) = other =>
-                    "{path} and {} can meet at one path and have different rules, so an API that ignores case, a trailing \
-                     dot or an extension serves one under the rules of the other; give both the same rules, or see that \
-                     the API compares paths exactly", other.path;
-            }
-        }
-        for (index, entry) in config.permission.iter().enumerate() {
-            let (name, mut operations) = (&entry.name, config.operation.iter());
-            report! { self;
-                [&format!("permission[{}].name", index + 1)]
-                    if !operations.any(|operation| operation.permission.as_ref() == Some(name)) =>
-                    "no [[operation]] needs {name}, so granting it changes nothing; use it or remove it";
-            }
-        }
-        let unlisted = config.operations.unlisted;
-        let kind = unlisted
-            .and_then(Unlisted::kind)
-            .filter(|kind| *kind != Kind::Anonymous);
-        report! { self;
-            ["operations.unlisted"] if unlisted == Some(Unlisted::Anonymous) =>
-                "whatever no [[operation]] lists is open to everybody; set \"nobody\" and list what is public";
-            ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
-                "whatever no [[operation]] lists is open to every {} without a permission; set \"nobody\" and list what \
-                 is meant", kind.as_str();
-        }
-    }
-
-    fn operation(&mut self, index: usize, operation: &Operation) {
-        let key = |name: &str| format!("operation[{}].{name}", index + 1);
-        let (path, access) = (&operation.path, &operation.access);
-        let needs_permission = operation.permission.is_some();
-        let by_consumers = access.contains(&Kind::Consumer) || access.contains(&Kind::Application);
-        let get = operation.methods.is_empty() || operation.methods.contains(&Method::GET);
-        report! { self;
-            [&key("enforcement")] if operation.enforcement == Some(Enforcement::Observe) =>
-                "{path} is let through whatever the signature; set \"enforce\" after the trial";
-            [&key("permission")] if needs_permission && !by_consumers =>
-                "{path} is open to no consumer, and nobody else needs a permission; leave it out, or add \"consumer\" to \
-                 access";
-            [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
-                "anybody can call {path} without the permission that it asks of consumers";
-            [&key("upgrade")] if operation.upgrade.contains(&UpgradeProtocol::Websocket) && !get =>
-                "a WebSocket begins with GET, which {path} does not list; add GET to methods";
-        }
-    }
-
-    fn admin(&mut self, config: &Config) {
-        let open = config.admin.listen.tcp();
-        let open = open.filter(|_| !config.admin.listen.is_loopback());
-        report! { self;
-            ["admin.listen"] if let Some(address) = open =>
-                "{address} shows metrics to other machines; use loopback or a Unix socket, and admin.probe_listen for \
-                 health checks";
-            ["log.access"] if !config.log.access =>
-                "rejected requests leave no trace; set it to true unless something in front logs them";
-        }
+    report! { found;
+        ["listen.drain"] if listen.drain.is_zero() =>
+            "running requests are cut at SIGTERM; give them some seconds";
     }
 }
 
-/// Whether a request can be for either.
-fn share_a_method(one: &Operation, other: &Operation) -> bool {
-    // GET covers HEAD.
-    let covered = |method| {
-        if method == Method::HEAD {
-            Method::GET
-        } else {
-            method
+fn service(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref();
+    let base_in_clear = base.filter(|origin| in_clear(origin));
+    // Where others reach the listener, there is a warning already.
+    let mut addresses = config.listen.address.iter();
+    let all_loopback = addresses.all(|address| is_loopback(address.ip()));
+    let unbelieved = base.filter(|origin| {
+        origin.scheme == Scheme::Https && all_loopback && config.listens_in_clear()
+    });
+    report! { found;
+        ["service.base_url"] if let Some(origin) = base_in_clear =>
+            "passwords and cookies cross the network in clear to {origin}; use https";
+        ["service.allow_http"] if service.allow_http && base.is_some() && base_in_clear.is_none() =>
+            "is not needed for this base_url; leave it out, so that a later http:// is rejected";
+        ["service.base_url"] if let Some(origin) = unbelieved =>
+            "{origin} is https, but nothing here speaks TLS or believes a proxy that does: requests count as \
+             unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
+    }
+    for url in &service.public_api_urls {
+        let api = config.upstream.api_url.tcp();
+        let of_api = api.is_some_and(|api| api.origin == url.origin);
+        report! { found;
+            ["service.public_api_urls"] if of_api =>
+                "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
+                 without countersign; write an address of the API's own";
+            ["service.public_api_urls"] if in_clear(&url.origin) =>
+                "{url} is not encrypted: signatures stop forgery, but anybody on the way reads along; use https";
         }
-    };
-    let of = |operation: &Operation| operation.methods.clone().into_iter().map(covered);
-    one.methods.is_empty()
-        || other.methods.is_empty()
-        || of(one).any(|method| of(other).any(|known| known == method))
+    }
+    // A machine's own loopback is for trying things.
+    let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
+        let urls = &service.public_api_urls;
+        urls.is_empty() || urls.iter().any(|url| url.origin == *base)
+    });
+    report! { found;
+        ["service.public_api_urls"] if shared =>
+            "API and pages share one origin, so a script in a response of the API can press \"allow\" for the user; \
+             give the API a host of its own";
+    }
 }
 
-fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
-    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
-    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
-    one.permission == other.permission
-        && within(one, other)
-        && within(other, one)
-        && enforcement(one) == enforcement(other)
-        && one.upgrade == other.upgrade
+/// A session cookie is sent to the host of the pages alone.
+fn sessions(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref().filter(|base| {
+        let mut urls = service.public_api_urls.iter();
+        !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
+    });
+    let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
+    let user = config.operation.iter().any(admits_users)
+        || config.operations.unlisted.and_then(Unlisted::kind) == Some(Kind::User);
+    report! { found;
+        ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
+            "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
+             add a URL of that origin, or take \"user\" off";
+    }
+}
+
+fn upstream(config: &Config, found: &mut Findings) {
+    let origin = config.upstream.api_url.tcp().map(|url| &url.origin);
+    let origin = origin.filter(|origin| in_clear(origin));
+    report! { found;
+        ["upstream.api_url"] if let Some(origin) = origin =>
+            "{origin} is not encrypted, and whoever reaches it can claim to be any user; use https:// with mutual \
+             TLS, a Unix socket, or a network that only countersign can enter";
+        ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
+            "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
+    }
+}
+
+fn signature(config: &Config, found: &mut Findings) {
+    let signature = &config.signature;
+    let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
+    let window = signature.timestamp_window;
+    report! { found;
+        ["signature.methods"] if signature.methods.contains(&SignatureMethod::Plaintext) =>
+            "PLAINTEXT sends the secrets themselves and protects nothing against replay; take it off the list";
+        ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(method)) =>
+            "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
+        ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
+            "every nonce is remembered for twice {}, which costs memory; 300s is enough for clocks that are set",
+            format_duration(window);
+        ["signature.default_dialect"] if signature.default_dialect == Dialect::Legacy =>
+            "anybody who sees a signed request can add a query to it; set the dialect of the consumers that need it \
+             instead";
+        ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
+            "protected calls are let through whatever their signature; set \"enforce\" when the log shows no \
+             failures of honest consumers";
+        ["signature.advice"] if signature.advice == Advice::Full =>
+            "responses repeat the base string to whoever asks; set \"hint\" when consumers have found their mistakes";
+    }
+}
+
+fn nonce(config: &Config, found: &mut Findings) {
+    let local = config.nonce_scope() == NonceScope::Local;
+    let path = config.nonce_path();
+    report! { found;
+        ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
+            "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
+        ["nonce.scope"] if local && config.store.backend != StoreBackend::Sqlite =>
+            "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
+             or run one process";
+        ["nonce.path"] if !local && config.nonce.path.is_some() =>
+            "the nonces that replicas share are in no file; leave it out";
+        ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
+            "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
+    }
+}
+
+fn store(config: &Config, found: &mut Findings) {
+    let cache = &config.cache;
+    report! { found;
+        ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
+            "secrets are not encrypted in the store and in every backup of it; set the file of a key";
+        ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
+            "a credential revoked while the store is away works on that long; make it a minute at most";
+        ["cache.max_entries"] if cache.max_entries == 0 =>
+            "without a cache every request asks the store twice; leave it out";
+        ["cache.ttl"] if cache.max_entries > 0 && cache.ttl.is_zero() =>
+            "without a cache every request asks the store twice; leave it out";
+    }
+}
+
+fn operations(config: &Config, found: &mut Findings) {
+    for (index, operation) in config.operation.iter().enumerate() {
+        self::operation(index, operation, found);
+    }
+    for (index, entry) in config.permission.iter().enumerate() {
+        let (name, mut operations) = (&entry.name, config.operation.iter());
+        report! { found;
+            [&format!("permission[{}].name", index + 1)]
+                if !operations.any(|operation| operation.permission.as_ref() == Some(name)) =>
+                "no [[operation]] needs {name}, so granting it changes nothing; use it or remove it";
+        }
+    }
+    let unlisted = config.operations.unlisted;
+    let kind = unlisted
+        .and_then(Unlisted::kind)
+        .filter(|kind| *kind != Kind::Anonymous);
+    report! { found;
+        ["operations.unlisted"] if unlisted == Some(Unlisted::Anonymous) =>
+            "whatever no [[operation]] lists is open to everybody; set \"nobody\" and list what is public";
+        ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
+            "whatever no [[operation]] lists is open to every {} without a permission; set \"nobody\" and list what \
+             is meant", kind.as_str();
+    }
+}
+
+fn operation(index: usize, operation: &Operation, found: &mut Findings) {
+    let key = |name: &str| format!("operation[{}].{name}", index + 1);
+    let (path, access) = (&operation.path, &operation.access);
+    let needs_permission = operation.permission.is_some();
+    let by_consumers = access.contains(&Kind::Consumer) || access.contains(&Kind::Application);
+    let get = operation.methods.is_empty() || operation.methods.contains(&Method::GET);
+    report! { found;
+        [&key("enforcement")] if operation.enforcement == Some(Enforcement::Observe) =>
+            "{path} is let through whatever the signature; set \"enforce\" after the trial";
+        [&key("permission")] if needs_permission && !by_consumers =>
+            "{path} is open to no consumer, and nobody else needs a permission; leave it out, or add \"consumer\" to \
+             access";
+        [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
+            "anybody can call {path} without the permission that it asks of consumers";
+        [&key("upgrade")] if operation.upgrade.contains(&UpgradeProtocol::Websocket) && !get =>
+            "a WebSocket begins with GET, which {path} does not list; add GET to methods";
+    }
+}
+
+fn admin(config: &Config, found: &mut Findings) {
+    let open = config.admin.listen.tcp();
+    let open = open.filter(|_| !config.admin.listen.is_loopback());
+    report! { found;
+        ["admin.listen"] if let Some(address) = open =>
+            "{address} shows metrics to other machines; use loopback or a Unix socket, and admin.probe_listen for \
+             health checks";
+        ["log.access"] if !config.log.access =>
+            "rejected requests leave no trace; set it to true unless something in front logs them";
+    }
 }

@@ -22,7 +22,7 @@ use http::{
     uri::PathAndQuery,
 };
 use http_body::Body as _;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::{
     authorize::{Decision, Subject},
@@ -88,12 +88,21 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// What is wrong at present.
     pub conditions: Arc<Conditions>,
-    /// Set when the process announces that it will drain: it is no longer ready.
-    pub draining_announced: std::sync::atomic::AtomicBool,
-    /// Set when draining begins.
-    pub draining: std::sync::atomic::AtomicBool,
-    /// Tells idle connections that draining has begun.
-    pub drain: Notify,
+    /// The phase of the process.
+    pub phase: watch::Receiver<Phase>,
+}
+
+/// The phases of the process, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It serves.
+    Serving,
+    /// It serves and is no longer ready, so that a load balancer notices.
+    Announced,
+    /// It accepts no more connections and finishes what it has.
+    Draining,
+    /// It drops what is left.
+    Ended,
 }
 
 /// A worker: its part of the connections, and its own connections to the API.
@@ -359,15 +368,13 @@ impl Handler for Worker {
     }
 
     fn is_draining(&self) -> bool {
-        self.shared.draining.load(Ordering::Relaxed)
+        *self.shared.phase.borrow() >= Phase::Draining
     }
 
     async fn draining(&self) {
-        let mut drain = pin!(self.shared.drain.notified());
-        drain.as_mut().enable();
-        if !self.is_draining() {
-            drain.await;
-        }
+        let mut phase = self.shared.phase.clone();
+        // An error means that the process is gone.
+        let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     }
 
     fn opened(&self) {

@@ -83,7 +83,10 @@ fn a_certificate_that_ends_soon_is_a_warning_a_metric_and_a_line_in_the_log() {
     );
     let proxy = builder.start();
     proxy.log().wait_for("it ends soon", |line| {
-        (line.contains("WARN") && line.contains("days_left=5")).then_some(())
+        (line.contains("WARN")
+            && line.contains("certificate_expiring")
+            && line.contains("in 5 days"))
+        .then_some(())
     });
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(200);

@@ -24,7 +24,7 @@ use countersign::{
     pages,
     peer::Peer,
     policy::rate::Rate,
-    proxy::{Shared, Worker},
+    proxy::{Phase, Shared, Worker},
     secret::Secret,
     server::{
         connection,
@@ -43,7 +43,7 @@ use countersign::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
     runtime::Runtime,
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, watch},
     task::{JoinHandle, LocalSet, spawn_local},
     time::{sleep, timeout},
 };
@@ -120,6 +120,7 @@ impl LoginBackend for NoLogin {
 struct World {
     runtime: Runtime,
     shared: Arc<Shared>,
+    phase: watch::Sender<Phase>,
     /// The API's ends of the connections that the service opens.
     opened: mpsc::UnboundedReceiver<DuplexStream>,
     executions: u64,
@@ -240,21 +241,21 @@ impl World {
         let mut live = live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
         let (sender, opened) = mpsc::unbounded_channel();
         live.upstream.address = pool::Address::Memory(sender);
+        let phase = watch::Sender::new(Phase::Serving);
         let shared = Arc::new(Shared {
             live: Arc::new(live).into(),
             generation: 0.into(),
             verifier,
             in_flight: 0.into(),
             metrics,
-            draining_announced: false.into(),
-            draining: false.into(),
-            drain: Notify::new(),
+            phase: phase.subscribe(),
             conditions,
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         Self {
             runtime: runtime.expect("a runtime"),
             shared,
+            phase,
             opened,
             executions: 0,
         }
@@ -308,13 +309,14 @@ pub fn run(input: &[u8]) -> Seen {
         let World {
             runtime,
             shared,
+            phase,
             opened,
             executions,
         } = world;
         let api = Rc::new(Api::default());
-        LocalSet::new().block_on(runtime, execute(input, shared, opened, &api, *executions));
+        LocalSet::new().block_on(runtime, execute(input, shared, phase, opened, &api, *executions));
         while opened.try_recv().is_ok() {}
-        shared.draining.store(false, Ordering::Relaxed);
+        let _ = phase.send(Phase::Serving);
         api.seen()
     })
 }
@@ -393,6 +395,7 @@ impl Line {
 async fn execute(
     input: &[u8],
     shared: &Arc<Shared>,
+    phase: &watch::Sender<Phase>,
     opened: &mut mpsc::UnboundedReceiver<DuplexStream>,
     api: &Rc<Api>,
     execution: u64,
@@ -476,8 +479,7 @@ async fn act(
             }
             Action::Leave => line.leave(),
             Action::Drain => {
-                shared.draining.store(true, Ordering::Relaxed);
-                shared.drain.notify_waiters();
+                let _ = phase.send(Phase::Draining);
             }
             Action::Tidy => worker.tidy(),
         }

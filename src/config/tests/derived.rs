@@ -6,7 +6,7 @@ use super::*;
 fn defaults_are_those_of_the_contract() {
     let config = read(MINIMAL);
     assert_eq!(config.signature.timestamp_window, Duration::from_secs(300));
-    assert_eq!(config.limits.head_bytes.bytes(), 32_768);
+    assert_eq!(config.limits.head_bytes.as_usize(), 32_768);
     assert_eq!(config.limits.connections.get(), 10_000);
     assert_eq!(config.tokens.access_ttl, Lifetime::Never);
     assert_eq!(config.login.max_failures.to_string(), "10 per 15m");
@@ -46,8 +46,8 @@ fn every_relative_path_belongs_to_the_directory_of_the_file() {
         .map(|(key, _)| format!("{key} = \"relative.file\"\n"))
         .collect();
     let text = format!("{MINIMAL}{}", paths.concat());
-    let mut reader = Reader::new(&text, "c", &[], Problems::default()).unwrap();
-    let mut config = Config::read(&mut reader).unwrap();
+    let mut written = Written::read(&text, "c", no_environment(), Path::new("")).unwrap();
+    let mut config = Config::read(&mut written).unwrap();
     config.resolve_paths(Path::new("/etc/cs"));
     let shown = format!("{config:?}");
     let resolved = shown.matches("\"/etc/cs/relative.file\"").count();

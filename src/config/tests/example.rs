@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::*;
 use crate::config::section::Unwritten;
 
-/// A line of a list is at most so long.
+/// The longest line of a list, in characters.
 const WIDTH: usize = 120;
 
 const HEAD: &str = "\
@@ -43,11 +43,6 @@ pub(super) fn example() -> String {
                 Unwritten::Required(example) => (example, " Required.".to_owned(), section.list),
                 Unwritten::Absent(words, example) => (example, format!(" Default: {words}."), true),
             };
-            let available = rules::is_available(&format!("{}.{}", section.name, key.name));
-            let note = format!(
-                "{note}{}",
-                if available { "" } else { " Not yet available." }
-            );
             write_doc(&mut text, key.doc, &note);
             let mark = if commented { "#" } else { "" };
             let _ = writeln!(text, "{mark}{} = {}", key.name, wrapped(value));

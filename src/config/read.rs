@@ -1,0 +1,321 @@
+//! Reads what the operator wrote: the file, with the environment over it.
+//!
+//! A variable's value is TOML. A value that is not valid TOML is a string, so that `300s` needs no quotes. With `_FILE`
+//! the value is the content of the file that the variable names, less one final newline; a relative name belongs to the
+//! directory of the configuration file. A key that ends in `_file` itself wins over that reading:
+//! `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`. `COUNTERSIGN__OPERATION` and
+//! `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
+//!
+//! No problem repeats a value: it may be a secret.
+
+use std::{collections::BTreeMap, ffi::OsString, fmt::Write as _, fs, path::Path};
+
+use serde::Deserialize as _;
+use serde_path_to_error::Segment;
+use strsim::damerau_levenshtein;
+use thiserror::Error;
+use toml::{Table, Value, de::ValueDeserializer};
+
+use super::{
+    SECTIONS,
+    section::{Section, Unwritten},
+};
+use crate::telemetry::lines::Visible;
+
+const PREFIX: &str = "COUNTERSIGN__";
+
+/// Every problem of a configuration, one line for each: place, key and fix.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ConfigErrors(pub(super) Vec<String>);
+
+impl ConfigErrors {
+    /// A problem of the file as a whole.
+    pub(super) fn of_file(file: &str, message: &str) -> Self {
+        Self(vec![one_line(&format!("{file}: {message}"))])
+    }
+}
+
+/// A key in a file may have a line break in it.
+fn one_line(text: &str) -> String {
+    let mut line = Visible(String::with_capacity(text.len()));
+    // Writing to a `String` never fails.
+    let _ = line.write_str(text);
+    line.0
+}
+
+/// What the operator wrote, and what is wrong with it.
+pub(super) struct Written<'f> {
+    /// The file, as problems name it.
+    file: &'f str,
+    table: Table,
+    /// The variables that are over the file, by the key that each sets.
+    variables: BTreeMap<String, String>,
+    problems: Vec<String>,
+}
+
+impl<'f> Written<'f> {
+    /// Reads a file's text, which problems call `file`, and puts the variables over it. `directory` is the file's.
+    ///
+    /// # Errors
+    /// The file is not TOML.
+    pub(super) fn read(
+        text: &str,
+        file: &'f str,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        directory: &Path,
+    ) -> Result<Self, ConfigErrors> {
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            let end = error.span().map_or(0, |span| span.start);
+            let before = text.bytes().take(end);
+            let line = before.filter(|byte| *byte == b'\n').count() + 1;
+            let words: Vec<_> = error.message().split_whitespace().collect();
+            let message = format!("not valid TOML: {}", words.join(" "));
+            ConfigErrors::of_file(&format!("{file}:{line}"), &message)
+        })?;
+        let mut written = Self {
+            file,
+            table,
+            variables: BTreeMap::new(),
+            problems: Vec::new(),
+        };
+        written.check_names(&written.table.clone(), "");
+        written.put_over(environment, directory);
+        Ok(written)
+    }
+
+    /// Adds a problem of a whole key, `listen.tls.key` or, counted from 1, `operation[2].path`.
+    pub(super) fn problem(&mut self, key: &str, message: &str) {
+        let list = key.split('[').next().unwrap_or_default();
+        let variable = self.variables.get(key).or(self.variables.get(list));
+        let place = variable.map_or(self.file, String::as_str);
+        self.problems
+            .push(one_line(&format!("{place}: {key}: {message}")));
+    }
+
+    /// The value, if there is no problem. Without a value there is always one.
+    pub(super) fn into_result<T>(self, value: Option<T>) -> Result<T, ConfigErrors> {
+        match value {
+            Some(value) if self.problems.is_empty() => Ok(value),
+            _ => Err(ConfigErrors(self.problems)),
+        }
+    }
+
+    /// Reports the unknown keys of a table.
+    fn check_names(&mut self, table: &Table, section: &str) {
+        for (name, value) in table {
+            // `"listen.address" = …` is one name with a dot in it, not the key that it looks like.
+            let name = match name.contains('.') {
+                true => format!("{name:?}"),
+                false => name.clone(),
+            };
+            let key = match section {
+                "" => name,
+                section => format!("{section}.{name}"),
+            };
+            let is_list = SECTIONS.iter().any(|known| known.list && known.name == key);
+            match value {
+                Value::Table(inner) if !inner.is_empty() && !is_list => {
+                    self.check_names(inner, &key);
+                }
+                Value::Array(items) if is_list => {
+                    for inner in items.iter().filter_map(Value::as_table) {
+                        self.check_names(inner, &key);
+                    }
+                }
+                Value::Table(_) if SECTIONS.iter().any(|known| known.name == key) => {}
+                _ if is_list || keys().any(|known| known == key) => {}
+                _ => {
+                    let near = nearest(&key, keys());
+                    let hint = near.map_or_else(
+                        || "; see config.example.toml".to_owned(),
+                        |near| format!(", did you mean {near}?"),
+                    );
+                    self.problem(&key, &format!("unknown key{hint}"));
+                }
+            }
+        }
+    }
+
+    /// Puts the variables that are ours over the file; those of other names are left alone.
+    fn put_over(
+        &mut self,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        directory: &Path,
+    ) {
+        let variables: BTreeMap<String, OsString> = environment
+            .into_iter()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+            .filter(|(name, _)| name.starts_with(PREFIX))
+            .collect();
+        // A list is one key.
+        let lists = SECTIONS.iter().filter(|section| section.list);
+        let lists = lists.map(|section| section.name.to_owned());
+        let single = SECTIONS.iter().filter(|section| !section.list);
+        let single = single.flat_map(|section| section.full_keys());
+        let known: BTreeMap<_, _> = single
+            .chain(lists)
+            .map(|key| (variable(&key), key))
+            .collect();
+        for (name, value) in &variables {
+            let plain = name.strip_suffix("_FILE").unwrap_or_default();
+            let read = if let Some(key) = known.get(name) {
+                let text = value
+                    .to_str()
+                    .ok_or("its value is not valid UTF-8".to_owned());
+                text.map(|text| (key, text.to_owned()))
+            } else if variables.contains_key(plain) {
+                Err(format!("{plain} is set too; unset one of the two"))
+            } else if let Some(key) = known.get(plain) {
+                read_file(&directory.join(value)).map(|text| (key, text))
+            } else {
+                let key = name[PREFIX.len()..].replace("__", ".").to_ascii_lowercase();
+                Err(match nearest(&key, known.values().cloned()) {
+                    Some(near) => format!("unknown variable, did you mean {}?", variable(&near)),
+                    None => {
+                        "unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of \
+                             config.example.toml"
+                            .to_owned()
+                    }
+                })
+            };
+            match read {
+                Ok((key, text)) => {
+                    insert(&mut self.table, key, value_of(&text));
+                    self.variables.insert(key.clone(), name.clone());
+                }
+                Err(message) => self.problems.push(one_line(&format!("{name}: {message}"))),
+            }
+        }
+    }
+
+    /// Reads a section that is written once.
+    pub(super) fn section<S: Section>(&mut self) -> Option<S> {
+        let mut names = S::SCHEMA.name.split('.');
+        let table = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+        let table = table.cloned().unwrap_or_default();
+        S::read(self, S::SCHEMA.name, table)
+    }
+
+    /// Reads a section that is written any number of times.
+    pub(super) fn list<S: Section>(&mut self) -> Option<Vec<S>> {
+        let name = S::SCHEMA.name;
+        let Some(written) = self.table.get(name).cloned() else {
+            return Some(Vec::new());
+        };
+        let Ok(items) = written.try_into::<Vec<Table>>() else {
+            self.problem(name, &format!("write [[{name}]] above the keys of each"));
+            return None;
+        };
+        let items = items.into_iter().enumerate();
+        let items: Vec<_> = items
+            .map(|(index, table)| S::read(self, &format!("{name}[{}]", index + 1), table))
+            .collect();
+        items.into_iter().collect()
+    }
+
+    /// Reads the known keys of a table, those that are not written by their defaults, and reports the first that is wrong.
+    pub(super) fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
+        table.retain(|key, _| S::SCHEMA.keys.iter().any(|known| known.name == key));
+        for key in S::SCHEMA.keys {
+            match key.unwritten {
+                _ if table.contains_key(key.name) => {}
+                Unwritten::Default(text) => {
+                    table.insert(key.name.to_owned(), value_of(text));
+                }
+                Unwritten::Required(example) => {
+                    let message = format!(
+                        "missing; write {} = {example}, or what it is for you",
+                        key.name
+                    );
+                    self.problem(&format!("{name}.{}", key.name), &message);
+                    return None;
+                }
+                Unwritten::Absent(..) => {}
+            }
+        }
+        let error = match serde_path_to_error::deserialize(Value::Table(table)) {
+            Ok(section) => return Some(section),
+            Err(error) => error,
+        };
+        let key = match error.path().iter().next() {
+            Some(Segment::Map { key }) => format!("{name}.{key}"),
+            _ => name.to_owned(),
+        };
+        self.problem(&key, &describe(error.inner().message()));
+        None
+    }
+}
+
+/// A value that is written in TOML, or else a string.
+pub(super) fn value_of(text: &str) -> Value {
+    let value = ValueDeserializer::parse(text).and_then(Value::deserialize);
+    value.unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Puts a value under its whole key, unless a part of the key is not a table.
+fn insert(table: &mut Table, key: &str, value: Value) {
+    let Some((step, rest)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let empty = || Value::Table(Table::new());
+    if let Value::Table(inner) = table.entry(step).or_insert_with(empty) {
+        insert(inner, rest, value);
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    let mut text = fs::read_to_string(path).map_err(|error| {
+        let path = path.display();
+        format!("the file {path} cannot be read: {error}; name a readable one")
+    })?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+/// The variable that sets `key`.
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
+}
+
+/// Every key, with its section.
+fn keys() -> impl Iterator<Item = String> {
+    SECTIONS.iter().flat_map(|section| section.full_keys())
+}
+
+/// The known key that was most likely meant: one of the same name in another section, or one with a few typing mistakes.
+fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let name = |key: &str| key.rsplit('.').next().map(str::to_owned);
+    let distance = |known: &String| damerau_levenshtein(key, known);
+    let known: Vec<_> = known.collect();
+    let same_name = known.iter().filter(|other| name(other) == name(key));
+    let near = known
+        .iter()
+        .filter(|other| distance(other) <= other.len() / 3);
+    let nearest = same_name.min_by_key(|other| distance(other));
+    nearest
+        .or(near.min_by_key(|other| distance(other)))
+        .cloned()
+}
+
+/// serde's own messages repeat the value, so only what they expected is taken from them.
+fn describe(message: &str) -> String {
+    let of_serde = ["invalid ", "unknown "];
+    if !of_serde.iter().any(|start| message.starts_with(start)) {
+        return message.to_owned();
+    }
+    let expected = message.rsplit_once(", expected ");
+    format!(
+        "expected {}",
+        match expected.map_or("another value", |(_, expected)| expected) {
+            "u16" | "u32" | "u64" => "a whole number",
+            "a nonzero u16" | "a nonzero u32" | "a nonzero u64" => "a whole number above 0",
+            "a boolean" => "true or false",
+            "a string" => "a text in quotes",
+            expected => expected,
+        }
+    )
+}
