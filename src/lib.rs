@@ -22,7 +22,7 @@
 //! | 3 | `proxy` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
 //! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `respond` | the steps, what operators do, and the responses to rejections and faults |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
-//! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `problem` `secret` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, the ground |
+//! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `problem` `secret` `tls` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, certificates and keys, the ground |
 //!
 //! Modules of one layer do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's
 //! act, a `Fault` ours or the API's.
@@ -59,4 +59,5 @@ pub mod secret;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod tls;
 pub mod verify;

@@ -11,7 +11,10 @@ use std::{
 use thiserror::Error;
 
 pub use crate::oauth::Scheme;
-use crate::oauth::percent::{escaped, is_unreserved};
+use crate::oauth::{
+    percent::{escaped, is_unreserved},
+    split_port,
+};
 
 /// Why a text is not the URL, host or path that it should be: one clause for an error line, without the text itself,
 /// which may hold a password.
@@ -141,7 +144,7 @@ fn split_url(text: &str) -> Result<(Origin, &str), InvalidUrl> {
     let (scheme, rest) = text
         .split_once("://")
         .and_then(|(scheme, rest)| Some((Scheme::parse(scheme)?, rest)))
-        .ok_or(InvalidUrl("it begins with no http:// or https://"))?;
+        .ok_or(InvalidUrl("it must start with http:// or https://"))?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (written, path) = rest.split_at(end);
     let (host, port) = authority(written)?;
@@ -159,21 +162,17 @@ fn split_url(text: &str) -> Result<(Origin, &str), InvalidUrl> {
 /// [`InvalidUrl`] says what is wrong with the text.
 pub fn authority(text: &str) -> Result<(String, Option<u16>), InvalidUrl> {
     if text.contains('@') {
-        return Err(InvalidUrl("a user and a password have no place here"));
+        return Err(InvalidUrl("it must not contain credentials"));
     }
-    let port_at = text
-        .rfind(':')
-        .filter(|colon| !text.ends_with(']') && text.find(']').is_none_or(|end| end < *colon));
-    let Some(colon) = port_at else {
-        return Ok((host(text)?, None));
+    let (written, port) = split_port(text);
+    let host = host(written)?;
+    let Some(digits) = port else {
+        return Ok((host, None));
     };
-    let digits = &text[colon + 1..];
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(InvalidUrl("its port is no number"));
-    }
-    match digits.parse::<u16>() {
-        Ok(port) if port > 0 => Ok((host(&text[..colon])?, Some(port))),
-        _ => Err(InvalidUrl("a port is from 1 to 65535")),
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.parse() {
+        Ok(port @ 1..) if is_number => Ok((host, Some(port))),
+        _ => Err(InvalidUrl("a port is a number from 1 to 65535")),
     }
 }
 
@@ -188,7 +187,7 @@ pub fn host(text: &str) -> Result<String, InvalidUrl> {
             .and_then(|inner| inner.parse::<Ipv6Addr>().ok());
         return match address {
             Some(address) => Ok(format!("[{address}]")),
-            None => Err(InvalidUrl("the brackets hold no IPv6 address")),
+            None => Err(InvalidUrl("invalid IPv6 address in the brackets")),
         };
     }
     if text.is_empty() {
@@ -198,17 +197,17 @@ pub fn host(text: &str) -> Result<String, InvalidUrl> {
         return Err(InvalidUrl("write the host in its ASCII form (xn--…)"));
     }
     if text.len() > 253 || !text.split('.').all(is_label) {
-        return Err(InvalidUrl("its host is no host name"));
+        return Err(InvalidUrl("invalid host name"));
     }
     // A last label of digits makes an IPv4 address or nothing (RFC 1123 §2.1).
     let last = text.rsplit('.').next().unwrap_or(text);
     if last.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<Ipv4Addr>().is_err() {
-        return Err(InvalidUrl("its host is no IPv4 address"));
+        return Err(InvalidUrl("invalid IPv4 address"));
     }
     Ok(text.to_ascii_lowercase())
 }
 
-/// Underscores are no letters of host names, but container networks hand out names with them.
+/// Host names have no underscores, but container networks hand out names with them.
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && !label.starts_with('-')
@@ -311,28 +310,28 @@ mod tests {
     #[test]
     fn rejects_what_could_be_read_in_two_ways() {
         for (text, reason) in [
-            ("api.example.com", "it begins with no http:// or https://"),
-            ("ftp://h", "it begins with no http:// or https://"),
+            ("api.example.com", "it must start with http:// or https://"),
+            ("ftp://h", "it must start with http:// or https://"),
             ("http://", "it has no host"),
-            ("http://u:p@h", "a user and a password have no place here"),
-            ("http://h:", "a port is from 1 to 65535"),
-            ("http://h:0", "a port is from 1 to 65535"),
-            ("http://h:65536", "a port is from 1 to 65535"),
-            ("http://h:+1", "its port is no number"),
-            ("http://::1", "its host is no host name"),
-            ("http://[::1", "the brackets hold no IPv6 address"),
-            ("http://[::g]", "the brackets hold no IPv6 address"),
-            ("http://[::1]x", "the brackets hold no IPv6 address"),
-            ("http://a..b", "its host is no host name"),
-            ("http://a.", "its host is no host name"),
-            ("http://-a", "its host is no host name"),
-            ("http://1.2.3", "its host is no IPv4 address"),
-            ("http://256.1.1.1", "its host is no IPv4 address"),
+            ("http://u:p@h", "it must not contain credentials"),
+            ("http://h:", "a port is a number from 1 to 65535"),
+            ("http://h:0", "a port is a number from 1 to 65535"),
+            ("http://h:65536", "a port is a number from 1 to 65535"),
+            ("http://h:+1", "a port is a number from 1 to 65535"),
+            ("http://::1", "it has no host"),
+            ("http://[::1", "invalid IPv6 address in the brackets"),
+            ("http://[::g]", "invalid IPv6 address in the brackets"),
+            ("http://[::1]x", "invalid IPv6 address in the brackets"),
+            ("http://a..b", "invalid host name"),
+            ("http://a.", "invalid host name"),
+            ("http://-a", "invalid host name"),
+            ("http://1.2.3", "invalid IPv4 address"),
+            ("http://256.1.1.1", "invalid IPv4 address"),
             (
                 "http://bücher.example",
                 "write the host in its ASCII form (xn--…)",
             ),
-            ("http://h\\x", "its host is no host name"),
+            ("http://h\\x", "invalid host name"),
             ("http://h/a?b", "it has a query"),
             ("http://h#a", "it has a fragment"),
             ("http://h/a/../b", "it has a dot segment"),

@@ -6,11 +6,11 @@ use tokio::time::timeout;
 
 use crate::{
     nonce::Outage,
-    store::{
-        Store,
-        port::{causes, is_of_logged_outage},
+    store::{Store, port::is_of_logged_outage},
+    telemetry::{
+        causes::causes,
+        conditions::{Condition, Conditions, WINDOW_FULL},
     },
-    telemetry::conditions::{Condition, Conditions, WINDOW_FULL},
     verify::{Verifier, nonces::Nonces},
 };
 

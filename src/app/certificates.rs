@@ -12,8 +12,8 @@ use x509_parser::parse_x509_certificate;
 use crate::{
     clock::UnixTime,
     config::Config,
-    server::tls,
     telemetry::conditions::{Condition, Conditions},
+    tls,
 };
 
 const DAY: u64 = 86_400;
@@ -45,7 +45,7 @@ impl Certificate {
         let shown = config.upstream.tls.certificate.iter();
         let shown = shown.map(|path| ("upstream.tls.certificate", path));
         let read = |(key, path): (&'static str, &PathBuf)| {
-            let der = tls::certificates(path, key).ok()?.into_iter().next()?;
+            let der = tls::certificates(path).ok()?.into_iter().next()?;
             let (_, parsed) = parse_x509_certificate(&der).ok()?;
             let at = |time: x509_parser::time::ASN1Time| {
                 UnixTime(u64::try_from(time.timestamp()).unwrap_or(0))

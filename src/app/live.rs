@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::{StartError, descriptors, services::Services};
 use crate::{
     authorize::Authorizer,
-    config::{self, ApiUrl, Config, Enforcement, ForbiddenStatus, Preflight, UpstreamHost},
+    config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     oauth::{MethodSet, diagnosis::OtherUrl},
@@ -22,6 +22,7 @@ use crate::{
     respond::look::{self, Look, LookError},
     route,
     server::{buffered::Shares, caller::Limits, tls::TlsError},
+    tls::TlsFiles,
     verify,
 };
 
@@ -208,8 +209,8 @@ pub fn operations(config: &Config) -> Result<Operations, OperationError> {
         websocket: !entry.upgrade.is_empty(),
         index: 0,
     };
-    let unlisted = Access::of(config.unlisted().kind().as_slice());
-    let hide = config.operations.forbidden_status == ForbiddenStatus::NotFound;
+    let unlisted = Access::of(config.unlisted().as_slice());
+    let hide = config.operations.forbidden_status == 404;
     let listed = config.operation.iter().map(operation).collect();
     Operations::new(listed, unlisted, hide)
 }
@@ -284,9 +285,11 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
                 let files = &upstream.tls;
                 let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
                 let params = tls::Params {
-                    ca: files.ca.clone(),
+                    files: TlsFiles {
+                        ca: files.ca.clone(),
+                        identity: files.certificate.clone().zip(files.key.clone()),
+                    },
                     ca_key: "upstream.tls.ca",
-                    identity: files.certificate.clone().zip(files.key.clone()),
                     server_name: name.clone(),
                     http2: upstream.http2,
                 };

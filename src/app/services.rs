@@ -31,6 +31,7 @@ use crate::{
         timed::Timed,
     },
     telemetry::{conditions::Conditions, metrics::Metrics},
+    tls::TlsFiles,
     verify::{Verifier, nonces::Nonces},
 };
 
@@ -347,9 +348,11 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
     let tls = match url.origin.scheme {
         Scheme::Http => None,
         Scheme::Https => Some(forward::tls::client_config(&forward::tls::Params {
-            ca: login.ca.clone(),
+            files: TlsFiles {
+                ca: login.ca.clone(),
+                identity: None,
+            },
             ca_key: "login.ca",
-            identity: None,
             server_name: url.origin.bare_host().to_owned(),
             http2: false,
         })?),

@@ -11,8 +11,8 @@ use super::{services, services::Services};
 use crate::{
     memory,
     nonce::MARK_EVERY,
-    store::port::{ResealFrom, causes, is_disk_full, is_of_logged_outage},
-    telemetry::conditions::Condition,
+    store::port::{ResealFrom, is_disk_full, is_of_logged_outage},
+    telemetry::{causes::causes, conditions::Condition},
 };
 
 /// How soon a change that another process made in the store is noticed, if the store reports none.

@@ -38,7 +38,7 @@ use crate::{
     config::{self, Config, ConfigErrors},
     manage::{Actor, ManageError, Management, Settings},
     store::{Opening, Store, StoreError},
-    telemetry::{audit::CommandRecord, log},
+    telemetry::{audit::CommandRecord, causes::causes, log},
 };
 
 /// The option that names the configuration file.
@@ -276,7 +276,7 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&with_causes(&*self.error).replace('\n', " "))
+        f.write_str(&causes(&*self.error).replace('\n', " "))
     }
 }
 
@@ -534,19 +534,4 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
 /// Writes to standard error. A failure is ignored: the exit code tells the outcome.
 pub(super) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", text.trim_end());
-}
-
-/// An error and what caused it.
-pub(super) fn with_causes(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let text = source.to_string();
-        // Some errors show their cause themselves.
-        if !line.contains(&text) {
-            line += &format!(": {text}");
-        }
-        cause = source.source();
-    }
-    line
 }

@@ -66,33 +66,20 @@ pub enum LoginBackend {
     Header,
 }
 
-/// Who may call what no `[[operation]]` lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unlisted {
-    /// A signed call with an access token.
-    Consumer,
-    /// A consumer's signature without a token.
-    Application,
-    /// A user logged in directly.
-    User,
-    /// Anyone.
-    Anonymous,
-    /// No caller at all.
-    Nobody,
-}
+/// The kind of caller who may call what no `[[operation]]` lists; `None`: nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unlisted(pub Option<Kind>);
 
-impl Unlisted {
-    /// The kind of caller that is admitted, `None` for nobody.
-    #[must_use]
-    pub fn kind(self) -> Option<Kind> {
-        match self {
-            Self::Consumer => Some(Kind::Consumer),
-            Self::Application => Some(Kind::Application),
-            Self::User => Some(Kind::User),
-            Self::Anonymous => Some(Kind::Anonymous),
-            Self::Nobody => None,
+impl Text for Unlisted {
+    const EXPECTED: &'static str =
+        "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        if text == "nobody" {
+            return Ok(Self(None));
         }
+        let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        kind.map(|kind| Self(Some(kind))).ok_or("".into())
     }
 }
 
@@ -159,24 +146,11 @@ pub enum Preflight {
     Forward,
 }
 
-/// The status of the response to a call that is not permitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u16")]
-pub enum ForbiddenStatus {
-    /// 404: hides what the caller may not see.
-    NotFound,
-    /// 403.
-    Forbidden,
-}
-
-impl TryFrom<u16> for ForbiddenStatus {
-    type Error = &'static str;
-
-    fn try_from(status: u16) -> Result<Self, Self::Error> {
-        match status {
-            404 => Ok(Self::NotFound),
-            403 => Ok(Self::Forbidden),
-            _ => Err("expected 404 or 403"),
-        }
-    }
+/// Reads the status of the response to a call that is not permitted.
+pub(super) fn forbidden<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let status = u16::deserialize(deserializer)?;
+    let is_known = matches!(status, 403 | 404);
+    is_known
+        .then_some(status)
+        .ok_or(D::Error::custom("expected 404 or 403"))
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     login::header::UserHeaders,
     origin::{HttpUrl, Origin},
+    policy::operations::Kind,
     respond::colour::Palette,
 };
 
@@ -122,14 +123,11 @@ impl Config {
 
     /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and `nobody` from then on.
     #[must_use]
-    pub fn unlisted(&self) -> Unlisted {
-        self.operations
-            .unlisted
-            .unwrap_or(if self.operation.is_empty() {
-                Unlisted::Consumer
-            } else {
-                Unlisted::Nobody
-            })
+    pub fn unlisted(&self) -> Option<Kind> {
+        match self.operations.unlisted {
+            Some(Unlisted(kind)) => kind,
+            None => self.operation.is_empty().then_some(Kind::Consumer),
+        }
     }
 }
 

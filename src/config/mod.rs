@@ -34,8 +34,8 @@ use std::{
 pub use self::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, TcpOrUnix, UpstreamHost, WebUrl},
     choices::{
-        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, Preflight, ProfileParameter,
-        StoreBackend, Unlisted, UpgradeProtocol,
+        Enforcement, LoginBackend, NonceScope, Preflight, ProfileParameter, StoreBackend, Unlisted,
+        UpgradeProtocol,
     },
     header::HeaderPattern,
     pattern::PathPattern,

@@ -311,7 +311,7 @@ fn operations(config: &Config, found: &mut Findings) {
         let mut others = operations[..index].iter().enumerate();
         report! { found;
             [&item_key("operation", index, "permission")]
-                if let Some(name) = permission.filter(|name| !is_declared(*name)) =>
+                if let Some(name) = permission.filter(|name| !is_declared(name)) =>
                 "no [[permission]] declares {:?}; correct it, or add [[permission]] with this name", name.as_str();
             [&item_key("operation", index, "path")]
                 if let Some((first, other)) = others.find(|(_, other)| is_same_call(operation, other)) =>

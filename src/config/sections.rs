@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{
-        Enforcement, ForbiddenStatus, LoginBackend, NonceScope, Preflight, ProfileParameter,
-        StoreBackend, Unlisted, UpgradeProtocol, backend,
+        Enforcement, LoginBackend, NonceScope, Preflight, ProfileParameter, StoreBackend, Unlisted,
+        UpgradeProtocol, backend, forbidden,
     },
     header::HeaderPattern,
     pattern::PathPattern,
@@ -349,7 +349,7 @@ section! {
         /// Who may call what no `[[operation]]` lists: "consumer", "application", "user", "anonymous" or "nobody".
         unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
-        forbidden_status: ForbiddenStatus = 404, reload;
+        #[serde(deserialize_with = "forbidden")] forbidden_status: u16 = 404, reload;
         /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
         preflight: Preflight = "reject", reload;
     }

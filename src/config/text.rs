@@ -12,6 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
+    choices::Unlisted,
     pattern::PathPattern,
     store_url::{Sql, StoreUrl},
     units::Lifetime,
@@ -167,7 +168,7 @@ macro_rules! deserialize {
 
 deserialize! {
     ApiUrl, Colour, EndpointUrl, HttpUrl, Lifetime, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
-    StoreUrl, UpstreamHost, WebUrl
+    StoreUrl, Unlisted, UpstreamHost, WebUrl
 }
 
 /// Text on one line.

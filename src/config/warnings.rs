@@ -115,7 +115,7 @@ fn sessions(config: &Config, found: &mut Findings) {
     });
     let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
     let user = config.operation.iter().any(admits_users)
-        || config.operations.unlisted.and_then(Unlisted::kind) == Some(Kind::User);
+        || config.operations.unlisted == Some(Unlisted(Some(Kind::User)));
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -200,12 +200,10 @@ fn operations(config: &Config, found: &mut Findings) {
                 "no [[operation]] needs {name}, so granting it changes nothing; use it or remove it";
         }
     }
-    let unlisted = config.operations.unlisted;
-    let kind = unlisted
-        .and_then(Unlisted::kind)
-        .filter(|kind| *kind != Kind::Anonymous);
+    let unlisted = config.operations.unlisted.and_then(|Unlisted(kind)| kind);
+    let kind = unlisted.filter(|kind| *kind != Kind::Anonymous);
     report! { found;
-        ["operations.unlisted"] if unlisted == Some(Unlisted::Anonymous) =>
+        ["operations.unlisted"] if unlisted == Some(Kind::Anonymous) =>
             "whatever no [[operation]] lists is open to everybody; set \"nobody\" and list what is public";
         ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
             "whatever no [[operation]] lists is open to every {} without a permission; set \"nobody\" and list what \

@@ -21,10 +21,13 @@ use super::{
     request::{into_http1, into_http2},
     stream::Control,
 };
-use crate::server::{
-    caller::{Caller, Upload},
-    deadline::Elapsed,
-    rejection::BodyRejection,
+use crate::{
+    server::{
+        caller::{Caller, Upload},
+        deadline::Elapsed,
+        rejection::BodyRejection,
+    },
+    telemetry::causes::causes,
 };
 
 /// This many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
@@ -251,7 +254,7 @@ impl<'c> Wait<'c> {
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
             unanswered().into()
         } else {
-            Fault::BrokenResponse(chain(&error).into()).into()
+            Fault::BrokenResponse(causes(&error).into()).into()
         })
     }
 }
@@ -282,16 +285,4 @@ fn of_tls(error: &hyper::Error) -> Option<io::Error> {
     let below = error.source()?.downcast_ref::<io::Error>()?;
     let tls = below.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(io::Error::new(below.kind(), tls.clone()))
-}
-
-/// An error with its causes, for the log.
-fn chain(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -1,22 +1,22 @@
 //! TLS to the API.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
-use rustls::{
-    ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::ServerName, sign::SingleCertAndKey,
+use rustls::{ClientConfig, pki_types::ServerName};
+
+use crate::{
+    origin::without_brackets,
+    server::tls::{HTTP2, TlsError},
+    tls::TlsFiles,
 };
 
-use crate::server::tls::{HTTP2, TlsError, certified_key, roots};
-
-/// The files of the connection to the API.
+/// TLS of the connection to the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The authorities to trust; none: the system's.
-    pub ca: Vec<PathBuf>,
-    /// The key that names them.
+    /// The authorities to trust, and our own certificate for an API that demands one.
+    pub files: TlsFiles,
+    /// The key of the configuration that names the authorities.
     pub ca_key: &'static str,
-    /// Our own certificate and key, for an API that demands one.
-    pub identity: Option<(PathBuf, PathBuf)>,
     /// The name that the API's certificate must have.
     pub server_name: String,
     /// HTTP/2 is offered.
@@ -30,53 +30,26 @@ pub struct Params {
 pub fn client_config(
     params: &Params,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), TlsError> {
-    let trusted = if params.ca.is_empty() {
-        system_roots()
-    } else {
-        roots(&params.ca, params.ca_key)?
-    };
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|source| TlsError::Rejected {
-            key: "upstream.tls",
-            source,
-        })?
-        .with_root_certificates(trusted);
-    let mut config = match &params.identity {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let identity = certified_key(
-                certificate,
-                key,
-                "upstream.tls.certificate",
-                "upstream.tls.key",
-            )?;
-            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity)))
+    let mut config = params.files.client_config().map_err(|source| {
+        let names = ["upstream.tls.certificate", "upstream.tls.key"];
+        match &params.files.identity {
+            Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
+                TlsError::of_pair(names, key, source)
+            }
+            _ => TlsError::File {
+                key: params.ca_key,
+                source,
+            },
         }
-    };
+    })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if params.http2 {
         config.alpn_protocols.insert(0, HTTP2.to_vec());
     }
-    let host = params
-        .server_name
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .to_owned();
+    let host = without_brackets(&params.server_name).to_owned();
     let name = ServerName::try_from(host).map_err(|_| TlsError::Rejected {
         key: "upstream.tls.server_name",
         source: rustls::Error::General("not a name that a certificate can have".to_owned()),
     })?;
     Ok((Arc::new(config), name))
-}
-
-/// The system's authorities. One that cannot be used is left out: it can only make the API untrusted, which is told.
-fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    for error in &found.errors {
-        tracing::warn!(%error, "a system certificate cannot be read");
-    }
-    roots.add_parsable_certificates(found.certs);
-    roots
 }

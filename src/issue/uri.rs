@@ -8,6 +8,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::callback::CallbackError;
+use crate::oauth::split_port;
 
 /// The longest callback, in bytes: with token and verifier it still fits the header buffers in use.
 pub(super) const MAX_LENGTH: usize = 4096;
@@ -133,21 +134,7 @@ impl<'a> Authority<'a> {
         if text.contains('@') {
             return Err(CallbackError::UserInfo);
         }
-        let (host, port) = match text.rfind(']') {
-            Some(end) => {
-                let (host, rest) = text.split_at(end + 1);
-                let port = match rest.strip_prefix(':') {
-                    None if rest.is_empty() => None,
-                    None => return Err(CallbackError::Host),
-                    port => port,
-                };
-                (host, port)
-            }
-            None => match text.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (text, None),
-            },
-        };
+        let (host, port) = split_port(text);
         if !is_host(host) {
             return Err(CallbackError::Host);
         }

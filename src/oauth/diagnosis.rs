@@ -117,18 +117,9 @@ pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
 pub struct Mistake(usize);
 
 impl Mistake {
-    /// How many there are.
-    pub const COUNT: usize = TABLE.len();
-
-    /// All of them, by [`Self::index`].
+    /// All of them, in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..Self::COUNT).map(Self)
-    }
-
-    /// Its place in a list of [`Self::COUNT`].
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0
+        (0..TABLE.len()).map(Self)
     }
 
     /// The fixed word for it.

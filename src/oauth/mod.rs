@@ -33,7 +33,7 @@ pub use self::{
     body_hash::is_body_hash,
     method::{MethodSet, SignatureMethod},
     name::{ParameterNames, ProtocolParameter},
-    origin::{EncodedOrigin, Scheme},
+    origin::{EncodedOrigin, Scheme, split_port},
     parameters::{
         Parameter, Parameters, Selection, has_more_fields, is_form_content_type, is_oauth_scheme,
     },

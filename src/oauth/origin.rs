@@ -109,17 +109,27 @@ impl fmt::Debug for EncodedOrigin {
     }
 }
 
-/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; an empty port counts as absent (RFC 3986 §3.2.3).
+/// Splits an authority without user-info at its port: `host`, `host:port`, `[v6]` or `[v6]:port`. Neither part is checked;
+/// of other texts some part is not valid.
+#[must_use]
+pub fn split_port(authority: &str) -> (&str, Option<&str>) {
+    let brackets = authority.rfind(']').map_or(0, |end| end + 1);
+    match authority[brackets..].find(':') {
+        Some(colon) => {
+            let (host, port) = authority.split_at(brackets + colon);
+            (host, Some(&port[1..]))
+        }
+        None => (authority, None),
+    }
+}
+
+/// Splits and checks an authority; an empty port counts as absent (RFC 3986 §3.2.3).
 ///
 /// # Errors
 ///
 /// [`InvalidAuthority`] for any other text.
 pub fn split_authority(authority: &str) -> Result<(&str, Option<u16>), InvalidAuthority> {
-    let host_end = match authority.find(']') {
-        Some(bracket) if authority.starts_with('[') => bracket + 1,
-        _ => authority.find(':').unwrap_or(authority.len()),
-    };
-    let (host, port) = authority.split_at(host_end);
+    let (host, port) = split_port(authority);
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
@@ -135,9 +145,8 @@ pub fn split_authority(authority: &str) -> Result<(&str, Option<u16>), InvalidAu
     if !host_bytes.bytes().all(allowed) {
         return Err(InvalidAuthority::Character);
     }
-    let port = match port.strip_prefix(':') {
-        None if port.is_empty() => None,
-        Some("") => None,
+    let port = match port {
+        None | Some("") => None,
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             Some(digits.parse().map_err(|_| InvalidAuthority::Port)?)
         }
@@ -190,7 +199,7 @@ mod tests {
             ("bücher.example", InvalidAuthority::Character),
             ("[::1", InvalidAuthority::Character),
             ("[::g]", InvalidAuthority::Character),
-            ("[::1]x", InvalidAuthority::Port),
+            ("[::1]x", InvalidAuthority::Character),
             ("example.com:+80", InvalidAuthority::Port),
             ("example.com:65536", InvalidAuthority::Port),
             ("example.com:80:80", InvalidAuthority::Port),

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     fields::{all, list, single},
-    oauth::{EncodedOrigin, Scheme},
+    oauth::{EncodedOrigin, Scheme, split_port},
     origin::{HttpUrl, Origin},
     parse::target::Target,
     peer::Peer,
@@ -115,13 +115,8 @@ impl<'a> Authority<'a> {
     /// Parses `host` or `host:port`.
     #[must_use]
     pub fn parse(text: &'a [u8]) -> Option<Self> {
-        let host_end = if text.first() == Some(&b'[') {
-            memchr::memchr(b']', text)? + 1
-        } else {
-            memchr::memchr(b':', text).unwrap_or(text.len())
-        };
-        let (host, rest) = text.split_at(host_end);
-        let valid_host = match host {
+        let (host, port) = split_port(str::from_utf8(text).ok()?);
+        let valid_host = match host.as_bytes() {
             [b'[', address @ .., b']'] => std::str::from_utf8(address)
                 .is_ok_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok()),
             [] => false,
@@ -132,14 +127,16 @@ impl<'a> Authority<'a> {
         if !valid_host {
             return None;
         }
-        let port = match rest {
-            [] => None,
-            [b':', digits @ ..] if digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit) => {
-                let number: NonZeroU16 = str::from_utf8(digits).ok()?.parse().ok()?;
-                Some(number.get())
-            }
-            _ => return None,
+        let number = |digits: &str| -> Option<u16> {
+            let is_number = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let number: NonZeroU16 = digits.parse().ok().filter(|_| is_number)?;
+            Some(number.get())
         };
+        let port = match port {
+            Some(digits) => Some(number(digits)?),
+            None => None,
+        };
+        let host = host.as_bytes();
         Some(Self { host, port })
     }
 }

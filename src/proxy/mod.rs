@@ -7,7 +7,6 @@ mod record;
 use std::{
     cell::RefCell,
     net::IpAddr,
-    pin::pin,
     rc::Rc,
     sync::{
         Arc,
@@ -54,9 +53,10 @@ use crate::{
     },
     store::{
         StoreError,
-        port::{causes, is_disk_full, is_of_logged_outage},
+        port::{is_disk_full, is_of_logged_outage},
     },
     telemetry::{
+        causes::causes,
         conditions::{Condition, Conditions, WINDOW_FULL},
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},

@@ -1,6 +1,6 @@
 //! Counts and logs a request once it is over, however it ends.
 
-use std::{error::Error, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use http::{Method, Uri, header};
 
@@ -20,8 +20,8 @@ use crate::{
     route::{self, TokenCall},
     server::response::BodyEnd,
     telemetry::{
-        lines::ACCESS, metrics::Verdict, redact::RedactedToken, request_id::RequestId,
-        stopwatch::Stopwatch,
+        causes::causes, lines::ACCESS, metrics::Verdict, redact::RedactedToken,
+        request_id::RequestId, stopwatch::Stopwatch,
     },
     verify,
 };
@@ -107,7 +107,7 @@ impl Details {
             host,
             skew_seconds: skew_seconds(failure),
             upstream: None,
-            cause: failure.is_fault().then(|| chain(failure)),
+            cause: failure.is_fault().then(|| causes(failure)),
         }
     }
 }
@@ -157,20 +157,6 @@ fn mistake(failure: &Failure) -> Option<Mistake> {
         Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => *mistake,
         _ => None,
     }
-}
-
-/// An error with its causes.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    for cause in causes.map(ToString::to_string) {
-        // A transparent error repeats the text of its source.
-        if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
 }
 
 /// A request that is being served, among all workers'.
@@ -272,7 +258,7 @@ impl RequestRecord {
         let mut details = match self.details.take() {
             // An observed call goes to the API whatever its signature is, so a later fault proves nothing.
             Some(observed) => Details {
-                cause: failure.is_fault().then(|| chain(failure)),
+                cause: failure.is_fault().then(|| causes(failure)),
                 ..*observed
             },
             None => Details::of(failure),

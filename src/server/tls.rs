@@ -7,9 +7,9 @@ use std::{
 };
 
 use rustls::{
-    HandshakeKind, RootCertStore, ServerConfig, ServerConnection,
+    HandshakeKind, ServerConfig, ServerConnection,
     crypto::aws_lc_rs,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, ServerName},
     server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
@@ -22,7 +22,10 @@ use super::{
     connection::linger,
     wire::{Stream, Wire},
 };
-use crate::telemetry::metrics::HandshakeFailure;
+use crate::{
+    telemetry::metrics::HandshakeFailure,
+    tls::{TlsFileError, certificates, certified_key, roots},
+};
 
 /// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
 pub const HTTP2: &[u8] = b"h2";
@@ -45,15 +48,14 @@ pub struct Params {
 /// Why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file cannot be read or has not what is needed.
-    #[error("{key}: {}: {reason}", path.display())]
+    /// A file cannot be used.
+    #[error("{key}: {source}")]
     File {
         /// The configuration's key.
         key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and the mend.
-        reason: String,
+        /// The file, and what is wrong with it.
+        #[source]
+        source: TlsFileError,
     },
     /// The library refuses.
     #[error("{key}: {source}")]
@@ -64,6 +66,15 @@ pub enum TlsError {
         #[source]
         source: rustls::Error,
     },
+}
+
+impl TlsError {
+    /// A problem of a certificate or its private key, whose file is `key`; `names` are the keys of the configuration.
+    #[must_use]
+    pub fn of_pair(names: [&'static str; 2], key: &Path, source: TlsFileError) -> Self {
+        let key = names[usize::from(source.path == key)];
+        Self::File { key, source }
+    }
 }
 
 /// The current TLS configuration of the listener.
@@ -189,19 +200,19 @@ impl Peers {
         }
         let key = "listen.tls.client_ca";
         let mut authorities = Vec::new();
+        let at_fault = |source| TlsError::File { key, source };
         for path in &params.client_ca {
-            authorities.extend(certificates(path, key)?);
+            authorities.extend(certificates(path).map_err(at_fault)?);
         }
         authorities.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
         authorities.dedup();
-        let roots = Arc::new(roots(&params.client_ca, key)?);
+        let roots = Arc::new(roots(&params.client_ca).map_err(at_fault)?);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
             .build()
-            .map_err(|error| TlsError::File {
-                key,
-                path: params.client_ca.first().cloned().unwrap_or_default(),
-                reason: error.to_string(),
+            .map_err(|error| {
+                let first = params.client_ca.first().cloned().unwrap_or_default();
+                at_fault(TlsFileError::new(&first, error.to_string()))
             })?;
         Ok(Some(Self {
             authorities,
@@ -213,12 +224,11 @@ impl Peers {
 fn server_config(params: &Params, peers: Option<&Peers>) -> Result<ServerConfig, TlsError> {
     let mut keys = Vec::new();
     for (certificate, key) in params.certificates.iter().zip(&params.keys) {
-        keys.push(Arc::new(certified_key(
-            certificate,
-            key,
-            "listen.tls.certificate",
-            "listen.tls.key",
-        )?));
+        let names = ["listen.tls.certificate", "listen.tls.key"];
+        let pair = certified_key(certificate, key);
+        keys.push(Arc::new(
+            pair.map_err(|error| TlsError::of_pair(names, key, error))?,
+        ));
     }
     let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -236,87 +246,6 @@ fn server_config(params: &Params, peers: Option<&Peers>) -> Result<ServerConfig,
     }
     config.alpn_protocols.push(HTTP1.to_vec());
     Ok(config)
-}
-
-/// Reads a certificate chain and its key, and checks that they belong together.
-///
-/// # Errors
-/// [`TlsError`] under the given keys of the configuration.
-pub fn certified_key(
-    certificate: &Path,
-    key: &Path,
-    certificate_key: &'static str,
-    key_key: &'static str,
-) -> Result<CertifiedKey, TlsError> {
-    let chain = certificates(certificate, certificate_key)?;
-    let private =
-        PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key_key, key, &error))?;
-    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(|error| {
-        TlsError::File {
-            key: key_key,
-            path: key.to_owned(),
-            reason: format!(
-                "{error}; it must be the private key of {}",
-                certificate.display()
-            ),
-        }
-    })
-}
-
-/// Reads the certificates of trusted authorities.
-///
-/// # Errors
-/// [`TlsError::File`]
-pub fn roots(paths: &[PathBuf], key: &'static str) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for path in paths {
-        for certificate in certificates(path, key)? {
-            roots.add(certificate).map_err(|error| TlsError::File {
-                key,
-                path: path.clone(),
-                reason: format!("{error}; it must hold certificates of authorities"),
-            })?;
-        }
-    }
-    Ok(roots)
-}
-
-/// Reads the certificates of a file.
-///
-/// # Errors
-/// [`TlsError::File`]
-pub fn certificates(
-    path: &Path,
-    key: &'static str,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates: Vec<_> = read.map_err(|error| unreadable(key, path, &error))?;
-    if certificates.is_empty() {
-        let reason = "no certificate in it; it must be PEM".to_owned();
-        return Err(TlsError::File {
-            key,
-            path: path.to_owned(),
-            reason,
-        });
-    }
-    Ok(certificates)
-}
-
-fn unreadable(key: &'static str, path: &Path, error: &rustls::pki_types::pem::Error) -> TlsError {
-    let reason = match error {
-        rustls::pki_types::pem::Error::Io(error) => {
-            format!("{error}; check the path and its rights")
-        }
-        rustls::pki_types::pem::Error::NoItemsFound => {
-            "nothing of that kind in it; it must be PEM, and a private key unencrypted".to_owned()
-        }
-        other => format!("{other}; it must be PEM"),
-    };
-    TlsError::File {
-        key,
-        path: path.to_owned(),
-        reason,
-    }
 }
 
 /// The first certificate that is for the name asked for, else the first of all; of several kinds of key, one that the

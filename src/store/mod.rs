@@ -15,9 +15,7 @@ pub mod seal;
 mod sql;
 pub mod sqlite;
 pub mod timed;
-mod tls;
 pub mod transfer;
 
 pub use open::{Backend, OpenError, Opening, Params, open_store};
 pub use port::{Store, StoreError, StoreFuture};
-pub use tls::TlsFileError;

@@ -41,14 +41,11 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{
-    StoreError,
-    port::{causes, is_of_logged_outage},
-    remote::Remote,
-};
+use super::{StoreError, port::is_of_logged_outage, remote::Remote};
 use crate::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, Outage, SharedInsertion, SharedWindow, Unavailable},
+    telemetry::causes::causes,
 };
 
 /// How many nonces wait at most.

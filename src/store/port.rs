@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{
     record::{AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, Session, User},
-    remote::{Causes, StillDown},
+    remote::StillDown,
     seal::Unopened,
     transfer::{Export, Import, ImportList},
 };
@@ -65,12 +65,6 @@ pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
             || postgres.and_then(tokio_postgres::Error::code) == Some(&SqlState::DISK_FULL)
     };
     std::iter::successors(Some(error), |error| error.source()).any(is_full)
-}
-
-/// An error with its causes, each once.
-#[must_use]
-pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    Causes(error).to_string()
 }
 
 /// The outcome of registering something.

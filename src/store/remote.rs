@@ -5,7 +5,6 @@
 
 use std::{
     error::Error as StdError,
-    fmt,
     hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
@@ -23,7 +22,10 @@ use tokio::{
 };
 
 use super::{StoreError, StoreFuture};
-use crate::clock::{Clock, UnixTime};
+use crate::{
+    clock::{Clock, UnixTime},
+    telemetry::causes::causes,
+};
 
 /// A thread that runs a runtime until this is dropped.
 pub(super) struct Remote {
@@ -157,7 +159,7 @@ impl Outage {
         if state.is_some() {
             return false;
         }
-        let cause: Arc<str> = Causes(error).to_string().into();
+        let cause: Arc<str> = causes(error).into();
         tracing::error!(engine = self.engine, %cause, "the store cannot be reached");
         *state = Some(Down {
             began: Instant::now(),
@@ -180,7 +182,7 @@ impl Outage {
                 Ok(reached) => break reached,
                 Err(error) => {
                     if let Some(down) = &mut *self.state() {
-                        down.cause = Causes(&error).to_string().into();
+                        down.cause = causes(&error).into();
                     }
                 }
             }
@@ -212,19 +214,4 @@ pub(super) fn jittered(pause: Duration) -> Duration {
     // A hasher has random keys.
     let random = RandomState::new().hash_one(()) % 1024;
     pause / 2 + pause * u32::try_from(random).unwrap_or(0) / 2048
-}
-
-/// An error with its causes, each once.
-pub(super) struct Causes<'a>(pub(super) &'a (dyn StdError + 'static));
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
 }

@@ -3,6 +3,7 @@
 pub mod audit;
 #[cfg(test)]
 mod captured;
+pub mod causes;
 pub mod conditions;
 pub mod lines;
 pub mod log;

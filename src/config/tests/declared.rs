@@ -7,7 +7,12 @@ fn reads_every_key_that_it_declares() {
     for (section, full, name, _) in keys() {
         // No key takes a fraction; one that is declared and not read would not notice.
         let text = if section.list {
-            format!("[[{}]]\n{name} = 1.5", section.name)
+            let required = match (section.name, name) {
+                (_, "path" | "name") => "",
+                ("operation", _) => "path = \"/a\"\n",
+                _ => "name = \"a\"\n",
+            };
+            format!("[[{}]]\n{required}{name} = 1.5", section.name)
         } else {
             format!("{full} = 1.5")
         };

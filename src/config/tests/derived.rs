@@ -1,6 +1,7 @@
 //! Defaults, what follows from other keys, and what a reload cannot change.
 
 use super::*;
+use crate::policy::operations::Kind;
 
 #[test]
 fn defaults_are_those_of_the_contract() {
@@ -11,10 +12,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(config.tokens.access_ttl, Lifetime::Never);
     assert_eq!(config.login.max_failures.to_string(), "10 per 15m");
     assert_eq!(config.identity.user_header, "x-auth-user");
-    assert_eq!(
-        config.operations.forbidden_status,
-        ForbiddenStatus::NotFound
-    );
+    assert_eq!(config.operations.forbidden_status, 404);
     assert!(
         !config
             .signature
@@ -76,7 +74,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("countersign.db.nonces"))
     );
-    assert_eq!(config.unlisted(), Unlisted::Consumer);
+    assert_eq!(config.unlisted(), Some(Kind::Consumer));
 
     let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
     let config = read(&format!("{MINIMAL}{text}"));
@@ -87,8 +85,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/d/x.db.nonces"))
     );
-    assert_eq!(config.unlisted(), Unlisted::Nobody);
-    assert_eq!(config.unlisted().kind(), None);
+    assert_eq!(config.unlisted(), None);
 }
 
 #[test]

@@ -22,11 +22,11 @@ use crate::{
     secret::Secret,
     store::{
         StoreError,
-        port::{Change, causes},
+        port::Change,
         record::{AccessToken, Consumer},
         sql::Tx as _,
     },
-    telemetry::redact::RedactedToken,
+    telemetry::{causes::causes, redact::RedactedToken},
 };
 
 /// The operator's queries, each with one parameter.

@@ -13,11 +13,13 @@ use super::{
     schema::{MIGRATIONS, VERSION},
     tx::{LOCK, PostgresTx},
 };
-use crate::store::{
-    Opening, StoreError,
-    remote::Remote,
-    seal::{Mismatch, Seal, SealKey},
-    sql::sealing::mismatch,
+use crate::{
+    store::{
+        Opening, StoreError,
+        remote::Remote,
+        seal::{Mismatch, Seal, SealKey},
+        sql::sealing::mismatch,
+    },
     tls::TlsFileError,
 };
 

@@ -1,6 +1,6 @@
 //! `store.url` of PostgreSQL: what tokio-postgres reads, and the parameters of TLS, which it leaves to us.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use rustls::RootCertStore;
@@ -11,7 +11,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::store::tls::{TlsFileError, TlsFiles, client_config, client_config_of};
+use crate::tls::{TlsFileError, TlsFiles, client_config};
 
 /// A URL that was read. Does not print.
 #[derive(Clone)]
@@ -113,17 +113,20 @@ impl Url {
         }
         Ok(Self {
             config,
-            tls: encrypts.then_some(TlsFiles { ca, identity }),
+            tls: encrypts.then_some(TlsFiles {
+                ca: ca.into_iter().collect(),
+                identity,
+            }),
         })
     }
 
     /// How to connect, and with what TLS, which is not used if `sslmode` is `disable`.
     pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
         let tls = match &self.tls {
-            Some(files) => client_config(files)?,
-            None => client_config_of(RootCertStore::empty(), None)?,
+            Some(files) => files.client_config()?,
+            None => client_config(RootCertStore::empty(), None)?,
         };
-        let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
+        let tls = MakeRustlsConnect::new(tls);
         Ok((self.config.clone(), tls))
     }
 

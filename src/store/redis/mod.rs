@@ -4,7 +4,8 @@ use std::{error::Error, io};
 
 use thiserror::Error;
 
-use super::{StoreError, tls::TlsFileError};
+use super::StoreError;
+use crate::tls::TlsFileError;
 
 mod link;
 mod nonces;

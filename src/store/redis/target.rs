@@ -7,7 +7,7 @@ use rustls::ClientConfig;
 
 use crate::{
     secret::Secret,
-    store::tls::{TlsFileError, TlsFiles, client_config},
+    tls::{TlsFileError, TlsFiles},
 };
 
 const REDIS_PORT: u16 = 6379;
@@ -115,7 +115,8 @@ impl Target {
 
     /// Reads the files of TLS; `None`: no TLS.
     pub(super) fn client_config(&self) -> Result<Option<Arc<ClientConfig>>, TlsFileError> {
-        self.tls.as_ref().map(client_config).transpose()
+        let read = |files: &TlsFiles| files.client_config().map(Arc::new);
+        self.tls.as_ref().map(read).transpose()
     }
 }
 
@@ -134,7 +135,7 @@ impl UrlQuery {
             let value = decode(value)?;
             match name {
                 "sentinel_password" => parsed.sentinel_password = Some(value.into()),
-                "ca" => parsed.tls.ca = Some(value.into()),
+                "ca" => parsed.tls.ca = vec![value.into()],
                 "certificate" => certificate = Some(PathBuf::from(value)),
                 "key" => key = Some(PathBuf::from(value)),
                 _ => return Err("the query takes ca, certificate, key and sentinel_password"),
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(target.nodes, [("::1".to_owned(), 7000)]);
         assert_eq!(target.db, 3);
         let files = target.tls.clone().unwrap();
-        assert_eq!(files.ca, Some("/a.pem".into()));
+        assert_eq!(files.ca, [PathBuf::from("/a.pem")]);
         assert_eq!(files.identity, Some(("b.pem".into(), "c.pem".into())));
         assert_eq!(target.login.user.as_deref(), Some("u"));
         assert_eq!(target.login.password, Some("p@:".into()));

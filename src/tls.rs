@@ -1,0 +1,151 @@
+//! Certificates and keys in PEM files, and TLS to other servers.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::aws_lc_rs,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
+    sign::{CertifiedKey, SingleCertAndKey},
+};
+use thiserror::Error;
+
+/// Why a file of TLS cannot be used, and the fix.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", path.display())]
+pub struct TlsFileError {
+    /// The file.
+    pub path: PathBuf,
+    problem: String,
+}
+
+impl TlsFileError {
+    /// A problem of a file.
+    #[must_use]
+    pub fn new(path: &Path, problem: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            problem,
+        }
+    }
+
+    fn unreadable(path: &Path, error: &pem::Error) -> Self {
+        let problem = match error {
+            pem::Error::Io(error) => format!("{error}; check the path and its rights"),
+            pem::Error::NoItemsFound => {
+                "nothing of that kind in it; it must be PEM, and a private key unencrypted"
+                    .to_owned()
+            }
+            other => format!("{other}; it must be PEM"),
+        };
+        Self::new(path, problem)
+    }
+}
+
+/// The files of the connection to another server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities to trust; none: the system's.
+    pub ca: Vec<PathBuf>,
+    /// Our own certificate and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsFileError`] names the file.
+    pub fn client_config(&self) -> Result<ClientConfig, TlsFileError> {
+        let roots = match self.ca.as_slice() {
+            [] => system_roots(),
+            ca => roots(ca)?,
+        };
+        client_config(roots, self.identity.as_ref())
+    }
+}
+
+/// A configuration that trusts `roots` and shows `identity`, a certificate and its key.
+///
+/// # Errors
+/// [`TlsFileError`] names the file.
+pub fn client_config(
+    roots: RootCertStore,
+    identity: Option<&(PathBuf, PathBuf)>,
+) -> Result<ClientConfig, TlsFileError> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsFileError::new(Path::new("TLS"), error.to_string()))?
+        .with_root_certificates(roots);
+    let Some((certificate, key)) = identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let identity = SingleCertAndKey::from(certified_key(certificate, key)?);
+    Ok(builder.with_client_cert_resolver(Arc::new(identity)))
+}
+
+/// Reads a certificate chain and its key, and checks that they belong together.
+///
+/// # Errors
+/// [`TlsFileError`] names the file at fault.
+pub fn certified_key(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsFileError> {
+    let chain = certificates(certificate)?;
+    let private =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| TlsFileError::unreadable(key, &error))?;
+    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(|error| {
+        let certificate = certificate.display();
+        TlsFileError::new(
+            key,
+            format!("{error}; it must be the private key of {certificate}"),
+        )
+    })
+}
+
+/// Reads the certificates of trusted authorities.
+///
+/// # Errors
+/// [`TlsFileError`] names the file.
+pub fn roots(paths: &[PathBuf]) -> Result<RootCertStore, TlsFileError> {
+    let mut roots = RootCertStore::empty();
+    for path in paths {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| {
+                let problem = format!("{error}; it must hold certificates of authorities");
+                TlsFileError::new(path, problem)
+            })?;
+        }
+    }
+    Ok(roots)
+}
+
+/// Reads the certificates of a file, one at least.
+///
+/// # Errors
+/// [`TlsFileError`] names the file.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| TlsFileError::unreadable(path, &error))?;
+    if certificates.is_empty() {
+        return Err(TlsFileError::unreadable(path, &pem::Error::NoItemsFound));
+    }
+    Ok(certificates)
+}
+
+/// The system's authorities. One that cannot be used is left out: it can only make a server untrusted, and that fails with
+/// a reason of its own.
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "a system certificate cannot be read");
+    }
+    roots.add_parsable_certificates(found.certs);
+    roots
+}
