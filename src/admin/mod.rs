@@ -26,7 +26,7 @@ use crate::{
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
 
-/// What the admin and the probe listener need.
+/// The parameters of the admin listener and the probe listener.
 pub struct Params {
     /// Looks whether signed calls can be served.
     pub readiness: Arc<Readiness>,

@@ -1,4 +1,4 @@
-//! Whether signed calls can be served, and what else is wrong: looked at every second and by each `/readyz`.
+//! Readiness: checked every second and by each `/readyz`.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 /// How long the store may take to respond before the process is not ready.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looks for the conditions that nobody else notices without requests.
+/// Checks for the conditions that nothing else notices without requests.
 pub struct Readiness {
     /// The store.
     pub store: Arc<dyn Store>,
@@ -32,7 +32,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Looks at store, nonces and clock.
+    /// Checks store, nonces and clock.
     pub async fn look(&self) {
         let conditions = &*self.conditions;
         match timeout(PING_TIMEOUT, self.store.ping()).await {

@@ -110,7 +110,7 @@ impl Certificate {
     /// accept.
     ///
     /// # Errors
-    /// What is wrong with the first certificate that is not valid and was not shown before.
+    /// The problem of the first certificate that is not valid and was not shown before.
     pub fn may_replace(new: &[Self], shown: &[Self], now: UnixTime) -> Result<(), String> {
         let is_shown = |one: &&Self| shown.iter().any(|known| known.der == one.der);
         let mut others = new.iter().filter(|one| !is_shown(one));

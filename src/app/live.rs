@@ -151,7 +151,7 @@ fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
     }
 }
 
-/// What all pages have in common.
+/// Makes the look that all pages share.
 ///
 /// # Errors
 /// A file of it that cannot be used.

@@ -83,10 +83,10 @@ pub enum StartError {
         key: &'static str,
         /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
-        /// What to do.
+        /// The fix.
         fix: &'static str,
     },
     /// The runtime or a thread.
@@ -105,7 +105,7 @@ impl StartError {
                 "each worker needs a descriptor for each address: raise the limit (LimitNOFILE, ulimit -n), or set \
                  listen.workers lower"
             }
-            io::ErrorKind::AddrNotAvailable => "the address is none of this machine's",
+            io::ErrorKind::AddrNotAvailable => "this machine does not have the address",
             _ => "check the address",
         };
         Self::Listen {
@@ -135,7 +135,7 @@ impl StartError {
     }
 }
 
-/// Reads the configuration anew.
+/// Reads the configuration again.
 pub type Reload = Box<dyn Fn() -> Result<Config, String>>;
 
 /// A program that is ready to run: everything is open and bound, nothing is served yet.
@@ -162,7 +162,7 @@ pub struct App {
 /// How often certificates are checked for a change.
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 
-/// What a configuration and its files are made into, and what a reload swaps as a whole.
+/// The parts that are made of a configuration and its files, and that a reload swaps as a whole.
 struct Swap {
     live: Live,
     /// `None` where the listener has no TLS.

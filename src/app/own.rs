@@ -27,7 +27,7 @@ pub struct ApiIsOurs {
     listener: ListenAddress,
 }
 
-/// Checks that the API is none of `listeners`. A name that does not resolve now passes: the API may start later.
+/// Checks that the API is not one of `listeners`. A name that does not resolve now passes: the API may start later.
 pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), ApiIsOurs> {
     let found = match &config.upstream.api_url {
         ApiUrl::Unix(path) => {
@@ -71,7 +71,7 @@ fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
             || listener_ip.is_unspecified() && takes_family && is_local(address_ip))
 }
 
-/// The address that a connection to `ip` reaches: the unspecified address stands for this machine.
+/// The address that a connection to `ip` reaches: the unspecified address means this machine.
 #[must_use]
 pub fn reached(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
@@ -81,19 +81,9 @@ pub fn reached(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address is this machine's own.
+/// Whether an address is this machine's own: a connection to such an address comes from it. A UDP socket sends nothing to
+/// find out.
 fn is_local(ip: IpAddr) -> bool {
-    /// An address that no machine has (RFC 5737).
-    const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-    let binds = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
-    if ip.is_loopback() {
-        return true;
-    }
-    if !binds(NOBODY) {
-        return binds(ip);
-    }
-    // With net.ipv4.ip_nonlocal_bind any address binds. A connection to an address of one's own comes from there; a UDP
-    // socket sends nothing to find out.
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -102,7 +92,7 @@ fn is_local(ip: IpAddr) -> bool {
         socket.connect((ip, 9))?;
         socket.local_addr()
     });
-    source.is_ok_and(|source| source.ip() == ip)
+    ip.is_loopback() || source.is_ok_and(|source| source.ip() == ip)
 }
 
 /// The path with links and dots resolved, as far as it is there.

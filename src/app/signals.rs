@@ -5,9 +5,9 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a signal asks for.
+/// The request of a signal.
 pub(super) enum Signal {
-    /// To read the configuration anew.
+    /// To read the configuration again.
     Reload,
     /// To end.
     End,

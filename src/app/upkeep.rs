@@ -17,7 +17,7 @@ use crate::{
 
 /// How soon a change that another process made in the store is noticed, if the store reports none.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
-/// The shortest time between two looks at what was changed, so that many reports are one look.
+/// The shortest time between two reads of the feed, so that many reports cause one read.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
 /// How often readiness is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ pub(super) fn start(services: &Arc<Services>) {
 
 type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Does `task` at each tick. A failure that lasts is `condition`, or the full disk behind it.
+/// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
 fn every(
     period: Duration,
     services: &Arc<Services>,

@@ -23,10 +23,10 @@ use crate::{
 /// How often unused connections to the API are checked.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-/// What every worker needs.
+/// The parts that every worker uses.
 #[derive(Clone)]
 pub struct Common {
-    /// What the workers share.
+    /// The shared state of the workers.
     pub shared: Arc<Shared>,
     /// How many connections there may be.
     pub bounds: Arc<Bounds>,

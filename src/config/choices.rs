@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{endpoints::UserField, policy::operations::Kind};
 
-/// What happens to protected calls that fail verification.
+/// The treatment of protected calls that fail verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Enforcement {
@@ -54,7 +54,7 @@ pub(super) fn backend<'de, D: Deserializer<'de>>(
     StoreBackend::deserialize(word.into_deserializer())
 }
 
-/// Who checks a user's password.
+/// The check of a user's password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoginBackend {
@@ -62,7 +62,7 @@ pub enum LoginBackend {
     Local,
     /// An HTTP endpoint.
     Http,
-    /// Nobody here: a proxy in front has done so.
+    /// None: a proxy in front has checked it.
     Header,
 }
 
@@ -99,7 +99,7 @@ texts! {
 pub struct ProfileParameter {
     /// Its name.
     pub name: String,
-    /// What it says.
+    /// The field of the user that it has.
     pub field: UserField,
 }
 
@@ -136,7 +136,7 @@ impl Tokens {
     }
 }
 
-/// What happens to an unsigned CORS preflight on a path that an operation lists.
+/// The treatment of an unsigned CORS preflight on a path that an operation lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preflight {

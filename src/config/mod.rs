@@ -47,7 +47,7 @@ pub use self::{
         Upstream, UpstreamTls,
     },
     store_url::{Sql, StoreUrl},
-    units::{ByteSize, Lifetime, format_duration, parse_duration},
+    units::{ByteSize, Lifetime, parse_duration},
 };
 use self::{
     read::Written,

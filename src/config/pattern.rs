@@ -12,7 +12,7 @@ pub struct PathPattern {
     shape: Vec<PathSegment>,
 }
 
-/// What a segment of a pattern matches.
+/// The matches of a segment of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PathSegment {
     /// This, all its escapes decoded.
@@ -96,7 +96,7 @@ fn parameter(segment: &str) -> Result<Option<(&str, bool)>, Reason> {
     if !segment.contains(['{', '}']) {
         if let Some(name) = segment.strip_prefix(':').filter(|name| !name.is_empty()) {
             return Err(format!(
-                "\":{name}\" is no parameter; write {{{name}}}, or %3A for a colon"
+                "\":{name}\" is not a parameter; write {{{name}}}, or %3A for a colon"
             )
             .into());
         }
@@ -175,7 +175,7 @@ mod tests {
             ("/a?b", "a byte in it must be percent-encoded"),
             (
                 "/users/:id",
-                "\":id\" is no parameter; write {id}, or %3A for a colon",
+                "\":id\" is not a parameter; write {id}, or %3A for a colon",
             ),
             ("/a/*", WILDCARD),
             ("/a/**", WILDCARD),

@@ -1,4 +1,4 @@
-//! Reads what the operator wrote: the file, with the environment over it.
+//! Reads the file, with the environment over it.
 //!
 //! A variable's value is TOML. A value that is not valid TOML is a string, so that `300s` needs no quotes. With `_FILE`
 //! the value is the content of the file that the variable names, less one final newline; a relative name belongs to the
@@ -44,7 +44,7 @@ fn one_line(text: &str) -> String {
     line.0
 }
 
-/// What the operator wrote, and what is wrong with it.
+/// The text of the operator, and its problems.
 pub(super) struct Written<'f> {
     /// The file, as problems name it.
     file: &'f str,

@@ -34,7 +34,7 @@ pub(super) struct KeySchema {
     pub(super) doc: &'static [&'static str],
 }
 
-/// What holds when a key is not written; all values are TOML.
+/// The value of a key that is not written; all values are TOML.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unwritten {
     /// This value.

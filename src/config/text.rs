@@ -31,7 +31,7 @@ pub(super) type Reason = Cow<'static, str>;
 
 /// A type that is written as a string.
 pub(super) trait Text: Sized {
-    /// What an error line says was expected.
+    /// The expected text, for error lines.
     const EXPECTED: &'static str;
 
     fn parse(text: &str) -> Result<Self, Reason>;

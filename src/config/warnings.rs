@@ -1,13 +1,11 @@
-//! What is valid and unwise.
+//! Advice on settings that are valid and unwise.
 
 use std::time::Duration;
 
-use http::Method;
-
 use super::{
-    Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted, UpgradeProtocol,
-    format_duration,
+    Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted,
     rules::{Finding, Findings, report},
+    units::format_duration,
 };
 use crate::{
     nonce::OnLost,
@@ -19,7 +17,7 @@ use crate::{
 };
 
 impl Config {
-    /// What `check` and `serve` warn of, in the order of the sections.
+    /// The warnings of `check` and `serve`, in the order of the sections.
     #[must_use]
     pub fn warnings(&self) -> Vec<Finding> {
         let mut found = Findings::default();
@@ -58,10 +56,6 @@ fn listener(config: &Config, found: &mut Findings) {
                 "{network} believes everybody's forwarded fields; name the proxies alone";
         }
     }
-    report! { found;
-        ["listen.drain"] if listen.drain.is_zero() =>
-            "running requests are cut at SIGTERM; give them some seconds";
-    }
 }
 
 fn service(config: &Config, found: &mut Findings) {
@@ -77,8 +71,6 @@ fn service(config: &Config, found: &mut Findings) {
     report! { found;
         ["service.base_url"] if let Some(origin) = base_in_clear =>
             "passwords and cookies cross the network in clear to {origin}; use https";
-        ["service.allow_http"] if service.allow_http && base.is_some() && base_in_clear.is_none() =>
-            "is not needed for this base_url; leave it out, so that a later http:// is rejected";
         ["service.base_url"] if let Some(origin) = unbelieved =>
             "{origin} is https, but nothing here speaks TLS or believes a proxy that does: requests count as \
              unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
@@ -128,7 +120,7 @@ fn upstream(config: &Config, found: &mut Findings) {
     let origin = origin.filter(|origin| in_clear(origin));
     report! { found;
         ["upstream.api_url"] if let Some(origin) = origin =>
-            "{origin} is not encrypted, and whoever reaches it can claim to be any user; use https:// with mutual \
+            "{origin} is not encrypted, and anybody who reaches it can claim to be any user; use https:// with mutual \
              TLS, a Unix socket, or a network that only countersign can enter";
         ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
             "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
@@ -154,7 +146,7 @@ fn signature(config: &Config, found: &mut Findings) {
             "protected calls are let through whatever their signature; set \"enforce\" when the log shows no \
              failures of honest consumers";
         ["signature.advice"] if signature.advice == Advice::Full =>
-            "responses repeat the base string to whoever asks; set \"hint\" when consumers have found their mistakes";
+            "responses repeat the base string to every caller; set \"hint\" when consumers have found their mistakes";
     }
 }
 
@@ -167,8 +159,6 @@ fn nonce(config: &Config, found: &mut Findings) {
         ["nonce.scope"] if local && config.store.backend != StoreBackend::Sqlite =>
             "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
              or run one process";
-        ["nonce.path"] if !local && config.nonce.path.is_some() =>
-            "the nonces that replicas share are in no file; leave it out";
         ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
             "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
     }
@@ -181,10 +171,6 @@ fn store(config: &Config, found: &mut Findings) {
             "secrets are not encrypted in the store and in every backup of it; set the file of a key";
         ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
             "a credential revoked while the store is away works on that long; make it a minute at most";
-        ["cache.max_entries"] if cache.max_entries == 0 =>
-            "without a cache every request asks the store twice; leave it out";
-        ["cache.ttl"] if cache.max_entries > 0 && cache.ttl.is_zero() =>
-            "without a cache every request asks the store twice; leave it out";
     }
 }
 
@@ -192,21 +178,13 @@ fn operations(config: &Config, found: &mut Findings) {
     for (index, operation) in config.operation.iter().enumerate() {
         self::operation(index, operation, found);
     }
-    for (index, entry) in config.permission.iter().enumerate() {
-        let (name, mut operations) = (&entry.name, config.operation.iter());
-        report! { found;
-            [&format!("permission[{}].name", index + 1)]
-                if !operations.any(|operation| operation.permission.as_ref() == Some(name)) =>
-                "no [[operation]] needs {name}, so granting it changes nothing; use it or remove it";
-        }
-    }
     let unlisted = config.operations.unlisted.and_then(|Unlisted(kind)| kind);
     let kind = unlisted.filter(|kind| *kind != Kind::Anonymous);
     report! { found;
         ["operations.unlisted"] if unlisted == Some(Kind::Anonymous) =>
-            "whatever no [[operation]] lists is open to everybody; set \"nobody\" and list what is public";
+            "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
         ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
-            "whatever no [[operation]] lists is open to every {} without a permission; set \"nobody\" and list what \
+            "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
              is meant", kind.as_str();
     }
 }
@@ -215,18 +193,11 @@ fn operation(index: usize, operation: &Operation, found: &mut Findings) {
     let key = |name: &str| format!("operation[{}].{name}", index + 1);
     let (path, access) = (&operation.path, &operation.access);
     let needs_permission = operation.permission.is_some();
-    let by_consumers = access.contains(&Kind::Consumer) || access.contains(&Kind::Application);
-    let get = operation.methods.is_empty() || operation.methods.contains(&Method::GET);
     report! { found;
         [&key("enforcement")] if operation.enforcement == Some(Enforcement::Observe) =>
             "{path} is let through whatever the signature; set \"enforce\" after the trial";
-        [&key("permission")] if needs_permission && !by_consumers =>
-            "{path} is open to no consumer, and nobody else needs a permission; leave it out, or add \"consumer\" to \
-             access";
         [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
             "anybody can call {path} without the permission that it asks of consumers";
-        [&key("upgrade")] if operation.upgrade.contains(&UpgradeProtocol::Websocket) && !get =>
-            "a WebSocket begins with GET, which {path} does not list; add GET to methods";
     }
 }
 

@@ -1,16 +1,16 @@
-//! What commands did, in the log of `serve` too.
+//! Audit records of commands, which every `serve` logs as well.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a command did and who ran it. It goes to every `serve` on the store by the feed of changes, and each logs it; the
-/// id tells the copies of one record. It holds no secret, and of a token what a log may show.
+/// The act of a command and the account that ran it. The feed of changes brings it to every `serve` on the store, and each
+/// logs it; copies of one record have one id. It holds no secret, and only the part of a token that a log may show.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
     /// Random.
     pub id: String,
-    /// What was done, as `event` in the log.
+    /// The act, `event` in the log.
     pub event: String,
     /// The consumer concerned.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What is wrong at present. A condition begins, lasts and ends; the log has one line at its beginning and one at its end.
+//! Conditions: problems that last. The log has one line at the beginning of each and one at its end.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use crate::clock::{Clock, UnixTime};
 
 macro_rules! conditions {
     ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
-        /// Something that is wrong with this process or its surroundings until somebody or something ends it.
+        /// A problem of this process or its surroundings that lasts until it is resolved.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Condition {
             $($(#[$doc])* $variant,)+
@@ -75,7 +75,7 @@ impl Condition {
 }
 
 impl Condition {
-    /// Whether somebody has to act at once, so that its beginning is an error in the log.
+    /// Whether a person has to act at once, so that its beginning is an error in the log.
     const fn needs_a_person(self) -> bool {
         self.stops_signed_calls() || matches!(self, Self::DiskFull | Self::CertificateExpired)
     }
@@ -123,7 +123,7 @@ impl Conditions {
         self.note(condition, cause, true);
     }
 
-    /// As [`Self::set`], for a condition whose beginning and end somebody else logs.
+    /// As [`Self::set`], for a condition whose beginning and end are logged elsewhere.
     pub fn set_logged_elsewhere(&self, condition: Condition, cause: String) {
         self.note(condition, Some(cause), false);
     }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::{super::captured::CapturedLog, *};
 
-    /// What is logged meanwhile.
+    /// The lines that `work` logs.
     fn logged(work: impl FnOnce()) -> Vec<String> {
         let kept = CapturedLog::default();
         let writer = kept.clone();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_logs_is_not_logged_twice() {
+    fn logs_no_condition_that_is_logged_elsewhere() {
         let conditions = Conditions::new(Clock::manual(UnixTime(1_000)));
         let lines = logged(|| {
             conditions.set_logged_elsewhere(Condition::Store, "gone".to_owned());

@@ -18,9 +18,9 @@ use super::lines::LogLines;
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
 
-/// What the log writes from: one level for all, and other levels for some targets.
+/// The levels of the log: one for all targets, and others for some.
 ///
-/// Libraries write nothing below `info`, whatever the level: what they work with are secrets.
+/// Libraries write nothing below `info`, whatever the level: they work with secrets.
 ///
 /// Written as `info`, or `info,audit=debug,countersign::verify=trace`; without a level for all it is `info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +29,10 @@ pub struct LogLevel {
     targets: Vec<(String, LevelFilter)>,
 }
 
-/// Why a text is no [`LogLevel`].
+/// Why a text is not a [`LogLevel`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvalidLogLevel {
-    /// A word that is no level. A bare target is rejected too, because a mistyped level looks like one.
+    /// A word that is not a level. A bare target is rejected too, because a mistyped level looks like one.
     #[error("the levels are off, error, warn, info, debug and trace")]
     Level,
     /// A target with other characters than the path of a module has.
@@ -45,8 +45,7 @@ pub enum InvalidLogLevel {
 
 impl LogLevel {
     fn targets(&self) -> Targets {
-        // Below `info` libraries write what they work with: tokio-postgres the parameters of every statement, which are
-        // tokens and secrets.
+        // Below `info` tokio-postgres writes the parameters of every statement, which are tokens and secrets.
         let of_libraries = self.default.min(LevelFilter::INFO);
         // The TLS library warns of what peers did, as often as they like: only a debug log holds that.
         let of_tls = if self.default > LevelFilter::INFO {
@@ -104,15 +103,10 @@ impl FromStr for LogLevel {
 }
 
 fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
-    match word {
-        "off" => Ok(LevelFilter::OFF),
-        "error" => Ok(LevelFilter::ERROR),
-        "warn" => Ok(LevelFilter::WARN),
-        "info" => Ok(LevelFilter::INFO),
-        "debug" => Ok(LevelFilter::DEBUG),
-        "trace" => Ok(LevelFilter::TRACE),
-        _ => Err(InvalidLogLevel::Level),
-    }
+    // The library also reads numbers, other cases, and nothing as a level.
+    let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let level = word.parse().ok().filter(|_| is_word);
+    level.ok_or(InvalidLogLevel::Level)
 }
 
 /// How records are written.
@@ -249,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_peers_do_to_the_tls_library_is_no_warning() {
+    fn acts_of_tls_peers_are_not_logged_as_warnings() {
         let of_tls = |text: &str| {
             let level: LogLevel = text.parse().unwrap();
             of_target(&level, "rustls::common_state")

@@ -1,4 +1,4 @@
-//! What `/metrics` shows, in the Prometheus text format.
+//! The metrics of `/metrics`, in the Prometheus text format.
 //!
 //! Every label value is a constant of the program or an operation of the configuration, so no caller can add one.
 

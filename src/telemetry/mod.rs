@@ -1,4 +1,4 @@
-//! The log, the metrics, the ids of requests, and what neither log nor metrics may hold.
+//! The log, the metrics, the ids of requests, and the redaction of secrets.
 
 pub mod audit;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a log line may show only in part.
+//! Values that a log line shows only in part.
 
 use std::fmt;
 

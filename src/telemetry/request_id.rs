@@ -41,8 +41,8 @@ impl RequestIds {
     }
 }
 
-/// The id of a request: the one that a trusted proxy sent, or one that is made when it is first read. A request whose id
-/// nobody reads costs no id.
+/// The id of a request: the one that a trusted proxy sent, or one that is made when it is first read. No id is made for
+/// a request whose id is never read.
 #[derive(Debug)]
 pub struct RequestId {
     ids: Rc<RequestIds>,

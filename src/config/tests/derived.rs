@@ -1,7 +1,7 @@
 //! Defaults, what follows from other keys, and what a reload cannot change.
 
 use super::*;
-use crate::policy::operations::Kind;
+use crate::policy::{operations::Kind, rate::Rate};
 
 #[test]
 fn defaults_are_those_of_the_contract() {
@@ -10,7 +10,8 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(config.limits.head_bytes.as_usize(), 32_768);
     assert_eq!(config.limits.connections.get(), 10_000);
     assert_eq!(config.tokens.access_ttl, Lifetime::Never);
-    assert_eq!(config.login.max_failures.to_string(), "10 per 15m");
+    let Rate { count, period } = config.login.max_failures;
+    assert_eq!((count.get(), period), (10, Duration::from_secs(900)));
     assert_eq!(config.identity.user_header, "x-auth-user");
     assert_eq!(config.operations.forbidden_status, 404);
     assert!(

@@ -91,7 +91,7 @@ verdicts! {
     PayloadTooLarge = "payload_too_large",
     /// 414.
     UriTooLong = "uri_too_long",
-    /// 421: Host is none of the service's.
+    /// 421: the service does not have this Host.
     Misdirected = "misdirected",
     /// 429 to a consumer over its rate.
     RateLimited = "rate_limited",
