@@ -306,7 +306,7 @@ section! {
         /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
         #[serde(default, deserialize_with = "optional")]
         logo: Option<PathBuf> [else "none": "logo.svg"], reload;
-        /// The colour of buttons and links. countersign check warns if it is hard to read.
+        /// The colour of buttons and links.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
         accent_dark: Option<Colour> [else "a lighter shade of accent": "#9ab8ff"], reload;

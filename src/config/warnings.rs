@@ -22,8 +22,7 @@ impl Config {
     pub fn warnings(&self) -> Vec<Finding> {
         let mut found = Findings::default();
         for warn in [
-            listener, service, sessions, upstream, signature, nonce, store, operations,
-            admin,
+            listener, service, sessions, upstream, signature, nonce, store, operations, admin,
         ] {
             warn(self, &mut found);
         }
