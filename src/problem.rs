@@ -26,8 +26,8 @@ pub struct Problem {
     pub detail: Option<(&'static str, String)>,
     /// A further field, such as `Retry-After`.
     pub field: Option<(&'static str, String)>,
-    /// The messages of a page, heading and text; `None`: those of the status.
-    pub page: Option<(&'static str, &'static str)>,
+    /// The messages of a page, heading and text; without a text that of the heading, `None`: those of the status.
+    pub page: Option<(&'static str, Option<&'static str>)>,
     /// The path by which a browser begins again.
     pub again: Option<String>,
 }

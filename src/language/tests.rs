@@ -97,6 +97,7 @@ fn every_message_is_used_and_no_page_names_one_that_is_missing() {
                     path.display()
                 );
                 used.insert(literal.to_owned());
+                used.insert(format!("{literal}-text"));
             }
         }
     }

@@ -47,34 +47,27 @@ impl From<PageError> for Failure {
 
 impl PageError {
     fn problem(self) -> Problem {
-        let (status, title, text) = match &self {
-            Self::Malformed(text) => (400, "error-malformed", *text),
-            Self::SeveralSessionCookies => (400, "error-two-sessions", "error-two-sessions-text"),
-            Self::ForgedForm => (403, "error-forged", "error-forged-text"),
-            Self::StaleForm(_) => (403, "error-stale", "error-stale-text"),
-            Self::NoCookie(_) => (403, "error-cookie", "error-cookie-text"),
-            Self::TokenUnknown => (401, "error-unknown", "error-unknown-text"),
-            Self::TokenExpired => (401, "error-expired", "error-expired-text"),
-            Self::TokenUsed => (401, "error-used", "error-used-text"),
-            Self::AlreadyDecided => (403, "error-used", "error-used-text"),
-            Self::ConsumerDisabled => (401, "error-disabled", "error-disabled-text"),
-            Self::CallbackRefused => (400, "error-callback", "error-callback-text"),
-            Self::ApplicationUnknown => (404, "error-no-application", "error-no-application-text"),
-            Self::NoPasswords => (404, "error-not-found", "error-not-found-text"),
-            Self::PasswordReplaced(_) => (409, "error-password", "error-password-text"),
-            Self::NobodyNamed => (403, "error-nobody", "error-nobody-text"),
-            Self::NotAdmitted => (403, "error-not-admitted", "error-not-admitted-text"),
+        let (status, verdict, title) = match &self {
+            Self::Malformed(_) => (400, Verdict::BadRequest, "error-malformed"),
+            Self::SeveralSessionCookies => (400, Verdict::BadRequest, "error-two-sessions"),
+            Self::ForgedForm => (403, Verdict::Forbidden, "error-forged"),
+            Self::StaleForm(_) => (403, Verdict::Forbidden, "error-stale"),
+            Self::NoCookie(_) => (403, Verdict::Forbidden, "error-cookie"),
+            Self::TokenUnknown => (401, Verdict::TokenRejected, "error-unknown"),
+            Self::TokenExpired => (401, Verdict::TokenExpired, "error-expired"),
+            Self::TokenUsed => (401, Verdict::TokenUsed, "error-used"),
+            Self::AlreadyDecided => (403, Verdict::Forbidden, "error-used"),
+            Self::ConsumerDisabled => (401, Verdict::ConsumerKeyRefused, "error-disabled"),
+            Self::CallbackRefused => (400, Verdict::BadRequest, "error-callback"),
+            Self::ApplicationUnknown => (404, Verdict::NotFound, "error-no-application"),
+            Self::NoPasswords => (404, Verdict::NotFound, "error-not-found"),
+            Self::PasswordReplaced(_) => (409, Verdict::Forbidden, "error-password"),
+            Self::NobodyNamed => (403, Verdict::Forbidden, "error-nobody"),
+            Self::NotAdmitted => (403, Verdict::Forbidden, "error-not-admitted"),
         };
-        let code = match &self {
-            Self::TokenUnknown => Some("token_rejected"),
-            Self::TokenExpired => Some("token_expired"),
-            Self::TokenUsed => Some("token_used"),
-            Self::ConsumerDisabled => Some("consumer_key_refused"),
+        let text = match &self {
+            Self::Malformed(text) => Some(*text),
             _ => None,
-        };
-        let verdict = match &self {
-            Self::ForgedForm => Verdict::Forbidden,
-            _ => Verdict::Page,
         };
         let again = match self {
             Self::StaleForm(here) | Self::NoCookie(here) | Self::PasswordReplaced(here) => {
@@ -83,7 +76,7 @@ impl PageError {
             _ => None,
         };
         Problem {
-            code,
+            code: (status == 401).then_some(verdict.as_str()),
             page: Some((title, text)),
             again,
             ..Problem::plain(status, verdict)

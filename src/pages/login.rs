@@ -24,6 +24,7 @@ use crate::{
         port::{Admitted, VerifiedPassword, is_of_logged_outage},
         record::{OutsideUser, Session, User},
     },
+    telemetry::metrics::Verdict,
 };
 
 /// The `Retry-After` while the hashing threads are busy.
@@ -393,7 +394,14 @@ impl Visit<'_> {
     /// The page of a form with a password.
     pub(super) fn noticed(&self, notice: Option<&Notice>, template: &impl Template) -> OwnResponse {
         let status = notice.map_or(200, |notice| notice.status);
-        let page = OwnResponse::page(self.frame, status, template, "");
+        let mut page = OwnResponse::page(self.frame, status, template, "");
+        page.verdict = match status {
+            400 => Verdict::BadRequest,
+            403 => Verdict::Forbidden,
+            429 => Verdict::LoginThrottled,
+            503 => Verdict::Unavailable,
+            _ => Verdict::Page,
+        };
         match notice.and_then(|notice| notice.retry_after) {
             Some(wait) => page.field("Retry-After", wait.as_secs().max(1).to_string()),
             None => page,

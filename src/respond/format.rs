@@ -97,12 +97,12 @@ pub(super) fn render(
     };
     let mut response = match (format, code) {
         (Format::Html, _) => {
-            let (title, text) = problem.page.unwrap_or_else(|| html::explained(status));
+            let (title, text) = problem.page.unwrap_or((html::explained(status), None));
             let is_explained = problem.page.is_some();
             let page = html::ErrorPage {
                 frame,
                 title,
-                text,
+                text: &text.map_or_else(|| format!("{title}-text"), str::to_owned),
                 advice: advice.filter(|_| code.is_none() && !is_explained),
                 members: if is_explained { &[] } else { &members },
                 again: problem.again.as_deref(),

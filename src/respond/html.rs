@@ -45,21 +45,22 @@ pub(super) struct ErrorPage<'a> {
     pub(super) request_id: Option<&'a str>,
 }
 
-/// The messages for a person, heading and text, where the status says everything.
-pub(super) const fn explained(status: u16) -> (&'static str, &'static str) {
+/// The message for a person that is the heading, where the status says everything. The message of the text has `-text`
+/// added.
+pub(super) const fn explained(status: u16) -> &'static str {
     match status {
-        303 => ("error-login", "error-login-text"),
-        401 => ("error-unproved", "error-unproved-text"),
-        403 => ("error-forbidden", "error-forbidden-text"),
-        404 => ("error-not-found", "error-not-found-text"),
-        405 => ("error-method", "error-method-text"),
-        408 => ("error-slow", "error-slow-text"),
-        413 | 414 | 431 => ("error-large", "error-large-text"),
-        421 => ("error-misdirected", "error-misdirected-text"),
-        429 => ("error-rate", "error-rate-text"),
-        502 | 504 => ("error-upstream", "error-upstream-text"),
-        503 => ("error-unavailable", "error-unavailable-text"),
-        500 | 508 => ("error-fault", "error-fault-text"),
-        _ => ("error-request-broken", "error-request-broken-text"),
+        303 => "error-login",
+        401 => "error-unproved",
+        403 => "error-forbidden",
+        404 => "error-not-found",
+        405 => "error-method",
+        408 => "error-slow",
+        413 | 414 | 431 => "error-large",
+        421 => "error-misdirected",
+        429 => "error-rate",
+        502 | 504 => "error-upstream",
+        503 => "error-unavailable",
+        500 | 508 => "error-fault",
+        _ => "error-request-broken",
     }
 }

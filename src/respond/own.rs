@@ -1,7 +1,7 @@
 //! A response of this program itself, whole before it is sent.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 
 use super::look::Look;
 use crate::{oauth::percent, server::response::ResponseBody, telemetry::metrics::Verdict};
@@ -72,24 +72,17 @@ impl OwnResponse {
         } else {
             ResponseBody::whole(self.body)
         };
-        let mut response = Response::new(body);
-        let status = StatusCode::from_u16(self.status);
-        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        for (name, value) in self.fields {
-            match HeaderValue::try_from(value) {
-                Ok(value) => {
-                    let name = HeaderName::from_bytes(name.as_bytes());
-                    name.map(|name| response.headers_mut().append(name, value))
-                        .ok();
-                }
-                Err(error) => {
-                    tracing::error!(name, %error, "a field of a response cannot be sent");
-                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                    *response.body_mut() = ResponseBody::none();
-                }
-            }
-        }
-        response
+        let response = Response::builder().status(self.status);
+        let fields = self.fields.into_iter();
+        let response = fields.fold(response, |response, (name, value)| {
+            response.header(name, value)
+        });
+        response.body(body).unwrap_or_else(|error| {
+            tracing::error!(%error, "a response cannot be sent");
+            let mut response = Response::new(ResponseBody::none());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response
+        })
     }
 }
 

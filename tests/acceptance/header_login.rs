@@ -154,22 +154,18 @@ fn a_get_that_shows_no_form_opens_no_session_and_those_of_one_user_are_bounded()
     };
     assert!(opens(LOGIN).is_empty());
     // The way back into the API needs one.
-    assert!(!opens(&format!("{LOGIN}&return_to=/account")).is_empty());
-    let opened: Vec<_> = (0..4).map(|_| opens(APPLICATIONS)).collect();
+    let first = opens(&format!("{LOGIN}&return_to=/account"));
+    assert!(!first.is_empty());
+    let more = (0..4).map(|_| opens(APPLICATIONS));
+    let opened: Vec<_> = [first].into_iter().chain(more).collect();
     let is_open = |cookies: &std::collections::BTreeMap<String, String>| {
         let mut browser = Visitor::to(&proxy);
         browser.cookies.clone_from(cookies);
         browser.send(account().header("Remote-User", "ada")).status == 200
     };
-    assert_eq!(
-        [0, 1, 2, 3]
-            .map(|at: usize| is_open(&opened[at]))
-            .iter()
-            .filter(|is_open| **is_open)
-            .count(),
-        3
-    );
-    assert!(is_open(&opened[3]));
+    // Sessions of the same second have no order, but the newest one stays.
+    assert_eq!(opened.iter().filter(|one| is_open(one)).count(), 3);
+    assert!(is_open(&opened[4]));
     // The verifier is shown without a form too.
     let consumer = proxy.consumer("Printer");
     let request = proxy.request_token(&consumer, "oob");

@@ -214,17 +214,19 @@ impl World {
             max_nonces: 1_000_000,
             conditions: Arc::clone(&conditions),
         });
+        let feed = Arc::new(Feed::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
         let services = Services {
             clock: clock.clone(),
             hop: "hop".into(),
             store: Arc::clone(&store),
-            credentials: Arc::clone(&credentials),
-            feed: Feed::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()),
+            credentials,
+            feed: Arc::clone(&feed),
             nonces,
             verifier: Arc::clone(&verifier),
             pages: pages::Services {
                 store,
-                credentials,
+                feed,
+                clock,
                 login: Arc::new(NoLogin),
                 passwords: None,
                 throttle: Arc::new(Throttle::new(Rate {
