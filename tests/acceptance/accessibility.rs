@@ -220,12 +220,10 @@ fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
         language,
     };
     audit.every_page(proxy);
-    let unavailable = Proxy::in_front_of(&Upstream::start())
-        .config(&format!(
-            "[login]\nbackend = 'http'\nurl = 'http://{}'",
-            nobody()
-        ))
-        .start();
+    let unavailable = Proxy::with(
+        &Upstream::start(),
+        &format!("[login]\nbackend = 'http'\nurl = 'http://{}'", nobody()),
+    );
     audit.open(&unavailable, LOGIN);
     audit.browser.text("#username");
     audit.attempt("somebody");
@@ -234,9 +232,7 @@ fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
 
 #[test]
 fn axe_finds_nothing_on_any_page() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config(CONFIG)
-        .start();
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
     audit(&proxy, Browser::in_language("en"), "en");
 }
 

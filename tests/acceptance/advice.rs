@@ -2,6 +2,7 @@
 
 use std::{fs, thread, time::Duration};
 
+use crate::support::has;
 use crate::support::{
     Call, Caller, Proxy, Upstream, fresh, now,
     signer::{self, encode},
@@ -23,9 +24,10 @@ impl Service {
     fn start(enforcement: &str) -> Self {
         let api = Upstream::start();
         let urls = "service.public_api_urls = ['http://api.test/v2', 'http://alias.test']";
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!("{urls}\nsignature.enforcement = '{enforcement}'"))
-            .start();
+        let proxy = Proxy::with(
+            &api,
+            &format!("{urls}\nsignature.enforcement = '{enforcement}'"),
+        );
         let caller = proxy.somebody();
         Self { api, proxy, caller }
     }
@@ -142,81 +144,6 @@ fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
     service.api.saw_nothing();
 }
 
-#[test]
-fn names_the_parameters_that_were_signed_wrong() {
-    let service = Service::start("enforce");
-    let uri = "http://api.test/v2/x";
-    let get = |query: &str, normalized: fn(&str) -> String| {
-        service.signs(Call::get(&format!("/v2/x?{query}")), uri, normalized)
-    };
-    let without = |target: &str, signed: &str| service.get(target).signs_target(signed);
-    for (call, told) in [
-        (
-            without("/v2/x?name=%C3%A9", "/v2/x?name=%C3%83%C2%A9"),
-            "its UTF-8 was taken for ISO 8859-1 and encoded again",
-        ),
-        // Query, then oauth_ parameters, each sorted; and the query as it is sent.
-        (
-            get("z=1&a=2", |oauth| format!("a=2&z=1&{oauth}")),
-            "sort the parameters by name",
-        ),
-        (
-            get("z=1&p=2", |oauth| format!("z=1&p=2&{oauth}")),
-            "sort the parameters by name",
-        ),
-        (
-            get("p=2&b=1", |oauth| format!("{oauth}&p=2&b=1")),
-            "sort the parameters by name",
-        ),
-        (
-            get("a=1&a1=2", |oauth| format!("a1=2&a=1&{oauth}")),
-            "not by the joined text name=value",
-        ),
-        (
-            get("b10=y&b2=x&b1=z", |oauth| {
-                format!("b1=z&b2=x&b10=y&{oauth}")
-            }),
-            "the name id_10 comes before id_2",
-        ),
-        (
-            get("next=/a%20b", |oauth| format!("next=/a%20b&{oauth}")),
-            "every other reserved character",
-        ),
-        (
-            without("/v2/x?a=1&b=2", "/v2/x?a=1"),
-            "one that is sent was left out",
-        ),
-        (
-            without("/v2/x?a=1&a=2", "/v2/x?a=1%2C2"),
-            "as often as it is sent",
-        ),
-        (
-            get("", |oauth| {
-                format!("oauth_body_hash=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D&{oauth}")
-            }),
-            "send every oauth_ parameter that is signed",
-        ),
-        (
-            service
-                .get("/v2/x")
-                .without("oauth_version")
-                .spoiled("oauth_version", "1.0"),
-            "sign every oauth_ parameter that is sent",
-        ),
-        (
-            service
-                .get("/v2/x")
-                .spoiled("oauth_timestamp", &(now() + 1).to_string())
-                .parameter("oauth_timestamp", &now().to_string()),
-            "take the time once",
-        ),
-    ] {
-        let advice = service.advice(call);
-        assert!(advice.contains(told), "{told}: {advice}");
-    }
-    service.api.saw_nothing();
-}
-
 /// The body is not read before the signature has failed, and then only a small one of known length.
 #[test]
 fn names_a_signed_body_that_is_not_a_form() {
@@ -258,48 +185,6 @@ fn a_body_that_was_read_for_the_advice_still_goes_to_the_api_in_observe_mode() {
 }
 
 #[test]
-fn names_the_secrets_that_were_joined_wrong_and_no_others() {
-    let service = Service::start("enforce");
-    let (consumer, token) = (
-        &service.caller.consumer.secret,
-        &service.caller.token.secret,
-    );
-    let (consumer, token) = (encode(consumer), encode(token));
-    let get = || service.get("/v2/x");
-    for (call, told) in [
-        (
-            get().key(&format!("{consumer}%0D%0A&{token}")),
-            "take white space, line breaks and quotation marks off",
-        ),
-        (
-            get().key(&format!("{consumer}&{token}%20")),
-            "take white space, line breaks and quotation marks off",
-        ),
-        (
-            get().key(&format!(" {consumer}&{token}")),
-            "take white space, line breaks and quotation marks off",
-        ),
-        (get().key("stranger&token"), GENERAL),
-        (get().key(&format!("stranger&{token}")), GENERAL),
-    ] {
-        let advice = service.advice(call);
-        assert!(advice.contains(told), "{told}: {advice}");
-    }
-    let asks = |key: &str| {
-        let call = Call::get("/oauth/request_token")
-            .by(&service.caller.consumer)
-            .parameter("oauth_callback", "oob");
-        let answer = service.proxy.send(call.key(key));
-        answer.is(401, "signature_invalid");
-        answer.form("oauth_problem_advice").unwrap()
-    };
-    for text in ["null", "undefined", "None", "%28null%29"] {
-        let advice = asks(&format!("{consumer}&{text}"));
-        assert!(advice.contains("was put in its place"), "{advice}");
-    }
-}
-
-#[test]
 fn names_the_previous_secret_once_its_grace_is_over() {
     let service = Service::start("enforce");
     let key = service.caller.consumer.key.clone();
@@ -311,10 +196,7 @@ fn names_the_previous_secret_once_its_grace_is_over() {
     });
     refused.is(401, "signature_invalid");
     let advice = refused.form("oauth_problem_advice").unwrap();
-    assert!(
-        advice.contains("the one before is no longer accepted"),
-        "{advice}"
-    );
+    has(&advice, &["the one before is no longer accepted"]);
 }
 
 /// What the authors of a consumer can do who do not run the proxy.

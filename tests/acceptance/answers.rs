@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::has;
 use crate::support::{
     Call, Caller, Placement, Proxy, Scene, Token, Upstream, Visitor,
     legs::{REQUEST_TOKEN, asks, exchanges, token_of},
@@ -215,10 +216,7 @@ fn a_challenge_goes_with_every_401() {
             challenge.starts_with("OAuth realm=\"The \\\"Shop\\\"\", "),
             "{challenge}"
         );
-        assert!(
-            challenge.contains(&format!("oauth_problem=\"{problem}\"")),
-            "{challenge}"
-        );
+        has(challenge, &[&format!("oauth_problem=\"{problem}\"")]);
     }
 }
 
@@ -382,9 +380,7 @@ fn an_access_token_expires() {
 
 #[test]
 fn a_request_token_expires() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("tokens.request_ttl = '1s'")
-        .start();
+    let proxy = Proxy::with(&Upstream::start(), "tokens.request_ttl = '1s'");
     let consumer = proxy.consumer("Shop");
     let request_token = proxy.request_token(&consumer, "oob");
     within(Duration::from_secs(10), "the token expires", || {
@@ -426,9 +422,7 @@ fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
 fn a_wrong_signature_is_advised_on_as_configured() {
     let api = Upstream::start();
     for (level, base_string) in [("off", false), ("hint", false), ("full", true)] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!("signature.advice = '{level}'"))
-            .start();
+        let proxy = Proxy::with(&api, &format!("signature.advice = '{level}'"));
         let caller = proxy.somebody();
         let answer = proxy.send(Call::get("/x?y=1").of(&caller).signs_target("/x"));
         answer.is(401, "signature_invalid");

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use crate::support::has;
 use crate::support::{
     Call, Proxy, Upstream,
     program::{Ended, program, run},
@@ -45,10 +46,7 @@ fn an_unknown_key_is_2_and_suggests_the_nearest() {
             };
             assert_eq!(ended.code(), Some(2), "{command} {text}: {ended:?}");
             let line = the_line(&ended);
-            assert!(
-                line.contains("config.toml") && line.contains(key) && line.contains(nearest),
-                "{line}"
-            );
+            has(&line, &["config.toml", key, nearest]);
         }
         assert!(
             !builder.directory().join("countersign.db").exists(),
@@ -100,12 +98,7 @@ fn a_port_in_use_is_1() {
             .serve_fails();
         assert_eq!(ended.code(), Some(1), "{ended:?}");
         let line = the_line(&ended);
-        assert!(
-            line.contains(&address.to_string())
-                && line.contains(key)
-                && line.contains("config.toml"),
-            "{line}"
-        );
+        has(&line, &[&address.to_string(), key, "config.toml"]);
     }
 }
 
@@ -129,10 +122,7 @@ fn an_api_that_is_down_does_not_stop_serve_and_check_says_so() {
     let builder = Builder::in_front_of_url(&url);
     let ended = builder.run(&["check"], "");
     assert_eq!(ended.code(), Some(1), "{ended:?}");
-    assert!(
-        ended.stderr.contains("upstream.api_url") && ended.stderr.contains(&url),
-        "{ended:?}"
-    );
+    has(&ended.stderr, &["upstream.api_url", &url]);
     let proxy = builder.start();
     let caller = proxy.somebody();
     proxy.send(Call::get("/x").of(&caller)).has_status(502);
@@ -152,10 +142,7 @@ fn keys_that_are_not_yet_available_are_refused_not_ignored() {
     ] {
         let ended = builder().config(&text).serve_fails();
         assert_eq!(ended.code(), Some(2), "{text}: {ended:?}");
-        assert!(
-            ended.stderr.contains(text.split(' ').next().unwrap()),
-            "{ended:?}"
-        );
+        has(&ended.stderr, &[text.split(' ').next().unwrap()]);
     }
 }
 
@@ -178,8 +165,5 @@ fn the_environment_is_over_the_file() {
         .environment("COUNTERSIGN__LISTEN__ADRESS", "\"x\"")
         .serve_fails();
     assert_eq!(ended.code(), Some(2), "{ended:?}");
-    assert!(
-        ended.stderr.contains("COUNTERSIGN__LISTEN__ADRESS"),
-        "{ended:?}"
-    );
+    has(&ended.stderr, &["COUNTERSIGN__LISTEN__ADRESS"]);
 }

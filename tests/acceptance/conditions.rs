@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::has;
 use crate::support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, within};
 
 /// Waits until this many lines of the log have all of this.
@@ -34,10 +35,7 @@ fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(503);
     let text = ready.text();
-    assert!(
-        text.contains("not ready: nonce_window_full since 20"),
-        "{text}"
-    );
+    has(&text, &["not ready: nonce_window_full since 20"]);
     assert!(text.contains("nonce.max_entries"), "{text}");
     assert_eq!(metric("not_ready{cause=\"nonce_window_full"), 1.0);
     assert_eq!(metric("degraded{cause=\"disk_full"), 0.0);
@@ -94,7 +92,7 @@ fn health_and_metrics_answer_under_a_service_name_unless_the_listener_is_loopbac
         ("admin.hosts = ['Countersign']", 200, 421),
         ("admin.listen = '0.0.0.0:0'", 200, 200),
     ] {
-        let proxy = Proxy::in_front_of(&api).config(config).start();
+        let proxy = Proxy::with(&api, config);
         for target in ["/healthz", "/readyz", "/metrics"] {
             ask(&proxy, target, "countersign:8081").has_status(name);
             ask(&proxy, target, "rebound.test").has_status(other);

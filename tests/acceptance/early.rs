@@ -47,7 +47,7 @@ fn is_refused(connection: &mut Connection, wire: &[u8], what: &str) {
 #[test]
 fn a_refusal_reaches_a_caller_that_is_still_sending() {
     let api = Upstream::start();
-    let plain = Proxy::in_front_of(&api).config(OPEN).start();
+    let plain = Proxy::with(&api, OPEN);
     let (tls, certificate, _) = over_tls(&api);
     let body = vec![b'x'; LARGE];
     let form = "application/x-www-form-urlencoded";
@@ -74,7 +74,7 @@ fn a_refusal_reaches_a_caller_that_is_still_sending() {
 #[test]
 fn a_refusal_reaches_requests_and_node() {
     let api = Upstream::start();
-    let plain = Proxy::in_front_of(&api).config(OPEN).start();
+    let plain = Proxy::with(&api, OPEN);
     let (tls, _, roots) = over_tls(&api);
     let port = tls.address().port();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -118,7 +118,7 @@ fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
         // Closed with unread bytes, the connection is reset behind the response.
         Ok(After::Close)
     });
-    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let proxy = Proxy::with(&api, OPEN);
     let body = vec![b'x'; LARGE];
     let chunks: Vec<&[u8]> = body.chunks(1 << 20).collect();
     for round in 0..10 {
@@ -182,7 +182,7 @@ fn interim_responses_without_end_are_502() {
             exchange.write(&many)?;
         }
     });
-    let proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let proxy = Proxy::with(&api, OPEN);
     proxy.send(Call::get("/x")).has_status(502);
 }
 

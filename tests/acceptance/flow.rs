@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, thread};
 
+use crate::support::has;
 use crate::support::{
     Answer, Call, Connection, Consumer, PATIENCE, Proxy, Upstream, Visitor, fresh,
     legs::{REQUEST_TOKEN, asks, authorization, exchanges, query_value, token_of},
@@ -72,10 +73,7 @@ fn authorization_page_by_its_alias() {
         encode(&request_token.token)
     ));
     let consent = visitor.log_in(&login, &user);
-    assert!(
-        consent.answer.text().contains("Shop"),
-        "the page names the consumer"
-    );
+    has(&consent.answer.text(), &["Shop"]);
     let decided = visitor.decide(&consent, "allow");
     // Whoever does not follow the redirect is shown where it leads, and to the applications.
     let (next, page) = (decided.redirect(), unescape(&decided.answer.text()));
@@ -87,9 +85,9 @@ fn authorization_page_by_its_alias() {
 #[test]
 fn scope_narrows_the_permissions_of_the_token() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            r#"
+    let proxy = Proxy::with(
+        &api,
+        r#"
             [[permission]]
             name = "read"
             title = "See your orders"
@@ -108,8 +106,7 @@ fn scope_narrows_the_permissions_of_the_token() {
             methods = ["GET"]
             permission = "write"
             "#,
-        )
-        .start();
+    );
     let options = [
         "--callback",
         CALLBACK,
@@ -376,10 +373,7 @@ fn pages_carry_their_protection() {
     for page in [&login, &consent, &verifier, &unknown] {
         let answer = &page.answer;
         let policy = answer.header("content-security-policy").expect("a policy");
-        assert!(
-            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
-            "{policy}"
-        );
+        has(policy, &["default-src 'none'", "frame-ancestors 'none'"]);
         assert_eq!(answer.header("x-frame-options"), Some("DENY"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(answer.header("referrer-policy"), Some("same-origin"));

@@ -219,9 +219,7 @@ fn connections_are_kept_on_both_sides() {
 #[test]
 fn connection_close_is_honoured_on_both_sides() {
     let api = Upstream::replying(|_| Reply::ok("x").header("Connection", "close").closing());
-    let proxy = Proxy::in_front_of(&api)
-        .config("listen.workers = 1")
-        .start();
+    let proxy = Proxy::with(&api, "listen.workers = 1");
     let caller = proxy.somebody();
     let mut kept = proxy.connect();
     for _ in 0..3 {
@@ -246,9 +244,7 @@ fn connection_close_is_honoured_on_both_sides() {
 #[test]
 fn a_connection_that_the_api_closed_while_idle_is_replaced() {
     let api = Upstream::replying(|_| Reply::ok("x").closing());
-    let proxy = Proxy::in_front_of(&api)
-        .config("listen.workers = 1")
-        .start();
+    let proxy = Proxy::with(&api, "listen.workers = 1");
     let caller = proxy.somebody();
     let mut kept = proxy.connect();
     for _ in 0..10 {

@@ -5,9 +5,9 @@ use crate::support::{Call, Placement, Proxy, Reply, Scene, Upstream, User, legs:
 #[test]
 fn the_identity_is_injected_under_the_configured_names() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            r#"
+    let proxy = Proxy::with(
+        &api,
+        r#"
             [identity]
             user_header = "Remote-User"
             consumer_header = "Remote-Consumer"
@@ -20,8 +20,7 @@ fn the_identity_is_injected_under_the_configured_names() {
             name = "write"
             title = "Write"
             "#,
-        )
-        .start();
+    );
     let consumer = proxy.consumer_with("Shop", &["--permission", "write", "--permission", "read"]);
     let user = proxy.user("alice");
     let token = proxy.token(&consumer, &user);
@@ -86,9 +85,9 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
 #[test]
 fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            r#"
+    let proxy = Proxy::with(
+        &api,
+        r#"
             [identity]
             user_header = "Origin"
             [upstream]
@@ -96,8 +95,7 @@ fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
             [operations]
             unlisted = "anonymous"
             "#,
-        )
-        .start();
+    );
     let names = [
         "Origin",
         "Accept",
@@ -122,9 +120,10 @@ fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
 #[test]
 fn another_scheme_passes_on_anonymous_calls_only() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/open', access = ['anonymous', 'consumer'] }, { path = '/closed' }]")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/open', access = ['anonymous', 'consumer'] }, { path = '/closed' }]",
+    );
     proxy
         .send(Call::get("/open").header("Authorization", "Basic YTpi"))
         .has_status(200);
@@ -167,9 +166,7 @@ fn a_failed_check_is_never_tried_again_as_another_kind() {
 #[test]
 fn observe_lets_protected_calls_through_untouched_and_without_identity() {
     let api = Upstream::replying(|_| Reply::ok("seen"));
-    let proxy = Proxy::in_front_of(&api)
-        .config("signature.enforcement = 'observe'")
-        .start();
+    let proxy = Proxy::with(&api, "signature.enforcement = 'observe'");
     let caller = proxy.somebody();
     let calls = [
         Call::get("/a").of(&caller),

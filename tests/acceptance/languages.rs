@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::support::has;
 use crate::support::{
     Call, PATIENCE, Proxy, Upstream, Visitor, legs::authorization, proxy::Builder, rows, within,
 };
@@ -60,10 +61,7 @@ fn pages_and_errors_are_in_the_language_of_the_request() {
         assert!(verifier.answer.text().starts_with(&start), "{verifier:?}");
         assert!(verifier.element("verifier").is_some(), "{verifier:?}");
         let applications = visitor.open(&format!("{APPLICATIONS}&ui_locales={tag}"));
-        assert!(
-            applications.answer.text().contains(words),
-            "{applications:?}"
-        );
+        has(&applications.answer.text(), &[words]);
     }
 }
 
@@ -81,18 +79,13 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
     assert!(found.stdout.contains("ko, pt, nl"), "{found:?}");
     let proxy = builder.start();
     let english = page(&proxy, APPLICATIONS, "en");
-    assert!(
-        english.contains("<h1>Sign in &#60;b&#62;here&#60;/b&#62;</h1>"),
-        "{english}"
-    );
+    has(&english, &["<h1>Sign in &#60;b&#62;here&#60;/b&#62;</h1>"]);
     let dutch = page(&proxy, APPLICATIONS, "nl-BE");
-    assert!(
-        dutch.contains("<html lang=\"nl\" dir=\"ltr\">") && dutch.contains("<h1>Inloggen</h1>")
+    has(
+        &dutch,
+        &["<html lang=\"nl\" dir=\"ltr\">", "<h1>Inloggen</h1>"],
     );
-    assert!(
-        dutch.contains("Password"),
-        "what it lacks is in English: {dutch}"
-    );
+    has(&dutch, &["Password"]);
 
     let file = proxy.directory().join("messages/nl.ftl");
     std::fs::write(&file, "login-title = Aanmelden\n").unwrap();
@@ -106,10 +99,7 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
     let line = proxy.log().wait_for("the mistake is logged", |line| {
         line.contains("login-titel").then(|| line.to_owned())
     });
-    assert!(
-        line.contains("nl.ftl line 2") && line.contains("pages.messages"),
-        "{line}"
-    );
+    has(&line, &["nl.ftl line 2", "pages.messages"]);
     assert!(page(&proxy, APPLICATIONS, "nl").contains("Aanmelden"));
 }
 

@@ -79,14 +79,15 @@ fn observation_covers_neither_limits_nor_the_rules_of_http() {
 fn a_call_that_is_not_permitted_counts_against_the_rate() {
     let api = Upstream::start();
     for (enforcement, status) in [("enforce", 404), ("observe", 200)] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
+        let proxy = Proxy::with(
+            &api,
+            &format!(
                 "signature.enforcement = '{enforcement}'\n\
                 limits.requests_per_consumer = '3 per 60s'\n\
                 operation = [{{ path = '/x', permission = 'p' }}]\n\
                 permission = [{{ name = 'p', title = 'P' }}]"
-            ))
-            .start();
+            ),
+        );
         let caller = proxy.somebody();
         for target in ["/x", "/else", "/x"] {
             let call = Call::get(target).of(&caller);
@@ -168,9 +169,10 @@ fn stalled_forms_make_room_for_others() {
 #[test]
 fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'",
+    );
     let alice = proxy.somebody();
     let post = |address: &str| {
         let call = Call::post("/x").of(&alice);
@@ -257,9 +259,10 @@ fn a_form_is_rejected_for_its_head_alone() {
 /// Forms of pages are short, and people do not wait long for one to be sent.
 #[test]
 fn a_stalled_form_of_a_page_ends_by_a_time_of_its_own() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("limits.page_form_timeout = '200ms'\nlisten.trusted_proxies = '127.0.0.1'")
-        .start();
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "limits.page_form_timeout = '200ms'\nlisten.trusted_proxies = '127.0.0.1'",
+    );
     let mut page = stalled_form(&proxy, "/service.oauth?mode=login", "192.0.2.1", 10);
     page.answer("POST").has_status(408);
 }

@@ -167,9 +167,7 @@ fn a_fault_has_the_same_id_in_the_response_the_access_log_and_the_error_log() {
 #[test]
 fn only_the_safe_id_of_a_trusted_proxy_is_kept() {
     let api = Upstream::replying(|_| Reply::ok("").header("X-Request-Id", "of-the-api"));
-    let proxy = Proxy::in_front_of(&api)
-        .config("listen.trusted_proxies = ['127.0.0.1/32']")
-        .start();
+    let proxy = Proxy::with(&api, "listen.trusted_proxies = ['127.0.0.1/32']");
     let caller = proxy.somebody();
     let id = "4bf9-2f35_77B3.4d";
     let answer = proxy.send(Call::get("/rejected").header("X-Request-Id", id));
@@ -232,7 +230,7 @@ fn line_for(proxy: &Proxy, path: &str) -> String {
 }
 
 #[track_caller]
-fn has(line: &str, fields: &[&str]) {
+fn has_fields(line: &str, fields: &[&str]) {
     for field in fields {
         assert!(line.contains(&format!(" {field}")), "{field} in {line}");
     }
@@ -265,7 +263,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
 
     // The other secret of a known mistake: nothing of the claim is proved.
     let line = send(call("/wrong").signs_method("POST"), 401);
-    has(
+    has_fields(
         &line,
         &[
             &format!("unverified_consumer={key} "),
@@ -284,7 +282,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
     };
     proxy.send(once()).has_status(200);
     let line = send(once(), 401);
-    has(
+    has_fields(
         &line,
         &[&format!("consumer={key} "), &format!("token={prefix} ")],
     );
@@ -293,7 +291,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         &["unverified_consumer", "unverified_token", "diagnosis"],
     );
     let line = send(call("/paid/7"), 404);
-    has(
+    has_fields(
         &line,
         &[
             &format!("consumer={key} "),
@@ -305,7 +303,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         Call::post("/paid/8").form("oauth_consumer_key=in-a-form"),
         400,
     );
-    has(
+    has_fields(
         &line,
         &[
             "unverified_consumer=in-a-form ",
@@ -313,12 +311,12 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         ],
     );
     let line = send(asks(&caller.consumer, "nonsense"), 400);
-    has(
+    has_fields(
         &line,
         &[&format!("consumer={key} "), "operation=\"request_token\""],
     );
     let line = send(asks(&caller.consumer, "oob").key("x"), 401);
-    has(
+    has_fields(
         &line,
         &[
             &format!("unverified_consumer={key} "),
@@ -338,7 +336,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         .collect();
     assert_eq!(ids.len(), 1, "{seen:?}");
     let line = line_for(&proxy, "\"/served\"");
-    has(
+    has_fields(
         &line,
         &[
             &format!("consumer={key} "),
@@ -354,7 +352,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         let is_of_call = line.contains("verdict=\"request_token_issued\"");
         is_of_call.then(|| line.to_owned())
     });
-    has(&line, &[&format!("consumer={key} "), "request_id="]);
+    has_fields(&line, &[&format!("consumer={key} "), "request_id="]);
     lacks(&line, &["token", "unverified_consumer"]);
     assert!(!line.contains(&asked.token[..9]));
 
@@ -363,7 +361,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         secret: "x".into(),
     };
     let line = send(Call::get("/forged").by(&forged), 401);
-    has(
+    has_fields(
         &line,
         &["unverified_consumer=admin?verdict?forwarded???31m??consumer?root "],
     );
@@ -372,7 +370,7 @@ fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() 
         secret: "x".into(),
     };
     let line = send(Call::get("/short").by(&caller.consumer).with(&secret), 401);
-    has(&line, &["unverified_token=sh… "]);
+    has_fields(&line, &["unverified_token=sh… "]);
     let text = proxy.log().to_string();
     for secret in [
         &caller.consumer.secret,
@@ -396,16 +394,15 @@ fn the_line_of_a_failed_call_names_the_api_and_the_cause() {
         (api.authority(), 502, "cause=\"broken response of the API"),
         (slow.authority(), 504, "cause=\"API too slow\""),
     ] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
-                "upstream = {{ api_url = 'http://{address}', response_timeout = '500ms' }}"
-            ))
-            .start();
+        let proxy = Proxy::with(
+            &api,
+            &format!("upstream = {{ api_url = 'http://{address}', response_timeout = '500ms' }}"),
+        );
         let caller = proxy.somebody();
         let answer = proxy.send(Call::get("/x").of(&caller));
         answer.has_status(status);
         let line = line_of(&proxy, &id_of(&answer));
-        has(
+        has_fields(
             &line,
             &[
                 &format!("upstream=\"{address}\""),
@@ -437,13 +434,13 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
         proxy.send(call).has_status(200);
     }
     let line = line_for(&proxy, "\"/good\"");
-    has(
+    has_fields(
         &line,
         &["verdict=\"observed\"", &format!("consumer={key} ")],
     );
     lacks(&line, &["reason", "unverified_consumer"]);
     let line = line_for(&proxy, "\"/paid\"");
-    has(
+    has_fields(
         &line,
         &[
             &format!("consumer={key} "),
@@ -453,7 +450,7 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
         ],
     );
     let line = line_for(&proxy, "\"/wrong\"");
-    has(
+    has_fields(
         &line,
         &[
             &format!("unverified_consumer={key} "),
@@ -462,7 +459,7 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
         ],
     );
     let line = line_for(&proxy, "\"/unsigned\"");
-    has(&line, &["reason=\"parameter_absent\""]);
+    has_fields(&line, &["reason=\"parameter_absent\""]);
     lacks(&line, &["consumer", "unverified_consumer"]);
 }
 
@@ -537,9 +534,10 @@ fn metrics_count_by_operation_status_and_diagnosis_and_no_caller_adds_a_label() 
 #[test]
 fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("signature.enforcement = 'observe'\nlog = { format = 'json', access = false }")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "signature.enforcement = 'observe'\nlog = { format = 'json', access = false }",
+    );
     let good = proxy.somebody();
     let bad = proxy.consumer("Bad");
     let bad_token = proxy.token(&bad, &good.user);
@@ -589,7 +587,7 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
         let api = Upstream::start();
         let level = "trace,tokio_postgres=trace,rusqlite=trace,redis=trace,hyper=trace,h2=trace";
         let config = format!("{store}\nlog.level = '{level}'");
-        let proxy = Proxy::in_front_of(&api).config(&config).start();
+        let proxy = Proxy::with(&api, &config);
         let Caller {
             consumer,
             user,

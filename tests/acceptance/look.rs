@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::support::has;
 use crate::support::{
     Call, PATIENCE, Proxy, Reply, Upstream, http::Answer, proxy::Builder, within,
 };
@@ -47,18 +48,12 @@ fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
         url(&login, "<img src=\""),
         url(&login, "<link rel=\"stylesheet\" href=\""),
     );
-    assert!(
-        login.text().contains("alt=\"A &#60;b&#62; &#38; C\""),
-        "{login:?}"
-    );
-    assert!(
-        login.text().contains(" · A &#60;b&#62; &#38; C</title>"),
-        "{login:?}"
-    );
+    has(&login.text(), &["alt=\"A &#60;b&#62; &#38; C\""]);
+    has(&login.text(), &[" · A &#60;b&#62; &#38; C</title>"]);
     let policy = login.header("content-security-policy").unwrap();
-    assert!(
-        policy.contains(&format!(" {style}; img-src {logo}; form-action 'self';")),
-        "{policy}"
+    has(
+        policy,
+        &[&format!(" {style}; img-src {logo}; form-action 'self';")],
     );
     assert!(
         policy.starts_with("default-src 'none'; style-src 'sha256-"),
@@ -178,10 +173,7 @@ fn what_cannot_be_shown_is_an_invalid_configuration() {
         let directory = builder.directory().display().to_string();
         for ended in [builder.run(&["check"], ""), builder.serve_fails()] {
             assert_eq!(ended.code(), Some(2), "{ended:?}");
-            assert!(
-                ended.stderr.contains(&problem.replace("DIR", &directory)),
-                "{ended:?}"
-            );
+            has(&ended.stderr, &[&problem.replace("DIR", &directory)]);
         }
     }
 }
@@ -207,15 +199,13 @@ fn login_and_consent_link_to_terms_and_privacy() {
     let consent = visitor.log_in(&login, &user);
     for page in [login, consent] {
         let text = page.answer.text();
-        assert!(
-            text.contains(
-                "<a href=\"https://example.com/terms?a=1&#38;b=%222%22\">Terms of use</a>"
-            ),
-            "{text}"
+        has(
+            &text,
+            &["<a href=\"https://example.com/terms?a=1&#38;b=%222%22\">Terms of use</a>"],
         );
-        assert!(
-            text.contains("<a href=\"https://example.com/privacy\">Privacy</a>"),
-            "{text}"
+        has(
+            &text,
+            &["<a href=\"https://example.com/privacy\">Privacy</a>"],
         );
     }
 }
@@ -237,10 +227,7 @@ fn the_consent_page_shows_the_consumers_description_and_web_page() {
         visitor.log_in(&login, &user).answer.text()
     };
     let text = consent(&proxy.consumer_with("Printer", &told));
-    assert!(
-        text.contains(">Prints &#60;photos&#62; &#38; posters.</p>"),
-        "{text}"
-    );
+    has(&text, &[">Prints &#60;photos&#62; &#38; posters.</p>"]);
     let link = "<a href=\"https://printer.example/?a=1&#38;b\" rel=\"noreferrer\" dir=\"ltr\">";
     assert!(text.contains(link), "{text}");
     assert!(!consent(&proxy.consumer("Plain")).contains("noreferrer"));

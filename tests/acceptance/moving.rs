@@ -96,7 +96,7 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
 #[test]
 fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
     let api = Upstream::start();
-    let start = || Proxy::in_front_of(&api).config(PUBLIC).start();
+    let start = || Proxy::with(&api, PUBLIC);
     let (old, new) = (start(), start());
     let caller = old.somebody();
     let wire = old.wire(&Call::get("/a").of(&caller));

@@ -1,5 +1,6 @@
 //! A user of a local account sets another password.
 
+use crate::support::has;
 use crate::support::{
     Call, Proxy, Upstream, User, Visitor,
     call::form,
@@ -14,14 +15,6 @@ const NEW: &str = "näwe Loosung 7";
 
 fn with_account(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config("operation = [{ path = '/account', access = ['user'] }]")
-}
-
-fn logged_in<'a>(proxy: &'a Proxy, user: &User) -> Visitor<'a> {
-    let mut visitor = Visitor::to(proxy);
-    let page = visitor.open(LOGIN);
-    let after = visitor.log_in(&page, user);
-    assert_eq!(after.answer.status, 200, "{after:?}");
-    visitor
 }
 
 fn filled(page: &Page, current: &str, new: &str) -> Form {
@@ -63,26 +56,21 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     let caller = proxy.somebody();
     let other = proxy.user("other");
     let (mut visitor, mut elsewhere) = (
-        logged_in(&proxy, &caller.user),
-        logged_in(&proxy, &caller.user),
+        Visitor::logged_in(&proxy, &caller.user),
+        Visitor::logged_in(&proxy, &caller.user),
     );
-    let mut another = logged_in(&proxy, &other);
+    let mut another = Visitor::logged_in(&proxy, &other);
     let applications = visitor.open(APPLICATIONS);
     assert!(applications.answer.text().contains("mode=password"));
     let page = visitor.open(CHANGE);
     let form = page.form_with("new_password");
-    assert!(
-        form.fields
-            .contains(&("username".to_owned(), caller.user.name.clone()))
-    );
+    let named = ("username".to_owned(), caller.user.name.clone());
+    assert!(form.fields.contains(&named));
     let before = visitor.cookies.clone();
     let after = visitor.submit(&page, &filled(&page, &caller.user.password, NEW));
     after.answer.has_status(200);
     assert!(after.target.starts_with(APPLICATIONS), "{after:?}");
-    assert!(
-        after.answer.text().contains("Your password is changed"),
-        "{after:?}"
-    );
+    has(&after.answer.text(), &["Your password is changed"]);
     assert!(after.answer.text().contains("in 1 browser"), "{after:?}");
     // This browser has another session, and the others of this user have none.
     assert!(is_open(&mut visitor) && !is_open(&mut elsewhere) && is_open(&mut another));
@@ -98,10 +86,7 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     let line = proxy.log().wait_for("the audit record", |line| {
         line.contains("password_changed").then(|| line.to_owned())
     });
-    assert!(
-        line.contains(&caller.user.id) && line.contains("127.0.0.1"),
-        "{line}"
-    );
+    has(&line, &[&caller.user.id, "127.0.0.1"]);
     assert!(!line.contains(NEW) && !line.contains(&caller.user.password));
 }
 
@@ -110,7 +95,10 @@ fn what_is_not_good_enough_changes_nothing() {
     let api = Upstream::start();
     let proxy = with_account(&api).start();
     let user = proxy.user("somebody@example.org");
-    let (mut visitor, mut elsewhere) = (logged_in(&proxy, &user), logged_in(&proxy, &user));
+    let (mut visitor, mut elsewhere) = (
+        Visitor::logged_in(&proxy, &user),
+        Visitor::logged_in(&proxy, &user),
+    );
     let long = "é".repeat(513);
     for (current, new, status, message) in [
         (user.password.as_str(), "7 chars", 400, "too short"),
@@ -174,7 +162,7 @@ fn guesses_of_the_current_password_are_throttled_as_logins_are() {
         .config("login.max_failures = '3 per 15m'")
         .start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     assert_eq!(change(&mut visitor, "a guess", NEW).answer.status, 403);
     assert!(!opens(&proxy, &user, "a guess"));
     assert_eq!(change(&mut visitor, "a guess", NEW).answer.status, 403);

@@ -9,9 +9,7 @@ use crate::support::{Call, Proxy, Scene, Upstream, http, within};
 #[test]
 fn probes_tell_life_and_readiness() {
     let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api)
-        .config("listen.drain_delay = '2s'")
-        .start();
+    let mut proxy = Proxy::with(&api, "listen.drain_delay = '2s'");
     proxy.ask_admin("/healthz").has_status(200);
     proxy.ask_admin("/readyz").has_status(200);
     // They are on the admin listener alone.

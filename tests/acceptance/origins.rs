@@ -53,12 +53,11 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
     let api = Upstream::replying(|seen| {
         Reply::status("302 Found").header("Location", seen.header("x-location").unwrap_or_default())
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "service.base_url = 'https://auth.test:8443'\nservice.public_api_urls = \
+    let proxy = Proxy::with(
+        &api,
+        "service.base_url = 'https://auth.test:8443'\nservice.public_api_urls = \
              ['https://api.test/v1', 'https://auth.test']\noperations.unlisted = 'anonymous'",
-        )
-        .start();
+    );
     for (told, expected) in [
         ("http://api.test/x?y=1#z", "https://api.test/v1/x?y=1#z"),
         ("http://api.test:8000/x", "https://api.test/v1/x"),
@@ -82,12 +81,11 @@ fn location_at_the_public_host_gets_the_public_scheme_and_port() {
 #[test]
 fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "service.base_url = 'https://auth.test'\nservice.public_api_urls = \
+    let proxy = Proxy::with(
+        &api,
+        "service.base_url = 'https://auth.test'\nservice.public_api_urls = \
              ['https://api.test', 'https://auth.test/v1']\noperations.unlisted = 'anonymous'",
-        )
-        .start();
+    );
     let call = |method: &str, target: &str| Call::new(method, target).host("auth.test");
     let ask = |method: &str, target: &str| proxy.send(call(method, target));
     for target in ["/", "/?next=https://evil.test", "/?mode=login"] {
@@ -142,9 +140,7 @@ fn the_host_that_the_api_sees() {
         ("upstream", Some(api.authority().to_owned())),
         ("api.internal", Some("api.internal".to_owned())),
     ] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!("upstream.host = '{mode}'"))
-            .start();
+        let proxy = Proxy::with(&api, &format!("upstream.host = '{mode}'"));
         let caller = proxy.somebody();
         proxy.send(Call::get("/").of(&caller)).has_status(200);
         let seen = api.last_request();
@@ -226,11 +222,12 @@ fn a_prefix_is_stripped_kept_or_restored() {
         ("keep", "/shop/v1/orders?a=%7e", "/shop/v1/orders?a=%7e"),
         ("restore", "/orders?a=%7e", "/orders?a=%7e"),
     ] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
+        let proxy = Proxy::with(
+            &api,
+            &format!(
                 "service.base_url = 'https://api.test'\nservice.public_api_urls = ['https://api.test/shop/v1']\nservice.prefix = '{mode}'"
-            ))
-            .start();
+            ),
+        );
         let caller = proxy.somebody();
         let call = Call::get(sent)
             .of(&caller)
@@ -316,12 +313,13 @@ fn a_trusted_proxy_that_sends_the_other_family_of_forwarded_fields_is_warned_of_
         ("x-forwarded", ("Forwarded", "for=203.0.113.9")),
         ("forwarded", ("X-Forwarded-For", "203.0.113.9")),
     ] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
+        let proxy = Proxy::with(
+            &api,
+            &format!(
                 "listen.trusted_proxies = ['127.0.0.1/32']\nlisten.forwarded = '{family}'\n\
                  operations.unlisted = 'anonymous'"
-            ))
-            .start();
+            ),
+        );
         let field = format!("field={}", other.0.to_ascii_lowercase());
         let warned = || {
             let lines = proxy.log().lines();

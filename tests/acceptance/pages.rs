@@ -26,9 +26,10 @@ fn a_session_opens_the_api_to_its_own_origin_and_not_to_a_neighbours_form() {
     let api = Upstream::replying(|_| {
         Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/account', access = ['user'] }, { path = '/favicon.ico', access = ['anonymous'] }]")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/account', access = ['user'] }, { path = '/favicon.ico', access = ['anonymous'] }]",
+    );
     let user = proxy.user("alice");
     let browser = Browser::start();
     browser.open(&format!("{}/service.oauth?mode=login", proxy.origin()));
@@ -96,9 +97,10 @@ fn a_rejection_shows_in_the_browser_and_a_navigation_leads_to_the_login_and_back
     let api = Upstream::replying(|_| {
         Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("operation = [{ path = '/account', access = ['user'] }]")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/account', access = ['user'] }]",
+    );
     let user = proxy.user("alice");
     let browser = Browser::without_javascript();
     browser.open(&format!("{}/else", proxy.origin()));

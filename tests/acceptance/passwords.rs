@@ -60,9 +60,10 @@ fn session(answer: &Answer) -> Option<String> {
 }
 
 fn with_account(api: &Upstream) -> Proxy {
-    Proxy::in_front_of(api)
-        .config("operation = [{ path = '/account', access = ['user'] }]\nlogin.max_failures = '100000 per 15m'")
-        .start()
+    Proxy::with(
+        api,
+        "operation = [{ path = '/account', access = ['user'] }]\nlogin.max_failures = '100000 per 15m'",
+    )
 }
 
 #[test]

@@ -297,11 +297,10 @@ fn anonymous_calls_pass_where_they_are_welcome() {
 #[test]
 fn observation_can_be_set_for_one_operation() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "operation = [{ path = '/watched', enforcement = 'observe' }, { path = '/guarded' }]",
-        )
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/watched', enforcement = 'observe' }, { path = '/guarded' }]",
+    );
     proxy.send(Call::get("/watched")).has_status(200);
     proxy
         .send(Call::get("/guarded"))
@@ -312,9 +311,7 @@ fn observation_can_be_set_for_one_operation() {
 #[test]
 fn path_conventions_are_enforced_where_the_operator_wants_it() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("paths.policy = 'enforce'")
-        .start();
+    let proxy = Proxy::with(&api, "paths.policy = 'enforce'");
     let caller = proxy.somebody();
     let send = |target: &str| proxy.send(Call::get(target).of(&caller));
     for good in ["/members/1", "/members/1/order-items", "/"] {
@@ -331,9 +328,7 @@ fn path_conventions_are_enforced_where_the_operator_wants_it() {
         send(bad).is(400, "parameter_rejected");
     }
     assert_eq!(api.count(), count);
-    let logged = Proxy::in_front_of(&api)
-        .config("paths.policy = 'log'")
-        .start();
+    let logged = Proxy::with(&api, "paths.policy = 'log'");
     let caller = logged.somebody();
     logged
         .send(Call::get("/order_items/").of(&caller))

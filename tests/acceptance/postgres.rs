@@ -2,6 +2,7 @@
 
 use std::{thread::sleep, time::Duration};
 
+use crate::support::has;
 use crate::support::{Call, Consumer, Postgres, Proxy, Token, Upstream, proxy::Builder, within};
 
 fn on(server: &Postgres, api: &Upstream) -> Builder {
@@ -68,12 +69,9 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
     for ended in [wrong.run(&["check"], ""), wrong.serve_fails()] {
         assert_eq!(ended.code(), Some(1), "{ended:?}");
         let expected = "store.lookup.token_sql: ";
-        assert!(
-            ended.stderr.contains(expected) && ended.stderr.contains("nowhere"),
-            "{ended:?}"
-        );
+        has(&ended.stderr, &[expected, "nowhere"]);
     }
-    let proxy = Proxy::in_front_of(&api).config(&text("tokens")).start();
+    let proxy = Proxy::with(&api, &text("tokens"));
     let consumer = Consumer {
         key: "shop".to_owned(),
         secret: "shop secret".to_owned(),

@@ -136,9 +136,7 @@ fn files_that_the_program_makes_are_its_owners_alone() {
 #[test]
 fn what_does_not_end_is_cut_at_the_deadline_and_the_exit_is_still_0() {
     let api = Upstream::replying(|_| Reply::silence());
-    let mut proxy = Proxy::in_front_of(&api)
-        .config("listen.drain = '1s'")
-        .start();
+    let mut proxy = Proxy::with(&api, "listen.drain = '1s'");
     let caller = proxy.somebody();
     let mut stuck = proxy.connect();
     stuck.send(&proxy.wire(&Call::get("/stuck").of(&caller)));

@@ -1,6 +1,6 @@
 //! A user logged in directly: the other kind of caller.
 
-use crate::support::{Call, Caller, Proxy, Reply, Upstream, User, Visitor, proxy::Builder};
+use crate::support::{Call, Caller, Proxy, Reply, Upstream, Visitor, has, proxy::Builder};
 
 fn with_user_operations(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config(
@@ -18,19 +18,6 @@ fn with_user_operations(api: &Upstream) -> Builder {
     )
 }
 
-/// A browser in which this user is logged in.
-fn logged_in<'a>(proxy: &'a Proxy, user: &User) -> Visitor<'a> {
-    let mut visitor = Visitor::to(proxy);
-    let page = visitor.open("/service.oauth?mode=login");
-    let after = visitor.log_in(&page, user);
-    assert!(after.answer.status < 400, "{after:?}");
-    assert!(
-        !visitor.cookies.is_empty(),
-        "a session has a cookie: {after:?}"
-    );
-    visitor
-}
-
 fn get(target: &str) -> Call {
     Call::get(target).header("Sec-Fetch-Site", "same-origin")
 }
@@ -40,7 +27,7 @@ fn a_session_opens_operations_of_access_user_with_the_users_identity() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     visitor
         .send(
             get("/account")
@@ -75,7 +62,7 @@ fn our_cookie_is_taken_out_and_the_others_go_on() {
     });
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     let (name, value) = visitor
         .cookies
         .iter()
@@ -90,10 +77,7 @@ fn our_cookie_is_taken_out_and_the_others_go_on() {
         .header("cookie")
         .unwrap_or_default()
         .to_owned();
-    assert!(
-        cookies.contains("aaa=1") && cookies.contains("zzz=2"),
-        "{cookies}"
-    );
+    has(&cookies, &["aaa=1", "zzz=2"]);
     assert!(
         !cookies.contains(&name) && !cookies.contains(&value),
         "{cookies}"
@@ -110,7 +94,7 @@ fn a_session_is_a_user_on_anonymous_operations_too_and_a_broken_one_is_refused()
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     visitor.send(get("/open")).has_status(200);
     assert_eq!(api.last_request().header("x-auth-kind"), Some("user"));
     for value in visitor.cookies.values_mut() {
@@ -130,7 +114,7 @@ fn other_sites_cannot_use_a_session() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     let origin = proxy.origin();
     let bare = |method: &str| Call::new(method, "/account");
     let site = |method: &str, site: &str| bare(method).header("Sec-Fetch-Site", site);
@@ -182,7 +166,7 @@ fn logout_is_a_post_and_ends_the_session() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     let kept = visitor.cookies.clone();
     // A GET ends nothing.
     visitor.send(get("/service.oauth?mode=logout"));
@@ -211,9 +195,9 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let (user, other) = (proxy.user("alice"), proxy.user("bob"));
-    let mut visitor = logged_in(&proxy, &user);
-    let mut elsewhere = logged_in(&proxy, &user);
-    let mut another = logged_in(&proxy, &other);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let mut elsewhere = Visitor::logged_in(&proxy, &user);
+    let mut another = Visitor::logged_in(&proxy, &other);
     let page = visitor.open("/service.oauth?mode=applications");
     assert!(page.answer.text().contains("in 2 browsers"), "{page:?}");
     let everywhere = page.form_with("everywhere").press("everywhere", "1");
@@ -244,7 +228,7 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
         assert!((400..500).contains(&answer.status), "{answer:?}");
     }
     another.send(get("/account")).has_status(200);
-    logged_in(&proxy, &user)
+    Visitor::logged_in(&proxy, &user)
         .send(get("/account"))
         .has_status(200);
 }
@@ -259,7 +243,7 @@ fn a_user_revokes_a_connected_application() {
         token,
     } = proxy.somebody();
     let printer = proxy.consumer("Printer");
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     let other_user = proxy.user("bob");
     let second = proxy.token(&consumer, &user);
     let others = [
@@ -321,7 +305,7 @@ fn many_applications_take_several_pages() {
     let lines: Vec<String> = [head].into_iter().chain(lines).collect();
     let input = lines.join("\n") + "\n";
     proxy.command_with(&["import", "-"], &input).done();
-    let mut visitor = logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
     let first = visitor
         .open("/service.oauth?mode=applications")
         .answer
@@ -348,7 +332,7 @@ fn a_disabled_user_ends_with_everything() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let caller = proxy.somebody();
-    let mut visitor = logged_in(&proxy, &caller.user);
+    let mut visitor = Visitor::logged_in(&proxy, &caller.user);
     visitor.send(get("/account")).has_status(200);
     proxy.send(Call::get("/orders").of(&caller)).has_status(200);
     proxy
@@ -498,7 +482,7 @@ fn answers_to_a_users_call_vary_by_cookie_unless_the_api_says_who_may_keep_them(
     });
     let proxy = with_user_operations(&api).start();
     let caller = proxy.somebody();
-    let mut visitor = logged_in(&proxy, &caller.user);
+    let mut visitor = Visitor::logged_in(&proxy, &caller.user);
     for (fields, vary) in [
         ("", &["Cookie"][..]),
         ("ETag: \"1\"", &["Cookie"]),
@@ -625,9 +609,7 @@ fn nothing_but_a_navigation_of_a_user_goes_to_the_login() {
 
 #[test]
 fn the_login_leads_back_to_a_path_of_ours_alone() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("operations.unlisted = 'user'")
-        .start();
+    let proxy = Proxy::with(&Upstream::start(), "operations.unlisted = 'user'");
     let user = proxy.user("alice");
     let long = format!("/{}", "a".repeat(3_000));
     let mut redirected = 0;

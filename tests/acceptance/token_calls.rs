@@ -92,9 +92,7 @@ fn request_token_call_takes_an_empty_post_in_every_shape_that_libraries_send() {
 #[test]
 fn aliases_can_be_switched_off() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("service.aliases = false")
-        .start();
+    let proxy = Proxy::with(&api, "service.aliases = false");
     let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
     let call = Call::post("/oauth/request_token")
         .by(&consumer)
@@ -106,9 +104,7 @@ fn aliases_can_be_switched_off() {
 #[test]
 fn service_path_can_be_moved() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("service.path = '/sign/in'")
-        .start();
+    let proxy = Proxy::with(&api, "service.path = '/sign/in'");
     let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
     let call = Call::post("/sign/in?mode=req_req_token")
         .by(&consumer)
@@ -313,9 +309,7 @@ fn token_calls_accept_the_descriptions_base_string_and_key() {
 
 #[test]
 fn the_descriptions_spelling_can_be_switched_off() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("signature.accept_description = false")
-        .start();
+    let proxy = Proxy::with(&Upstream::start(), "signature.accept_description = false");
     let consumer = proxy.consumer("Shop");
     proxy
         .send(asks(&consumer, "oob").signed_as_described())
@@ -507,9 +501,10 @@ fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
 
 #[test]
 fn the_operator_names_what_the_access_token_response_says_about_the_user() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("tokens = { user_id_parameter = 'encoded_user_id', screen_name_parameter = 'user_nsid' }")
-        .start();
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "tokens = { user_id_parameter = 'encoded_user_id', screen_name_parameter = 'user_nsid' }",
+    );
     let (consumer, user) = (
         proxy.consumer_with("Shop", &["--callback", CALLBACK]),
         proxy.user("alice"),
@@ -527,9 +522,10 @@ fn the_operator_names_what_the_access_token_response_says_about_the_user() {
 
 #[test]
 fn the_access_token_response_has_the_profile_that_the_operator_allows() {
-    let proxy = Proxy::in_front_of(&Upstream::start())
-        .config("tokens.profile = ['display_name', 'fullname=display_name', 'login=name']")
-        .start();
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "tokens.profile = ['display_name', 'fullname=display_name', 'login=name']",
+    );
     let consumer = proxy.consumer("Shop");
     let (alice, bob) = (proxy.user("alice"), proxy.user("bob"));
     proxy.command(&["user", "remove", "bob"]).done();

@@ -61,9 +61,7 @@ fn read(connection: &mut Connection, expected: &[u8]) {
 #[test]
 fn passes_where_its_operation_says_so_verified_first() {
     let api = echoing();
-    let proxy = Proxy::in_front_of(&api)
-        .config(&LISTED.replace(", 'anonymous'", ""))
-        .start();
+    let proxy = Proxy::with(&api, &LISTED.replace(", 'anonymous'", ""));
     let caller = proxy.somebody();
     proxy.send(handshake("/ws")).has_status(401);
     api.saw_nothing();
@@ -105,7 +103,7 @@ fn passes_where_its_operation_says_so_verified_first() {
 #[test]
 fn carries_much_either_way_with_a_slow_reader() {
     let api = echoing();
-    let proxy = Proxy::in_front_of(&api).config(LISTED).start();
+    let proxy = Proxy::with(&api, LISTED);
     let (mut socket, mut writer) = open(&proxy);
     socket.send(&proxy.wire(&handshake("/ws")));
     assert_eq!(socket.head().status(), 101);
@@ -124,7 +122,7 @@ fn carries_much_either_way_with_a_slow_reader() {
 #[test]
 fn a_handshake_that_no_server_could_accept_is_refused() {
     let api = echoing();
-    let proxy = Proxy::in_front_of(&api).config(LISTED).start();
+    let proxy = Proxy::with(&api, LISTED);
     let begin = || {
         Call::get("/ws")
             .header("Upgrade", "websocket")
@@ -161,11 +159,10 @@ fn a_handshake_that_no_server_could_accept_is_refused() {
 #[test]
 fn silence_and_stalled_readers_come_to_a_limit() {
     let api = echoing();
-    let proxy = Proxy::in_front_of(&api)
-        .config(&format!(
-            "{LISTED}[limits]\ntunnel_timeout = '500ms'\nbody_timeout = '500ms'"
-        ))
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        &format!("{LISTED}[limits]\ntunnel_timeout = '500ms'\nbody_timeout = '500ms'"),
+    );
     let mut silent = proxy.connect();
     silent.send(&proxy.wire(&handshake("/ws")));
     assert_eq!(silent.head().status(), 101);
@@ -189,9 +186,10 @@ fn silence_and_stalled_readers_come_to_a_limit() {
 #[test]
 fn a_page_of_another_site_cannot_open_one_with_a_users_session() {
     let api = echoing();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[[operation]]\npath = '/ws'\naccess = ['user']\nupgrade = ['websocket']")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[[operation]]\npath = '/ws'\naccess = ['user']\nupgrade = ['websocket']",
+    );
     let user = proxy.user("alice");
     let mut visitor = Visitor::to(&proxy);
     let page = visitor.open("/service.oauth?mode=login");

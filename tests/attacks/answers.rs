@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::rows;
 use crate::{
     case::{Case, Stage, answered},
     script::expand,
@@ -192,58 +193,22 @@ fn an_answer_with_its_oddities_is_passed_on() {
 /// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.
 #[test]
 fn only_what_can_do_no_harm_is_sent_twice() {
-    for (request, seen, status) in [
-        (
-            "GET /twice HTTP/1.1\r\nHost: $H\r\n$A[GET /twice]\r\n\r\n",
-            2,
-            200,
-        ),
-        (
-            "HEAD /twice HTTP/1.1\r\nHost: $H\r\n$A[HEAD /twice]\r\n\r\n",
-            2,
-            200,
-        ),
-        (
-            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\n\r\n",
-            2,
-            200,
-        ),
-        (
-            "DELETE /twice HTTP/1.1\r\nHost: $H\r\n$A[DELETE /twice]\r\n\r\n",
-            2,
-            200,
-        ),
-        (
-            "OPTIONS /twice HTTP/1.1\r\nHost: $H\r\n$A[OPTIONS /twice]\r\n\r\n",
-            2,
-            200,
-        ),
-        (
-            "POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\n\r\n",
-            1,
-            502,
-        ),
-        (
-            "POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\nContent-Length: 3\r\n\r\nabc",
-            1,
-            502,
-        ),
-        (
-            "PATCH /twice HTTP/1.1\r\nHost: $H\r\n$A[PATCH /twice]\r\n\r\n",
-            1,
-            502,
-        ),
-        (
-            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nContent-Length: 3\r\n\r\nabc",
-            1,
-            502,
-        ),
-        (
-            "PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            1,
-            502,
-        ),
-    ] {
+    for [request, seen, status] in &rows(
+        r"
+        GET /twice HTTP/1.1\r\nHost: $H\r\n$A[GET /twice]\r\n\r\n                                                    | 2 | 200
+        HEAD /twice HTTP/1.1\r\nHost: $H\r\n$A[HEAD /twice]\r\n\r\n                                                  | 2 | 200
+        PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\n\r\n                                                    | 2 | 200
+        DELETE /twice HTTP/1.1\r\nHost: $H\r\n$A[DELETE /twice]\r\n\r\n                                              | 2 | 200
+        OPTIONS /twice HTTP/1.1\r\nHost: $H\r\n$A[OPTIONS /twice]\r\n\r\n                                            | 2 | 200
+        POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\n\r\n                                                  | 1 | 502
+        POST /twice HTTP/1.1\r\nHost: $H\r\n$A[POST /twice]\r\nContent-Length: 3\r\n\r\nabc                          | 1 | 502
+        PATCH /twice HTTP/1.1\r\nHost: $H\r\n$A[PATCH /twice]\r\n\r\n                                                | 1 | 502
+        PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nContent-Length: 3\r\n\r\nabc                            | 1 | 502
+        PUT /twice HTTP/1.1\r\nHost: $H\r\n$A[PUT /twice]\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n | 1 | 502
+    ",
+    ) {
+        let seen: usize = seen.parse().unwrap();
+        let status: u16 = status.parse().unwrap();
         let asked = AtomicUsize::new(0);
         let api = Upstream::replying(move |seen| {
             // The first request makes the connection one that has been used.

@@ -12,107 +12,43 @@ fn credentials_stand_once_and_in_one_place() {
     let request =
         |target: &str, lines: &str| format!("GET {target} HTTP/1.1\r\nHost: $H\r\n{lines}\r\n\r\n");
     let value = "$V[GET /x]";
-    let mut cases: Vec<Case> = [
-        (
-            "two equal lines",
-            format!("Authorization: {value}\r\nAuthorization: {value}"),
-        ),
-        (
-            "a wrong line behind",
-            format!("Authorization: {value}\r\nAuthorization: OAuth oauth_token=\"x\""),
-        ),
-        (
-            "a wrong line in front",
-            format!("Authorization: OAuth oauth_token=\"x\"\r\nAuthorization: {value}"),
-        ),
-        (
-            "an empty line behind",
-            format!("Authorization: {value}\r\nAuthorization:"),
-        ),
-        (
-            "Basic in front",
-            format!("Authorization: Basic YTpi\r\nAuthorization: {value}"),
-        ),
-        (
-            "Basic behind",
-            format!("Authorization: {value}\r\nAUTHORIZATION: Basic YTpi"),
-        ),
-        (
-            "Bearer behind",
-            format!("Authorization: {value}\r\nauthorization: Bearer x"),
-        ),
-    ]
+    let mut cases: Vec<Case> = rows(
+        r#"
+        two equal lines       | Authorization: $V[GET /x]\r\nAuthorization: $V[GET /x]
+        a wrong line behind   | Authorization: $V[GET /x]\r\nAuthorization: OAuth oauth_token="x"
+        a wrong line in front | Authorization: OAuth oauth_token="x"\r\nAuthorization: $V[GET /x]
+        an empty line behind  | Authorization: $V[GET /x]\r\nAuthorization:
+        Basic in front        | Authorization: Basic YTpi\r\nAuthorization: $V[GET /x]
+        Basic behind          | Authorization: $V[GET /x]\r\nAUTHORIZATION: Basic YTpi
+        Bearer behind         | Authorization: $V[GET /x]\r\nauthorization: Bearer x
+    "#,
+    )
     .iter()
-    .map(|(name, lines)| refused(name, "RFC 9110 §11.6.2, §5.3", 400, request("/x", lines)))
+    .map(|[name, lines]| refused(name, "RFC 9110 §11.6.2, §5.3", 400, request("/x", lines)))
     .collect();
-    for (name, lines) in [
-        (
-            "two OAuth schemes with a comma",
-            format!("Authorization: {value}, {value}"),
-        ),
-        (
-            "OAuth, then Basic with a comma",
-            format!("Authorization: {value}, Basic YTpi"),
-        ),
-        (
-            "a token twice",
-            format!("Authorization: {value}, oauth_token=\"x\""),
-        ),
-        (
-            "a signature twice",
-            format!("Authorization: {value}, oauth_signature=\"x\""),
-        ),
-        (
-            "a nonce twice, escaped",
-            format!("Authorization: {value}, oauth%5Fnonce=\"x\""),
-        ),
-        (
-            "an unknown one twice",
-            format!("Authorization: {value}, oauth_x=\"1\", oauth_x=\"1\""),
-        ),
-        ("no quotes", format!("Authorization: {value}, oauth_x=1")),
-        (
-            "an open quote",
-            format!("Authorization: {value}, oauth_x=\"1"),
-        ),
-        (
-            "single quotes",
-            format!("Authorization: {value}, oauth_x='1'"),
-        ),
-        (
-            "a space before the equals sign",
-            format!("Authorization: {value}, oauth_x =\"1\""),
-        ),
-        (
-            "a semicolon between",
-            format!("Authorization: {value}; oauth_x=\"1\""),
-        ),
-        (
-            "nothing between",
-            format!("Authorization: {value} oauth_x=\"1\""),
-        ),
-        (
-            "an invalid escape",
-            format!("Authorization: {value}, oauth_x=\"%4\""),
-        ),
-        ("a name alone", format!("Authorization: {value}, oauth_x")),
-        ("no name", format!("Authorization: {value}, =\"x\"")),
-        ("the scheme alone", "Authorization: OAuth".to_owned()),
-        (
-            "the scheme and a comma",
-            "Authorization: OAuth ,".to_owned(),
-        ),
-        (
-            "two schemes",
-            "Authorization: OAuth OAuth oauth_token=\"x\"".to_owned(),
-        ),
-    ] {
-        cases.push(answered(
-            name,
-            "RFC 5849 §3.5.1",
-            400,
-            request("/x", &lines),
-        ));
+    for [name, lines] in &rows(
+        r#"
+        two OAuth schemes with a comma | Authorization: $V[GET /x], $V[GET /x]
+        OAuth, then Basic with a comma | Authorization: $V[GET /x], Basic YTpi
+        a token twice                  | Authorization: $V[GET /x], oauth_token="x"
+        a signature twice              | Authorization: $V[GET /x], oauth_signature="x"
+        a nonce twice, escaped         | Authorization: $V[GET /x], oauth%5Fnonce="x"
+        an unknown one twice           | Authorization: $V[GET /x], oauth_x="1", oauth_x="1"
+        no quotes                      | Authorization: $V[GET /x], oauth_x=1
+        an open quote                  | Authorization: $V[GET /x], oauth_x="1
+        single quotes                  | Authorization: $V[GET /x], oauth_x='1'
+        a space before the equals sign | Authorization: $V[GET /x], oauth_x ="1"
+        a semicolon between            | Authorization: $V[GET /x]; oauth_x="1"
+        nothing between                | Authorization: $V[GET /x] oauth_x="1"
+        an invalid escape              | Authorization: $V[GET /x], oauth_x="%4"
+        a name alone                   | Authorization: $V[GET /x], oauth_x
+        no name                        | Authorization: $V[GET /x], ="x"
+        the scheme alone               | Authorization: OAuth
+        the scheme and a comma         | Authorization: OAuth ,
+        two schemes                    | Authorization: OAuth OAuth oauth_token="x"
+    "#,
+    ) {
+        cases.push(answered(name, "RFC 5849 §3.5.1", 400, request("/x", lines)));
     }
     for (name, target) in [
         ("a token in the query too", "/x?oauth_token=x"),

@@ -238,30 +238,23 @@ fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
 #[test]
 fn what_chunks_may_have_is_taken_off_and_not_forwarded() {
     let stage = Stage::new("");
-    let cases: Vec<Case> = [
-        ("plain", "3\r\nabc\r\n0\r\n\r\n"),
-        ("capital digits", "00A\r\nabcdefghij\r\n0\r\n\r\n"),
-        ("leading zeros", "000000000003\r\nabc\r\n0000\r\n\r\n"),
-        ("an extension", "3;a\r\nabc\r\n0;b\r\n\r\n"),
-        ("an extension with a value", "3;a=b;c=d\r\nabc\r\n0\r\n\r\n"),
-        ("a quoted extension", "3;a=\"b;0\\\"\"\r\nabc\r\n0\r\n\r\n"),
-        (
-            "an extension that reads like a chunk",
-            "3;a=0\r\nabc\r\n0\r\n\r\n",
-        ),
-        (
-            "white space in an extension",
-            "3; a = \tb\r\nabc\r\n0\r\n\r\n",
-        ),
-        (
-            "one byte a chunk",
-            "1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n",
-        ),
-        ("chunks within data", "5\r\n0\r\n\r\n\r\n0\r\n\r\n"),
-    ]
+    let cases: Vec<Case> = rows(
+        r#"
+        plain                                | 3\r\nabc\r\n0\r\n\r\n
+        capital digits                       | 00A\r\nabcdefghij\r\n0\r\n\r\n
+        leading zeros                        | 000000000003\r\nabc\r\n0000\r\n\r\n
+        an extension                         | 3;a\r\nabc\r\n0;b\r\n\r\n
+        an extension with a value            | 3;a=b;c=d\r\nabc\r\n0\r\n\r\n
+        a quoted extension                   | 3;a="b;0\\""\r\nabc\r\n0\r\n\r\n
+        an extension that reads like a chunk | 3;a=0\r\nabc\r\n0\r\n\r\n
+        white space in an extension          | 3; a = \tb\r\nabc\r\n0\r\n\r\n
+        one byte a chunk                     | 1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n
+        chunks within data                   | 5\r\n0\r\n\r\n\r\n0\r\n\r\n
+    "#,
+    )
     .iter()
-    .map(|(name, body)| {
-        let data = match *name {
+    .map(|[name, body]| {
+        let data = match name.as_str() {
             "capital digits" => "POST /x | abcdefghij",
             "chunks within data" => "POST /x | 0\r\n\r\n",
             _ => "POST /x | abc",

@@ -1,5 +1,6 @@
 //! Answers before the body was read: nothing in that body is ever a request (RFC 9112 §9.3, RFC 9110 §10.1.1).
 
+use crate::support::rows;
 use crate::{
     case::{Case, Stage, answered, refused},
     script::{SMUGGLED, post},
@@ -65,23 +66,18 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
             .closed(),
         );
     }
-    for (name, status, line) in [
-        ("405", 405, "PUT /x HTTP/1.1\r\nHost: $H\r\n$A[PUT /x]"),
-        (
-            "404",
-            404,
-            "POST /unlisted HTTP/1.1\r\nHost: $H\r\n$A[POST /unlisted]",
-        ),
-        ("421", 421, "POST /x HTTP/1.1\r\nHost: evil.test"),
-        (
-            "a path that is refused",
-            400,
-            "POST /x/../y HTTP/1.1\r\nHost: $H",
-        ),
-        ("no mode", 400, "POST /service.oauth HTTP/1.1\r\nHost: $H"),
-        ("TRACE", 405, "TRACE /x HTTP/1.1\r\nHost: $H"),
-        ("CONNECT", 405, "CONNECT $H HTTP/1.1\r\nHost: $H"),
-    ] {
+    for [name, status, line] in &rows(
+        r"
+        405                    | 405 | PUT /x HTTP/1.1\r\nHost: $H\r\n$A[PUT /x]
+        404                    | 404 | POST /unlisted HTTP/1.1\r\nHost: $H\r\n$A[POST /unlisted]
+        421                    | 421 | POST /x HTTP/1.1\r\nHost: evil.test
+        a path that is refused | 400 | POST /x/../y HTTP/1.1\r\nHost: $H
+        no mode                | 400 | POST /service.oauth HTTP/1.1\r\nHost: $H
+        TRACE                  | 405 | TRACE /x HTTP/1.1\r\nHost: $H
+        CONNECT                | 405 | CONNECT $H HTTP/1.1\r\nHost: $H
+    ",
+    ) {
+        let status: u16 = status.parse().unwrap();
         cases.push(
             answered(
                 name,
@@ -122,24 +118,15 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
 fn a_body_is_asked_for_only_when_it_is_wanted() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
-    for (name, status, request) in [
-        ("no credentials", 401, "POST /x HTTP/1.1\r\nHost: $H\r\n"),
-        (
-            "a wrong signature",
-            401,
-            "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /y]\r\n",
-        ),
-        (
-            "another host",
-            421,
-            "POST /x HTTP/1.1\r\nHost: evil.test\r\n$A[POST /x]\r\n",
-        ),
-        (
-            "TRACE",
-            405,
-            "TRACE /x HTTP/1.1\r\nHost: $H\r\n$A[TRACE /x]\r\n",
-        ),
-    ] {
+    for [name, status, request] in &rows(
+        r"
+        no credentials    | 401 | POST /x HTTP/1.1\r\nHost: $H\r\n
+        a wrong signature | 401 | POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /y]\r\n
+        another host      | 421 | POST /x HTTP/1.1\r\nHost: evil.test\r\n$A[POST /x]\r\n
+        TRACE             | 405 | TRACE /x HTTP/1.1\r\nHost: $H\r\n$A[TRACE /x]\r\n
+    ",
+    ) {
+        let status: u16 = status.parse().unwrap();
         for framing in ["Content-Length: 3", "Transfer-Encoding: chunked"] {
             cases.push(
                 answered(
@@ -178,26 +165,17 @@ fn an_expectation_that_is_met_ends_here() {
     let stage = Stage::new("");
     // RFC 9110 §10.1.1: a server MAY omit the 100 where the body has begun to arrive. This one sends it to whoever asked,
     // unless there is no body or the caller speaks HTTP/1.0.
-    for (name, version, fields, body, interim) in [
-        ("a body that is there", "1.1", "Content-Length: 3", "abc", 1),
-        (
-            "chunks that are there",
-            "1.1",
-            "Transfer-Encoding: chunked",
-            "3\r\nabc\r\n0\r\n\r\n",
-            1,
-        ),
-        ("no body", "1.1", "X-A: b", "", 0),
-        ("a length of 0", "1.1", "Content-Length: 0", "", 0),
-        (
-            "in capitals",
-            "1.1",
-            "Expect: 100-CONTINUE\r\nContent-Length: 3",
-            "abc",
-            1,
-        ),
-        ("HTTP/1.0", "1.0", "Content-Length: 3", "abc", 0),
-    ] {
+    for [name, version, fields, body, interim] in &rows(
+        r"
+        a body that is there  | 1.1 | Content-Length: 3                         | abc                   | 1
+        chunks that are there | 1.1 | Transfer-Encoding: chunked                | 3\r\nabc\r\n0\r\n\r\n | 1
+        no body               | 1.1 | X-A: b                                    |                       | 0
+        a length of 0         | 1.1 | Content-Length: 0                         |                       | 0
+        in capitals           | 1.1 | Expect: 100-CONTINUE\r\nContent-Length: 3 | abc                   | 1
+        HTTP/1.0              | 1.0 | Content-Length: 3                         | abc                   | 0
+    ",
+    ) {
+        let interim: usize = interim.parse().unwrap();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&format!("POST /x HTTP/{version}\r\nHost: $H\r\n$A[POST /x]\r\nExpect: 100-continue\r\n{fields}\r\n\r\n{body}")));
         let answer = connection.answer("POST");

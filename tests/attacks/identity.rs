@@ -275,12 +275,11 @@ fn forwarded_fields_never_choose_whether_to_verify() {
 #[test]
 fn a_token_counts_for_its_consumer_and_its_permission_alone_though_it_is_cached() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config(
-            "permission = [{ name = 'read', title = 'Read' }, { name = 'write', title = 'Write' }]\n\
+    let proxy = Proxy::with(
+        &api,
+        "permission = [{ name = 'read', title = 'Read' }, { name = 'write', title = 'Write' }]\n\
              operation = [{ path = '/read', permission = 'read' }, { path = '/write', permission = 'write' }]",
-        )
-        .start();
+    );
     let both = ["--permission", "read", "--permission", "write"];
     let (shop, other) = (
         proxy.consumer_with("Shop", &both),

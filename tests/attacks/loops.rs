@@ -109,7 +109,7 @@ fn a_request_that_comes_back_over_another_process_is_508() {
 #[test]
 fn several_processes_in_a_row_are_no_loop() {
     let api = Upstream::start();
-    let inner = Proxy::in_front_of(&api).config(OPEN).start();
+    let inner = Proxy::with(&api, OPEN);
     let outer = Builder::in_front_of_url(&format!("http://{}", inner.address()))
         .config(OPEN)
         .config("upstream.host = 'upstream'\nlisten.workers = 4")
@@ -139,7 +139,7 @@ fn several_processes_in_a_row_are_no_loop() {
 #[test]
 fn a_stranger_who_knows_the_marker_gets_508_and_nobody_else() {
     let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let mut proxy = Proxy::with(&api, OPEN);
     proxy.send(Call::get("/x")).has_status(200);
     let seen = api.last_request();
     let marker = seen.header("Countersign-Hop").unwrap().to_owned();
@@ -185,7 +185,7 @@ fn a_stranger_who_knows_the_marker_gets_508_and_nobody_else() {
 #[test]
 fn a_reload_does_not_turn_the_api_into_ourselves() {
     let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(OPEN).start();
+    let mut proxy = Proxy::with(&api, OPEN);
     let (public, admin) = (proxy.address(), proxy.admin());
     for (own, key) in [(public, "listen.address"), (admin, "admin.listen")] {
         proxy.reconfigure(&format!("upstream.api_url = 'http://{own}'"));

@@ -24,9 +24,10 @@ fn resident_mib(proxy: &Proxy) -> u64 {
 /// A proxy in front of an API that takes everything and answers nothing, with an operation that is open to everybody.
 fn in_front_of_silence() -> (Upstream, Proxy) {
     let api = Upstream::replying(|_| Reply::silence());
-    let proxy = Proxy::in_front_of(&api)
-        .config("listen.workers = 2\noperation = [{ path = '/open', access = ['anonymous'] }]")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "listen.workers = 2\noperation = [{ path = '/open', access = ['anonymous'] }]",
+    );
     (api, proxy)
 }
 

@@ -236,14 +236,15 @@ fn an_escape_hides_no_operation() {
 fn a_permission_for_one_value_is_none_for_the_literal_beside_it() {
     let api = Upstream::start();
     for pattern in ["/users/@me", "/users/%40me"] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
+        let proxy = Proxy::with(
+            &api,
+            &format!(
                 "operation = [\
                     {{ path = '/users/{{id}}', permission = 'read' }},\
                     {{ path = '{pattern}', permission = 'self' }}]\n\
                 permission = [{{ name = 'read', title = 'R' }}, {{ name = 'self', title = 'S' }}]"
-            ))
-            .start();
+            ),
+        );
         let both = ["--permission", "read", "--permission", "self"];
         let (consumer, user) = (proxy.consumer_with("Shop", &both), proxy.user("alice"));
         for (permission, literal, other) in [("read", 404, 200), ("self", 200, 404)] {
@@ -288,7 +289,7 @@ fn no_reading_of_a_path_leads_above_what_is_published() {
             "/shop/v1",
         ),
     ] {
-        let proxy = Proxy::in_front_of(&api).config(&config).start();
+        let proxy = Proxy::with(&api, &config);
         let caller = proxy.somebody();
         let signed = if config.contains("restore") {
             "/shop"

@@ -52,21 +52,14 @@ fn a_request_line_that_is_not_three_words_is_refused() {
     }
     // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least one
     // empty line (CRLF) received prior to the request-line". What goes on to the API has CRLF and no empty line in front.
-    for (name, lines) in [
-        (
-            "LF alone behind the request line",
-            format!("GET /x HTTP/1.1\n{FIELDS}"),
-        ),
-        (
-            "LF alone everywhere",
-            "GET /x HTTP/1.1\nHost: $H\n$A[GET /x]\n\n".to_owned(),
-        ),
-        (
-            "two empty lines in front",
-            format!("\r\n\r\nGET /x HTTP/1.1\r\n{FIELDS}"),
-        ),
-        ("LF in front", format!("\nGET /x HTTP/1.1\r\n{FIELDS}")),
-    ] {
+    for [name, lines] in &rows(
+        r"
+        LF alone behind the request line | GET /x HTTP/1.1\nHost: $H\r\n$A[GET /x]\r\n\r\n
+        LF alone everywhere              | GET /x HTTP/1.1\nHost: $H\n$A[GET /x]\n\n
+        two empty lines in front         | \r\n\r\nGET /x HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\n\r\n
+        LF in front                      | \nGET /x HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\n\r\n
+    ",
+    ) {
         cases.push(passes(name, "RFC 9112 §2.2", "GET /x", lines));
     }
     for (name, lines) in [

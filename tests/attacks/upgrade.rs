@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::support::rows;
 use crate::{
     case::{Case, Stage, answered, passes},
     script::{SMUGGLED, get},
@@ -12,56 +13,22 @@ use crate::{
 fn an_upgrade_is_dropped_and_the_request_served() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = Vec::new();
-    for (name, source, fields) in [
-        (
-            "h2c",
-            "RFC 9113 §3.1",
-            "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA",
-        ),
-        (
-            "h2c, the settings not named",
-            "RFC 9113 §3.1",
-            "Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA",
-        ),
-        (
-            "h2c, nothing named",
-            "RFC 9113 §3.1",
-            "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA",
-        ),
-        (
-            "h2c in capitals",
-            "RFC 9113 §3.1",
-            "CONNECTION: UPGRADE\r\nUPGRADE: H2C",
-        ),
-        (
-            "h2c among others",
-            "RFC 9113 §3.1",
-            "Connection: Upgrade\r\nUpgrade: websocket, h2c",
-        ),
-        ("h2", "RFC 9113 §3.1", "Connection: Upgrade\r\nUpgrade: h2"),
-        ("TLS", "RFC 2817", "Connection: Upgrade\r\nUpgrade: TLS/1.0"),
-        (
-            "WebSocket where none is listed",
-            "RFC 6455 §4.1",
-            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        ),
-        (
-            "WebSocket without Connection",
-            "RFC 6455 §4.1",
-            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        ),
-        (
-            "an unknown protocol",
-            "Pingora CVE-2026-2833",
-            "Connection: Upgrade\r\nUpgrade: foo",
-        ),
-        (
-            "two lines",
-            "RFC 9110 §7.8",
-            "Connection: Upgrade\r\nUpgrade: foo\r\nUpgrade: bar",
-        ),
-        ("empty", "RFC 9110 §7.8", "Connection: Upgrade\r\nUpgrade:"),
-    ] {
+    for [name, source, fields] in &rows(
+        r"
+        h2c | RFC 9113 §3.1 | Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA
+        h2c, the settings not named | RFC 9113 §3.1 | Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA
+        h2c, nothing named             | RFC 9113 §3.1         | Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA
+        h2c in capitals                | RFC 9113 §3.1         | CONNECTION: UPGRADE\r\nUPGRADE: H2C
+        h2c among others               | RFC 9113 §3.1         | Connection: Upgrade\r\nUpgrade: websocket, h2c
+        h2                             | RFC 9113 §3.1         | Connection: Upgrade\r\nUpgrade: h2
+        TLS                            | RFC 2817              | Connection: Upgrade\r\nUpgrade: TLS/1.0
+        WebSocket where none is listed | RFC 6455 §4.1 | Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==
+        WebSocket without Connection | RFC 6455 §4.1 | Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==
+        an unknown protocol            | Pingora CVE-2026-2833 | Connection: Upgrade\r\nUpgrade: foo
+        two lines                      | RFC 9110 §7.8         | Connection: Upgrade\r\nUpgrade: foo\r\nUpgrade: bar
+        empty                          | RFC 9110 §7.8         | Connection: Upgrade\r\nUpgrade:
+    ",
+    ) {
         cases.push(passes(name, source, "GET /x", get(fields)));
         // What follows is the next request, verified like any other, and nothing that is piped.
         cases.push(

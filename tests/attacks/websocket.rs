@@ -3,6 +3,7 @@
 
 use std::sync::mpsc;
 
+use crate::support::rows;
 use crate::{
     case::Stage,
     script::SMUGGLED,
@@ -29,39 +30,22 @@ fn good() -> String {
 /// CVE-2026-2833: what follows the handshake is no tunnel's until the API switches.
 #[test]
 fn an_api_that_declines_leaves_requests_that_are_verified() {
-    for (name, answer, status) in [
-        ("200", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200),
-        (
-            "a body",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            200,
-        ),
-        ("204", "HTTP/1.1 204 No Content\r\n\r\n", 204),
-        ("304", "HTTP/1.1 304 Not Modified\r\n\r\n", 304),
-        (
-            "400",
-            "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-            400,
-        ),
-        (
-            "another version",
-            "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 8\r\nContent-Length: 0\r\n\r\n",
-            426,
-        ),
-        ("500", "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", 500),
-        (
-            "200 that looks like a switch",
-            "HTTP/1.1 200 OK\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nContent-Length: 0\r\n\r\n",
-            200,
-        ),
-        (
-            "200 behind an interim answer",
-            "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-            200,
-        ),
-    ] {
+    for [name, answer, status] in rows(
+        r"
+        200 | HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n | 200
+        a body | HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n | 200
+        204 | HTTP/1.1 204 No Content\r\n\r\n | 204
+        304 | HTTP/1.1 304 Not Modified\r\n\r\n | 304
+        400 | HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n | 400
+        another version | HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 8\r\nContent-Length: 0\r\n\r\n | 426
+        500 | HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n | 500
+        200 that looks like a switch | HTTP/1.1 200 OK\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nContent-Length: 0\r\n\r\n | 200
+        200 behind an interim answer | HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n | 200
+    ",
+    ) {
+        let status: u16 = status.parse().unwrap();
         let api = Upstream::replying(move |seen| match seen.target.as_str() {
-            "/ws" => Reply::raw(answer),
+            "/ws" => Reply::raw(&answer),
             target => Reply::ok(target),
         });
         let stage = Stage::before(api, OPERATIONS);
@@ -148,23 +132,16 @@ fn only_the_right_101_opens_a_tunnel() {
 fn a_handshake_is_verified_before_anything_is_piped() {
     let stage = Stage::new(OPERATIONS);
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
-    for (name, source, status, credentials) in [
-        ("no credentials", "RFC 5849 §3", 401, "X-A: b"),
-        ("another path's", "RFC 5849 §3.4.1.2", 401, "$A[GET /plain]"),
-        ("another method's", "RFC 5849 §3.4.1.1", 401, "$A[POST /ws]"),
-        (
-            "a session that is none",
-            "RFC 6455 §10.2",
-            403,
-            "Cookie: countersign=x; __Host-countersign=x",
-        ),
-        (
-            "forged identity",
-            "oauth2-proxy CVE-2025-64484",
-            401,
-            "X-Auth-User: root\r\nX-Auth-Kind: user",
-        ),
-    ] {
+    for [name, source, status, credentials] in &rows(
+        r"
+        no credentials         | RFC 5849 §3                 | 401 | X-A: b
+        another path's         | RFC 5849 §3.4.1.2           | 401 | $A[GET /plain]
+        another method's       | RFC 5849 §3.4.1.1           | 401 | $A[POST /ws]
+        a session that is none | RFC 6455 §10.2              | 403 | Cookie: countersign=x; __Host-countersign=x
+        forged identity        | oauth2-proxy CVE-2025-64484 | 401 | X-Auth-User: root\r\nX-Auth-Kind: user
+    ",
+    ) {
+        let status: u16 = status.parse().unwrap();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&format!("{}{UNSIGNED}", handshake(credentials, upgrade))));
         let answer = connection.answer("GET");

@@ -6,6 +6,8 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#[path = "../support/text.rs"]
+mod text;
 
 mod consumers;
 mod failures;

@@ -49,9 +49,10 @@ fn that_break_off_in_any_state_leak_nothing() {
         }
         Ok(After::Keep)
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("log.access = false\nlisten.workers = 2\nupstream.max_idle = 1")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "log.access = false\nlisten.workers = 2\nupstream.max_idle = 1",
+    );
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);
@@ -246,37 +247,6 @@ fn too_many_from_one_address_are_turned_away_and_others_are_not() {
     }
 }
 
-#[test]
-fn a_place_is_given_back_by_callers_that_are_too_slow() {
-    let api = Upstream::replying(|_| Reply::ok("ok"));
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nconnections = 2\nhead_timeout = '1s'\nidle_timeout = '1s'\nform_timeout = '1s'\nbody_timeout = '1s'")
-        .start();
-    let caller = proxy.somebody();
-    let target = Target::of(&proxy, &caller.consumer, &caller.token);
-    let (_, form) = target.wire(Call::post("/x").form("never=whole"));
-    let (_, json) = target.wire(Call::post("/x").json("{\"never\": \"whole\"}"));
-    for written in [
-        &b""[..],
-        b"GET / HT",
-        &form[..form.len() - 1],
-        &json[..json.len() - 1],
-    ] {
-        let mut taken: Vec<TcpStream> = (0..2).map(|_| try_open(target.address).unwrap()).collect();
-        for stream in &mut taken {
-            stream.write_all(written).unwrap();
-        }
-        within(PATIENCE, "there is room again", || {
-            let mut connection = Connection::over(try_open(target.address).ok()?);
-            let (method, wire) = target.wire(Call::get("/x"));
-            connection.try_send(&wire).ok()?;
-            let answer = connection.try_answer(&method).ok()??;
-            (answer.status == 200).then_some(())
-        });
-        connections_become(&proxy, 0.0);
-    }
-}
-
 /// Longer than a connection is silent before it gives its buffers back. Nothing outside shows that it has.
 const SILENCE: Duration = Duration::from_millis(800);
 
@@ -298,9 +268,7 @@ fn that_were_silent_for_a_while_go_on() {
             key.display()
         ))
         .start();
-    let without = Proxy::in_front_of(&api)
-        .config("limits.idle_timeout = '2s'")
-        .start();
+    let without = Proxy::with(&api, "limits.idle_timeout = '2s'");
     for (proxy, is_secure) in [(with_tls, true), (without, false)] {
         let alice = proxy.somebody();
         let wire = |target: &str| proxy.wire(&Call::get(target).of(&alice));

@@ -85,7 +85,7 @@ fn random() -> usize {
 #[test]
 fn at_random_loses_no_token_and_admits_no_request_twice() {
     let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api).config(FIXED).start();
+    let mut proxy = Proxy::with(&api, FIXED);
     let callbacks = ["--callback", CALLBACK, "--callback", "oob"];
     let (consumer, user) = (proxy.consumer_with("Shop", &callbacks), proxy.user("alice"));
     let token = proxy.token(&consumer, &user);

@@ -23,9 +23,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
         Ok(After::Keep)
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("login.max_failures = '1000 per 15m'")
-        .start();
+    let proxy = Proxy::with(&api, "login.max_failures = '1000 per 15m'");
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
@@ -118,9 +116,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
 #[test]
 fn guesses_beyond_the_allowed_ones_cost_nothing() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("login.max_failures = '3 per 15m'")
-        .start();
+    let proxy = Proxy::with(&api, "login.max_failures = '3 per 15m'");
     let user = proxy.user("alice");
     let mut visitor = Visitor::to(&proxy);
     let mut statuses = Vec::new();

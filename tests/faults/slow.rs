@@ -31,7 +31,7 @@ const SHORT: &str = "[limits]\nhead_timeout = '500ms'\nform_timeout = '500ms'\nb
                      [upstream]\nconnect_timeout = '500ms'\nresponse_timeout = '500ms'\nidle_timeout = '500ms'";
 
 fn with_short_deadlines(api: &Upstream) -> (Proxy, Consumer, Token, Target) {
-    let proxy = Proxy::in_front_of(api).config(SHORT).start();
+    let proxy = Proxy::with(api, SHORT);
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     (proxy, caller.consumer, caller.token, target)

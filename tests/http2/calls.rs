@@ -335,33 +335,6 @@ fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
 }
 
 #[test]
-fn a_caller_that_leaves_ends_its_request_at_the_api() {
-    let api = Upstream::handling(|exchange| {
-        exchange.whole_body()?;
-        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")?;
-        while exchange.write([b'x'; 4096]).is_ok() {}
-        Ok(crate::support::upstream::After::Close)
-    });
-    let proxy = Proxy::in_front_of(&api).start();
-    let caller = proxy.somebody();
-    run(async {
-        let client = Client::to(&proxy).await;
-        let (request, _) = client.request(&Call::get("/endless").of(&caller));
-        let mut send = client.sender().ready().await.unwrap();
-        let (response, _) = send.send_request(request, true).unwrap();
-        let mut response = response.await.unwrap();
-        drop(response.body_mut().data().await);
-        drop(response);
-        // The handler above returns only when its connection is broken off; the harness waits for it in the end.
-        let mut other = Client::to(&proxy).await;
-        other.send(Call::get("/")).await.has_status(401);
-    });
-    crate::support::within(crate::support::PATIENCE, "the request is over", || {
-        (proxy.metric("countersign_requests_total{verdict=\"aborted\"}") > 0.0).then_some(())
-    });
-}
-
-#[test]
 fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
     let api = Upstream::handling(|exchange| {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")?;
@@ -369,9 +342,10 @@ fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
         Ok(crate::support::upstream::After::Close)
     });
     // Nothing but the caller's leaving ends such a request.
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'",
+    );
     let gone = |count: f64| {
         crate::support::within(crate::support::PATIENCE, "the requests are over", || {
             let aborted = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
@@ -409,9 +383,10 @@ fn a_caller_that_leaves_a_body_nobody_takes_ends_its_request_at_the_api() {
             Ok(crate::support::upstream::After::Close)
         })
     };
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'",
+    );
     run(async {
         let mut client = Client::to(&proxy).await;
         let (mut request, _) = client.request(&Call::post("/up"));

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Call, Proxy, Scene, Upstream, tls::Certificate};
+use crate::support::{Call, Proxy, Upstream, tls::Certificate};
 
 fn curl(proxy: &Proxy, call: &Call, arguments: &[&str]) -> String {
     let wire = proxy.wire(call);
@@ -23,36 +23,18 @@ fn curl(proxy: &Proxy, call: &Call, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn curl_speaks_it_by_prior_knowledge() {
-    let Scene { api, proxy, caller } = Scene::start();
-    let call = Call::get("/x?y=1").of(&caller);
-    let url = format!("{}/x?y=1", proxy.origin());
-    let told = curl(&proxy, &call, &["--http2-prior-knowledge", &url]);
-    assert_eq!(told, "hello from the API\n 2 200");
-    // The upgrade from HTTP/1.1 is not taken; the request itself is served.
-    let call = Call::get("/x?y=1").of(&caller);
-    let told = curl(&proxy, &call, &["--http2", &url]);
-    assert_eq!(told, "hello from the API\n 1.1 200");
-    for seen in api.requests() {
-        assert!(
-            !seen.fields.has("Upgrade") && !seen.fields.has("HTTP2-Settings"),
-            "{seen:?}"
-        );
-    }
-}
-
-#[test]
 fn curl_speaks_it_by_alpn() {
     let api = Upstream::start();
     let directory = tempfile::TempDir::new().unwrap();
     let (certificate, key) = Certificate::for_names(&["localhost"]).write(directory.path());
     for (http2, version) in [(true, "2"), (false, "1.1")] {
-        let proxy = Proxy::in_front_of(&api)
-            .config(&format!(
+        let proxy = Proxy::with(
+            &api,
+            &format!(
                 "[listen]\nhttp2 = {http2}\n[listen.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n\
                  [service]\nbase_url = 'https://localhost:8443'"
-            ))
-            .start();
+            ),
+        );
         let caller = proxy.somebody();
         let connect = format!("localhost:8443:127.0.0.1:{}", proxy.address().port());
         let ca = certificate.display().to_string();

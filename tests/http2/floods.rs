@@ -162,9 +162,7 @@ fn a_small_block_that_unpacks_into_a_large_one_is_refused() {
 #[test]
 fn a_flood_of_streams_waits_for_its_turn() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nhttp2_streams = 5\nform_timeout = '60s'")
-        .start();
+    let proxy = Proxy::with(&api, "[limits]\nhttp2_streams = 5\nform_timeout = '60s'");
     let head = block(&[
         (":method", "POST"),
         (":scheme", "http"),
@@ -196,9 +194,10 @@ fn a_flood_of_streams_waits_for_its_turn() {
 #[test]
 fn responses_that_nobody_takes_keep_their_requests_under_way() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits = { body_timeout = '10m', concurrent_requests = 40 }")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "limits = { body_timeout = '10m', concurrent_requests = 40 }",
+    );
     let mut raw = window_of(0, &proxy);
     let head = signed_head(&proxy);
     for stream in 0..40 {

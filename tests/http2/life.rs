@@ -62,9 +62,10 @@ fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
 #[test]
 fn idle_connections_are_told_and_closed() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nidle_timeout = '300ms'\nhead_timeout = '300ms'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[limits]\nidle_timeout = '300ms'\nhead_timeout = '300ms'",
+    );
     let head = block(&[
         (":method", "GET"),
         (":scheme", "http"),
@@ -91,9 +92,7 @@ fn idle_connections_are_told_and_closed() {
 #[test]
 fn what_is_begun_must_come_to_its_end() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nhead_timeout = '2s'\nidle_timeout = '60s'")
-        .start();
+    let proxy = Proxy::with(&api, "[limits]\nhead_timeout = '2s'\nidle_timeout = '60s'");
     let head = block(&[(":method", "GET")]);
     // A header block whose rest never comes, though its caller is not silent.
     let mut block_open = Raw::to(proxy.address());
@@ -113,9 +112,10 @@ fn what_is_begun_must_come_to_its_end() {
 #[test]
 fn bodies_either_way_must_make_progress() {
     let api = Upstream::replying(|_| Reply::ok(vec![b'x'; 1 << 20]));
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'",
+    );
     run(async {
         let client = Client::to(&proxy).await;
         // An answer that nobody reads: the window stays full.
@@ -164,9 +164,10 @@ fn a_stream_that_takes_nothing_is_reset_and_the_api_let_go() {
             .unwrap();
         Ok(After::Close)
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'",
+    );
     let head = block(&[
         (":method", "GET"),
         (":scheme", "http"),

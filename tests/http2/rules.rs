@@ -1,8 +1,9 @@
 //! The rules of HTTP/1.1 hold here too, and so do those that only HTTP/2 has.
 
+use crate::support::rows;
 use crate::{
     client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, run},
-    support::{Call, Connection, Proxy, Scene, Upstream},
+    support::{Call, Connection, Proxy, Scene, Upstream, rows},
 };
 
 #[test]
@@ -13,79 +14,54 @@ fn what_http_1_1_refuses_is_refused() {
         let mut client = Client::to(&proxy).await;
         let call = |target: &str| Call::get(target).of(&caller);
         let twice = client.request(&call("/")).0.headers()["authorization"].clone();
-        let cases: Vec<(&str, u16, Call)> = vec![
+        let form = |body: &str| Call::post("/").form(body).of(&caller);
+        let mut cases = vec![
             (
-                "two Authorization lines, RFC 9110 11.6.2",
                 400,
                 call("/").header("Authorization", twice.to_str().unwrap()),
             ),
+            (414, call(&format!("/{}", "x".repeat(2_000)))),
+            (413, form(&format!("a={}", "x".repeat(2_000)))),
             (
-                "oauth_ parameters in two places, RFC 5849 3.2",
-                400,
-                call("/?oauth_token=other"),
+                431,
+                (0..30).fold(call("/"), |call, n| call.header(&format!("x-{n}"), "1")),
             ),
             (
-                "an oauth_ parameter twice, RFC 5849 3.2",
                 400,
                 Call::get("/").header(
                     "Authorization",
                     "OAuth oauth_token=\"x\", oauth_token=\"x\"",
                 ),
             ),
-            (
-                "a form behind another type, RFC 5849 3.4.1.3.1",
-                401,
-                Call::post("/")
-                    .of(&caller)
-                    .body("text/plain, application/x-www-form-urlencoded", b"admin=1"),
-            ),
-            (
-                "TRACE in small letters",
-                405,
-                Call::new("trace", "/").of(&caller),
-            ),
-            (
-                "another's name, RFC 9110 7.4",
-                421,
-                call("/").host("other.example"),
-            ),
-            (
-                "an authority that is none, RFC 9110 4.2.4",
-                400,
-                call("/").host("user@127.0.0.1"),
-            ),
-            (
-                "TRACE, RFC 9110 9.3.8",
-                405,
-                Call::new("TRACE", "/").of(&caller),
-            ),
-            (
-                "a target too long",
-                414,
-                call(&format!("/{}", "x".repeat(2_000))),
-            ),
-            (
-                "too many fields",
-                431,
-                (0..30).fold(call("/"), |call, n| call.header(&format!("x-{n}"), "1")),
-            ),
-            (
-                "a form too large",
-                413,
-                Call::post("/")
-                    .form(&format!("a={}", "x".repeat(2_000)))
-                    .of(&caller),
-            ),
-            (
-                "an expectation nobody knows",
-                400,
-                call("/").header("Expect", "200-ok"),
-            ),
         ];
-        for (what, status, call) in cases {
+        for [status, method, target, host, field] in rows(
+            r"
+            # RFC 5849 §3.2
+            400 | GET   | /?oauth_token=other |                |
+            # RFC 9110 §7.4, §4.2.4, §9.3.8, §10.1.1
+            421 | GET   | /                   | other.example  |
+            400 | GET   | /                   | user@127.0.0.1 |
+            405 | TRACE | /                   |                |
+            405 | trace | /                   |                |
+            400 | GET   | /                   |                | Expect: 200-ok
+            ",
+        ) {
+            let mut call = Call::new(&method, &target).of(&caller);
+            if !host.is_empty() {
+                call = call.host(&host);
+            }
+            if let Some((name, value)) = field.split_once(": ") {
+                call = call.header(name, value);
+            }
+            cases.push((status.parse().unwrap(), call));
+        }
+        // A form under another type, RFC 5849 §3.4.1.3.1.
+        let hidden = "text/plain, application/x-www-form-urlencoded";
+        cases.push((401, Call::post("/").of(&caller).body(hidden, b"admin=1")));
+        for (status, call) in cases {
             let (request, body) = client.request(&call);
             let answer = client.send_request(request, &body).await.unwrap();
-            assert_eq!(answer.status, status, "{what}: {answer:?}");
+            assert_eq!(answer.status, status, "{call:?}: {answer:?}");
         }
         api.saw_nothing();
         // Identity in any spelling is dropped, and so is what is about one connection.
@@ -130,11 +106,9 @@ fn refused(proxy: &Proxy, fields: &[(&str, &str)], body: Option<&[u8]>) -> bool 
 fn what_only_http_2_can_get_wrong_is_refused() {
     let api = Upstream::start();
     // Everything is open, so that nothing but HTTP's own rules can refuse.
-    let proxy = Proxy::in_front_of(&api)
-        .config("[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();
-    let with = |more: &[(&'static str, &'static str)]| {
+    let with = |more: &[(&str, &str)]| {
         let mut fields = vec![
             (":method".to_owned(), "GET".to_owned()),
             (":scheme".to_owned(), "http".to_owned()),
@@ -165,69 +139,39 @@ fn what_only_http_2_can_get_wrong_is_refused() {
         Some(b"ok")
     ));
     let served = api.count();
-    for (what, more) in [
-        (
-            "connection, RFC 9113 8.2.2",
-            &[("connection", "x-auth-user")][..],
-        ),
-        ("keep-alive, RFC 9113 8.2.2", &[("keep-alive", "timeout=5")]),
-        (
-            "proxy-connection, RFC 9113 8.2.2",
-            &[("proxy-connection", "close")],
-        ),
-        (
-            "transfer-encoding, RFC 9113 8.2.2",
-            &[("transfer-encoding", "chunked")],
-        ),
-        ("upgrade, RFC 9113 8.2.2", &[("upgrade", "h2c")]),
-        ("te other than trailers, RFC 9113 8.2.2", &[("te", "gzip")]),
-        ("an upper-case name, RFC 9113 8.2.1", &[("X-Upper", "1")]),
-        ("a space in a name, RFC 9113 8.2.1", &[("x y", "1")]),
-        ("a colon in a name, RFC 9113 8.2.1", &[("x:y", "1")]),
-        (
-            "a line break in a value, RFC 9113 8.2.1",
-            &[("x-y", "1\r\nx-auth-user: mallory")],
-        ),
-        (
-            "a line feed in a value, RFC 9113 8.2.1",
-            &[("x-y", "1\nx-auth-user: mallory")],
-        ),
-        ("a NUL in a value, RFC 9113 8.2.1", &[("x-y", "1\0")]),
-        (
-            "an unknown pseudo-header, RFC 9113 8.3",
-            &[(":status", "200")],
-        ),
-        (
-            ":protocol without extended CONNECT, RFC 8441 4",
-            &[(":protocol", "websocket")],
-        ),
-        (
-            "a line break in the path",
-            &[(":path", "/x HTTP/1.1\r\nx-auth-user: mallory")],
-        ),
-        ("a space in the path", &[(":path", "/x HTTP/1.1")]),
-        ("an empty path, RFC 9113 8.3.1", &[(":path", "")]),
-        ("a path without its slash", &[(":path", "x")]),
-        ("an asterisk", &[(":path", "*")]),
-        ("another scheme", &[(":scheme", "ftp")]),
-        (
-            "a method that is no token",
-            &[(":method", "GET /admin HTTP/1.1\r\n")],
-        ),
-        (
-            "a Host that disagrees, RFC 9113 8.3.1",
-            &[("host", "other.example")],
-        ),
-        (
-            "two lengths",
-            &[("content-length", "0"), ("content-length", "5")],
-        ),
-        ("a length that is no number", &[("content-length", "0x0")]),
-        ("a length without a body", &[("content-length", "5")]),
-    ] {
-        assert!(refused(&with(more), None), "{what}");
-        assert_eq!(api.count(), served, "{what}");
+    for [what, name, value] in &rows(
+        r"
+        RFC 9113 §8.2.2              | connection        | x-auth-user
+        RFC 9113 §8.2.2              | keep-alive        | timeout=5
+        RFC 9113 §8.2.2              | proxy-connection  | close
+        RFC 9113 §8.2.2              | transfer-encoding | chunked
+        RFC 9113 §8.2.2              | upgrade           | h2c
+        RFC 9113 §8.2.2              | te                | gzip
+        RFC 9113 §8.2.1              | X-Upper           | 1
+        RFC 9113 §8.2.1              | x y               | 1
+        RFC 9113 §8.2.1              | x:y               | 1
+        RFC 9113 §8.2.1              | x-y               | 1\r\nx-auth-user: mallory
+        RFC 9113 §8.2.1              | x-y               | 1\nx-auth-user: mallory
+        RFC 9113 §8.2.1              | x-y               | 1\0
+        RFC 9113 §8.3                | :status           | 200
+        no extended CONNECT          | :protocol         | websocket
+        a line break in the path     | :path             | /x HTTP/1.1\r\nx-auth-user: mallory
+        a space in the path          | :path             | /x HTTP/1.1
+        an empty path                | :path             |
+        a path without its slash     | :path             | x
+        an asterisk                  | :path             | *
+        another scheme               | :scheme           | ftp
+        a method that is not a token | :method           | GET /admin HTTP/1.1\r\n
+        a Host that disagrees        | host              | other.example
+        a length that is no number   | content-length    | 0x0
+        a length without a body      | content-length    | 5
+    ",
+    ) {
+        assert!(refused(&with(&[(name, value)]), None), "{what}: {name}");
+        assert_eq!(api.count(), served, "{what}: {name}");
     }
+    let lengths = with(&[("content-length", "0"), ("content-length", "5")]);
+    assert!(refused(&lengths, None), "two lengths");
     // A pseudo-header twice, and one behind the others.
     let mut twice = with(&[]);
     twice.insert(0, (":path".to_owned(), "/y".to_owned()));
@@ -248,9 +192,7 @@ fn what_only_http_2_can_get_wrong_is_refused() {
 #[test]
 fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();
     let fields = |length: &'static str| {
         vec![
@@ -288,9 +230,7 @@ fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
 #[test]
 fn trailers_never_become_fields() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();
     let mut raw = Raw::to(proxy.address());
     let head = block(&[
@@ -328,9 +268,7 @@ fn is_ended(connection: &mut Connection) {
 #[test]
 fn it_can_be_switched_off() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[listen]\nhttp2 = false")
-        .start();
+    let proxy = Proxy::with(&api, "[listen]\nhttp2 = false");
     let mut connection = proxy.connect();
     connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     is_ended(&mut connection);
@@ -340,9 +278,7 @@ fn it_can_be_switched_off() {
 #[test]
 fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("[operations]\nunlisted = 'anonymous'")
-        .start();
+    let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let mut kept = proxy.connect();
     proxy.send_on(&mut kept, Call::get("/")).has_status(200);
     kept.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -361,9 +297,10 @@ fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
 #[test]
 fn forms_of_all_streams_count_for_their_caller() {
     let api = Upstream::start();
-    let proxy = Proxy::in_front_of(&api)
-        .config("limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "limits = { form_bytes = '16KiB', form_memory = '64KiB' }\nlisten.trusted_proxies = '127.0.0.1'",
+    );
     let alice = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;

@@ -365,9 +365,10 @@ fn websocket_goes_by_http_1_1() {
         )?;
         Ok(After::Close)
     });
-    let proxy = Proxy::in_front_of(&api)
-        .config("upstream.http2 = true\noperation = [{ path = '/ws', access = ['anonymous'], upgrade = ['websocket'] }]")
-        .start();
+    let proxy = Proxy::with(
+        &api,
+        "upstream.http2 = true\noperation = [{ path = '/ws', access = ['anonymous'], upgrade = ['websocket'] }]",
+    );
     let mut connection = proxy.connect();
     let call = Call::get("/ws")
         .header("Upgrade", "websocket")

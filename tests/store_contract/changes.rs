@@ -15,7 +15,7 @@ use countersign::{
 use crate::{
     records::{
         NOW, access_token, allow, authorize, consumer, exchange, import_list, later, open_session,
-        populate, user,
+        opened, populate, populated, user,
     },
     suite::Backend,
 };
@@ -52,8 +52,7 @@ fn of_user(id: &str) -> Change {
 }
 
 pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     // On an empty store too the position can be told from "no position".
     let mut early = Follower::start(&*store).await;
     assert_ne!(early.0, 0);
@@ -66,8 +65,7 @@ pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
 }
 
 pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let mut follower = Follower::start(&*store).await;
     let (c, u, v) = (
         "c".parse().unwrap(),
@@ -152,9 +150,7 @@ pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
 }
 
 pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .issue_access_token(access_token("a", "c", "u"))
         .await
@@ -192,8 +188,7 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
 }
 
 pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let mut follower = Follower::start(&*store).await;
     let behind = follower.0;
     populate(&store).await;

@@ -10,15 +10,14 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, authorize, consumer, exchange, later, populate, request_token,
-        rich_consumer, until_answered,
+        access_token, allow, authorize, consumer, exchange, later, opened, opened_twice, populate,
+        request_token, rich_consumer, until_answered,
     },
     suite::Backend,
 };
 
 pub(crate) async fn keeps_every_field<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let legacy = rich_consumer("rich");
     let mut rfc5849 = consumer("simple");
     rfc5849.dialect = Some(Dialect::Rfc5849);
@@ -36,8 +35,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
 }
 
 pub(crate) async fn takes_a_key_once<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     store.add_consumer(consumer("c")).await.unwrap();
     let mut other = rich_consumer("c");
     other.name = "another".to_owned();
@@ -49,8 +47,7 @@ pub(crate) async fn takes_a_key_once<B: Backend>() {
 }
 
 pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = "c".parse().unwrap();
     let none = ConsumerUpdate::default();
     assert_eq!(
@@ -132,8 +129,7 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
 }
 
 pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
+    let (_backend, stores) = opened_twice::<B>().await;
     let key: ConsumerKey = "c".parse().unwrap();
     let registered = Consumer {
         rsa_public_key: Some("PEM".to_owned()),
@@ -168,8 +164,7 @@ pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
 }
 
 pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = "c".parse().unwrap();
     assert_eq!(
         store
@@ -197,8 +192,7 @@ pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
 }
 
 pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = "c".parse().unwrap();
     assert!(!store.remove_consumer(&key).await.unwrap());
     authorize(&store, allow()).await;
@@ -237,8 +231,7 @@ pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
 }
 
 pub(crate) async fn lists_in_pages<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     assert!(store.consumers(None, 10).await.unwrap().is_empty());
     populate(&store).await;
     // In the order of bytes, in which capitals come first.

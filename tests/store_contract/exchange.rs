@@ -10,7 +10,7 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, populate,
+        NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, opened, populated,
         request_token, until_answered, user,
     },
     suite::Backend,
@@ -40,8 +40,7 @@ async fn state(store: &Arc<dyn Store>, token: &str) -> RequestTokenState {
 }
 
 pub(crate) async fn gives_one_access_token<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
     let expected = AccessToken {
         token: "access-r".to_owned(),
@@ -75,8 +74,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
 }
 
 pub(crate) async fn takes_the_token_of_the_redirect<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, with_redirect_token()).await;
     let by_redirect = exchange("redirect", "c");
     assert!(matches!(
@@ -88,8 +86,7 @@ pub(crate) async fn takes_the_token_of_the_redirect<B: Backend>() {
 }
 
 pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
     let user = "u".parse().unwrap();
     for token in ["issued", "denied"] {
@@ -150,8 +147,7 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
 }
 
 pub(crate) async fn five_wrong_verifiers_void_the_token<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, with_redirect_token()).await;
     for number in 1..=MAX_WRONG_VERIFIERS {
         // By either name of the token they are counted together.
@@ -176,8 +172,7 @@ pub(crate) async fn five_wrong_verifiers_void_the_token<B: Backend>() {
 }
 
 pub(crate) async fn four_wrong_verifiers_do_not<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
     for verifier in ["", "the verifie", "the verifier ", "THE VERIFIER"] {
         let exchange = Exchange {
@@ -193,8 +188,7 @@ pub(crate) async fn four_wrong_verifiers_do_not<B: Backend>() {
 }
 
 pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, with_redirect_token()).await;
     store.add_consumer(consumer("d")).await.unwrap();
     for token in ["r", "redirect"] {
@@ -307,9 +301,7 @@ pub(crate) async fn wrong_verifiers_at_once_are_all_counted<B: Backend>() {
 }
 
 pub(crate) async fn ends_with_its_user<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let user = "u".parse().unwrap();
     for token in ["disabled", "removed"] {
         store

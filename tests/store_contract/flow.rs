@@ -7,16 +7,14 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, authorize, consumer, decide_as, later, populate, request_token,
-        until_answered, user,
+        NOW, VERIFIER, allow, authorize, consumer, decide_as, later, opened, populated,
+        populated_twice, request_token, until_answered, user,
     },
     suite::Backend,
 };
 
 pub(crate) async fn keeps_a_request_token<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let bare = RequestToken {
         secret: "".into(),
         callback: Callback::Oob,
@@ -34,8 +32,7 @@ pub(crate) async fn keeps_a_request_token<B: Backend>() {
 }
 
 pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let decision = Decision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: Some("redirect".to_owned()),
@@ -77,8 +74,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
 }
 
 pub(crate) async fn records_one_decision<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
     store
         .issue_request_token(request_token("s", "c"))
@@ -106,9 +102,7 @@ pub(crate) async fn records_one_decision<B: Backend>() {
 }
 
 pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .issue_request_token(request_token("r", "c"))
         .await
@@ -135,9 +129,7 @@ pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
 }
 
 pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .issue_request_token(request_token("r", "c"))
         .await
@@ -165,9 +157,7 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
 }
 
 pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .issue_request_token(request_token("r", "c"))
         .await
@@ -185,9 +175,7 @@ pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
 }
 
 pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
-    populate(&stores[0]).await;
+    let (_backend, stores) = populated_twice::<B>().await;
     stores[0].add_consumer(consumer("d")).await.unwrap();
     stores[0]
         .issue_request_token(request_token("r", "c"))

@@ -30,7 +30,6 @@ mod reseal;
 mod sessions;
 mod shared_nonces;
 mod sqlite;
-mod sqlite_crash;
 mod sqlite_file;
 mod tokens;
 mod transfer;

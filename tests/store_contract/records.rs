@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use crate::suite::Backend;
 use countersign::{
     clock::UnixTime,
     names::UserId,
@@ -133,6 +134,34 @@ pub(crate) fn exchange(token: &str, consumer: &str) -> Exchange {
         access_secret: "access secret".into(),
         expires_at: Some(later(9999)),
     }
+}
+
+/// An empty store.
+pub(crate) async fn opened<B: Backend>() -> (B, Arc<dyn Store>) {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    (backend, store)
+}
+
+/// A store with the records of [`populate`].
+pub(crate) async fn populated<B: Backend>() -> (B, Arc<dyn Store>) {
+    let (backend, store) = opened().await;
+    populate(&store).await;
+    (backend, store)
+}
+
+/// An empty store, opened by two processes.
+pub(crate) async fn opened_twice<B: Backend>() -> (B, [Arc<dyn Store>; 2]) {
+    let (backend, store) = opened::<B>().await;
+    let other = backend.open().await;
+    (backend, [store, other])
+}
+
+/// A store with the records of [`populate`], opened by two processes.
+pub(crate) async fn populated_twice<B: Backend>() -> (B, [Arc<dyn Store>; 2]) {
+    let (backend, stores) = opened_twice().await;
+    populate(&stores[0]).await;
+    (backend, stores)
 }
 
 /// Registers consumer `c` and user `u`.

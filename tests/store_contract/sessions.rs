@@ -15,16 +15,14 @@ use countersign::{
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, access_token, allow, import_list, later, open_session, populate,
-        request_token, session, until_answered, user, verified,
+        MOST_SESSIONS, NOW, access_token, allow, import_list, later, open_session, populated,
+        populated_twice, request_token, session, until_answered, user, verified,
     },
     suite::Backend,
 };
 
 pub(crate) async fn opens_finds_and_closes<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
     for byte in [1, 2] {
         assert!(open_session(&store, byte, "u").await);
@@ -40,10 +38,8 @@ pub(crate) async fn opens_finds_and_closes<B: Backend>() {
 }
 
 pub(crate) async fn keeps_the_newest_sessions_of_a_user<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
+    let (_backend, stores) = populated_twice::<B>().await;
     let store = &stores[0];
-    populate(store).await;
     store.add_user(user("other")).await.unwrap();
     assert!(open_session(store, 100, "other").await);
     let most = NonZeroU32::new(3).unwrap();
@@ -85,9 +81,7 @@ pub(crate) async fn keeps_the_newest_sessions_of_a_user<B: Backend>() {
 }
 
 pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
-    populate(&stores[0]).await;
+    let (_backend, stores) = populated_twice::<B>().await;
     stores[0].add_user(user("other")).await.unwrap();
     let id: UserId = "u".parse().unwrap();
     let open = async |now| {
@@ -129,18 +123,14 @@ pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
 }
 
 pub(crate) async fn ends_in_time<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     open_session(&store, 1, "u").await;
     assert!(store.session(&[1; 32], later(999)).await.unwrap().is_some());
     assert_eq!(store.session(&[1; 32], later(1000)).await.unwrap(), None);
 }
 
 pub(crate) async fn belongs_to_an_enabled_user<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     // A user who went while the login was under way gets no session, then or later.
     assert!(!open_session(&store, 1, "unknown").await);
     store.add_user(user("unknown")).await.unwrap();
@@ -148,9 +138,7 @@ pub(crate) async fn belongs_to_an_enabled_user<B: Backend>() {
 }
 
 pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let bare = User {
         password_hash: None,
         ..user("bare")
@@ -192,9 +180,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
 }
 
 pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let id: UserId = "u".parse().unwrap();
     let import = async |hash: Option<&str>| {
         let user = User {
@@ -253,9 +239,7 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
 }
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
-    populate(&stores[0]).await;
+    let (_backend, stores) = populated_twice::<B>().await;
     let id: UserId = "u".parse().unwrap();
     let old = verified(&stores[0], "u").await;
     let task = |number: u8| {
@@ -282,9 +266,7 @@ pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
 }
 
 pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     for token in ["r", "s"] {
         let token = request_token(token, "c");
         store.issue_request_token(token).await.unwrap();
@@ -318,10 +300,8 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
 }
 
 pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
+    let (_backend, stores) = populated_twice::<B>().await;
     let store = &stores[0];
-    populate(store).await;
     store.add_user(user("other")).await.unwrap();
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
@@ -388,9 +368,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
 }
 
 pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
-    let backend = B::fresh().await;
-    let stores = [backend.open().await, backend.open().await];
-    populate(&stores[0]).await;
+    let (_backend, stores) = populated_twice::<B>().await;
     let id: UserId = "u".parse().unwrap();
     let hash = |number: u8| Secret::from(format!("$ours$v=1$salt${number}"));
     for round in 0..10 {

@@ -6,14 +6,12 @@ use countersign::store::{
 };
 
 use crate::{
-    records::{NOW, access_token, consumer, later, populate, user},
+    records::{NOW, access_token, consumer, later, populated, user},
     suite::Backend,
 };
 
 pub(crate) async fn keeps_every_field<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let rich = AccessToken {
         permissions: vec!["a".parse().unwrap(), "b:c".parse().unwrap()],
         secret: vec![0u8, 1, 255].into(),
@@ -39,9 +37,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
 }
 
 pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store.add_consumer(consumer("d")).await.unwrap();
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
@@ -76,9 +72,7 @@ pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
 }
 
 pub(crate) async fn revokes_once_and_for_all<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     assert!(!store.revoke_access_token("a", NOW).await.unwrap());
     for token in ["a", "b"] {
         store
@@ -107,9 +101,7 @@ pub(crate) async fn revokes_once_and_for_all<B: Backend>() {
 }
 
 pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store.add_consumer(consumer("d")).await.unwrap();
     store.add_user(user("v")).await.unwrap();
     for (token, consumer, user) in [
@@ -151,9 +143,7 @@ pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
 }
 
 pub(crate) async fn keeps_the_latest_use<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     for token in ["a", "b"] {
         store
             .issue_access_token(access_token(token, "c", "u"))
@@ -192,9 +182,7 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
 
 /// More than one transaction's worth.
 pub(crate) async fn keeps_many_uses<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     for token in ["first", "last"] {
         store
             .issue_access_token(access_token(token, "c", "u"))
@@ -212,9 +200,7 @@ pub(crate) async fn keeps_many_uses<B: Backend>() {
 }
 
 pub(crate) async fn revokes_all_of_a_user_and_a_consumer<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store.add_consumer(consumer("d")).await.unwrap();
     store.add_user(user("v")).await.unwrap();
     for (token, consumer, user) in [
@@ -259,9 +245,7 @@ pub(crate) async fn revokes_all_of_a_user_and_a_consumer<B: Backend>() {
 }
 
 pub(crate) async fn finds_what_is_unused<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     for (key, created_at) in [("d", NOW), ("e", NOW), ("f", later(9))] {
         let consumer = Consumer {
             created_at,

@@ -10,7 +10,10 @@ use countersign::store::{
 };
 
 use crate::{
-    records::{NOW, access_token, consumer, import_list, later, populate, rich_consumer, user},
+    records::{
+        NOW, access_token, consumer, import_list, later, opened, populate, populated,
+        rich_consumer, user,
+    },
     suite::Backend,
 };
 
@@ -140,8 +143,7 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
 }
 
 pub(crate) async fn is_idempotent<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     assert_eq!(import(&store, &[]).await, imported(0, 0, 0, 0));
     fill(&store).await;
     let records = export(&store).await;
@@ -175,8 +177,7 @@ pub(crate) async fn is_idempotent<B: Backend>() {
 }
 
 pub(crate) async fn takes_all_or_nothing<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     fill(&store).await;
     let before = export(&store).await;
     let position = store.changes_since(0).await.unwrap().position;
@@ -207,9 +208,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
 }
 
 pub(crate) async fn rejects_other_content<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store.add_consumer(rich_consumer("rich")).await.unwrap();
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
@@ -327,9 +326,7 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
 }
 
 pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store.add_consumer(consumer("d")).await.unwrap();
     for token in [access_token("a", "c", "u"), access_token("b", "d", "u")] {
         store.issue_access_token(token).await.unwrap();
@@ -356,9 +353,7 @@ pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
 }
 
 pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .issue_access_token(access_token("here", "c", "u"))
         .await
@@ -397,9 +392,7 @@ pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
 }
 
 pub(crate) async fn revokes_one_way<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
     let active = [Record::AccessToken(token.clone())];
@@ -416,9 +409,7 @@ pub(crate) async fn revokes_one_way<B: Backend>() {
 }
 
 pub(crate) async fn needs_consumer_and_user<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     store
         .add_user(User {
             enabled: false,
@@ -471,8 +462,7 @@ pub(crate) async fn takes_records_in_any_order<B: Backend>() {
 }
 
 pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let with = |number: usize, cost: usize| {
         let hash = format!("$argon2id$v=19$m={cost},t=1,p=1$c2FsdA$aGFzaA");
         Record::User(User {
@@ -525,9 +515,7 @@ pub(crate) async fn imports_more_than_one_step<B: Backend>() {
 }
 
 pub(crate) async fn reports_problems_together<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let before = export(&store).await;
     let taken = User {
         name: "u@example.org".to_owned(),
@@ -564,8 +552,7 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
 }
 
 pub(crate) async fn a_dry_run_changes_nothing<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let position = store.changes_since(0).await.unwrap().position;
     let list = |dry_run| ImportList {
         dry_run,

@@ -9,7 +9,7 @@ use countersign::store::{
 use crate::{
     records::{
         MOST_SESSIONS, NOW, VERIFIER, access_token, authorize, decide_as, exchange, later,
-        open_session, populate, request_token, session, verified,
+        open_session, populated, request_token, session, verified,
     },
     suite::Backend,
 };
@@ -33,9 +33,7 @@ pub(crate) async fn the_mark_of_nonces_only_rises<B: Backend>() {
 
 pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
     const DAY: u64 = 24 * 3600;
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     let token = |token: &str, ends| RequestToken {
         expires_at: later(ends),
         ..request_token(token, "c")

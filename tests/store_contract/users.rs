@@ -10,15 +10,14 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, decide_as, later, open_session, populate,
+        NOW, access_token, allow, authorize, decide_as, later, open_session, opened, populated,
         request_token, user,
     },
     suite::Backend,
 };
 
 pub(crate) async fn keeps_every_field<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let bare = User {
         name: "Zoë \0".to_owned(),
         display_name: None,
@@ -37,8 +36,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
 }
 
 pub(crate) async fn takes_an_id_and_a_name_once<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     store.add_user(user("u")).await.unwrap();
     let same_id = User {
         name: "other".to_owned(),
@@ -55,8 +53,7 @@ pub(crate) async fn takes_an_id_and_a_name_once<B: Backend>() {
 }
 
 pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let outside = |id: &str, name: Option<&str>, display_name: Option<&str>| OutsideUser {
         id: id.parse().unwrap(),
         name: name.map(str::to_owned),
@@ -129,8 +126,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
 }
 
 pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let upper = User {
         name: "Émile".to_owned(),
         ..user("upper")
@@ -150,8 +146,7 @@ pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
 }
 
 pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let (u, v): (UserId, UserId) = ("u".parse().unwrap(), "v".parse().unwrap());
     assert!(!store.set_password(&u, "hash".into()).await.unwrap());
     for id in ["u", "v"] {
@@ -171,8 +166,7 @@ pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
 }
 
 pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
+    let (_backend, store) = opened::<B>().await;
     let id: UserId = "u".parse().unwrap();
     assert!(!store.set_user_enabled(&id, false, NOW).await.unwrap());
     authorize(&store, allow()).await;
@@ -278,9 +272,7 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
 }
 
 pub(crate) async fn lists_in_pages<B: Backend>() {
-    let backend = B::fresh().await;
-    let store = backend.open().await;
-    populate(&store).await;
+    let (_backend, store) = populated::<B>().await;
     for id in ["z", "B", "a"] {
         store.add_user(user(id)).await.unwrap();
     }

@@ -67,7 +67,7 @@ impl Scene {
     #[track_caller]
     pub fn with(config: &str) -> Self {
         let api = Upstream::start();
-        let proxy = Proxy::in_front_of(&api).config(config).start();
+        let proxy = Proxy::with(&api, config);
         let caller = proxy.somebody();
         Self { api, proxy, caller }
     }
@@ -151,7 +151,6 @@ impl Builder {
     /// Writes the configuration and starts the program, ready for work.
     #[track_caller]
     pub fn start(self) -> Proxy {
-        self.write();
         let mut proxy = Proxy {
             home: self,
             running: None,
@@ -263,6 +262,12 @@ impl Proxy {
     /// A proxy in front of this API, to be configured further and started.
     pub fn in_front_of(api: &Upstream) -> Builder {
         Builder::in_front_of_url(api.url())
+    }
+
+    /// Starts a proxy in front of this API with this configuration in addition to the defaults.
+    #[track_caller]
+    pub fn with(api: &Upstream, config: &str) -> Self {
+        Self::in_front_of(api).config(config).start()
     }
 
     /// Starts the program again after it was stopped or killed.

@@ -38,6 +38,17 @@ impl<'a> Visitor<'a> {
         }
     }
 
+    /// A browser in which this user is logged in.
+    #[track_caller]
+    pub fn logged_in(proxy: &'a Proxy, user: &User) -> Self {
+        let mut visitor = Self::to(proxy);
+        let page = visitor.open("/service.oauth?mode=login");
+        let after = visitor.log_in(&page, user);
+        assert_eq!(after.answer.status, 200, "{after:?}");
+        assert!(!visitor.cookies.is_empty(), "{after:?}");
+        visitor
+    }
+
     /// From now on another process of the same service answers.
     pub fn moves_to(&mut self, proxy: &'a Proxy) {
         self.proxy = proxy;

@@ -10,6 +10,7 @@ use super::{
     authority::Authority,
     caller::{Caller, with_tls},
 };
+use crate::support::has;
 use crate::support::{PATIENCE, Proxy, Reply, Upstream, within};
 
 fn send(proxy: &Proxy, bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -37,10 +38,7 @@ fn plain_http_is_told_that_this_port_is_for_https() {
         head.starts_with("HTTP/1.1 400 ") && head.contains("Connection: close"),
         "{answer}"
     );
-    assert!(
-        head.contains(&format!("Content-Length: {}", body.len())),
-        "{answer}"
-    );
+    has(&head, &[&format!("Content-Length: {}", body.len())]);
     assert!(body.contains("HTTPS"), "{answer}");
     api.saw_nothing();
 }
