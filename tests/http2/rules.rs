@@ -1,6 +1,5 @@
 //! The rules of HTTP/1.1 hold here too, and so do those that only HTTP/2 has.
 
-use crate::support::rows;
 use crate::{
     client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, run},
     support::{Call, Connection, Proxy, Scene, Upstream, rows},
