@@ -1,10 +1,6 @@
 //! What a password opens, and what the time of a login tells.
 
-use std::{
-    os::unix::fs::FileExt,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{os::unix::fs::FileExt, time::Duration};
 
 use crate::support::{
     call::{Call, form},
@@ -64,66 +60,6 @@ fn with_account(api: &Upstream) -> Proxy {
         api,
         "operation = [{ path = '/account', access = ['user'] }]\nlogin.max_failures = '100000 per 15m'",
     )
-}
-
-#[test]
-fn no_session_outlives_the_password_that_opened_it() {
-    let api = Upstream::start();
-    let proxy = with_account(&api);
-    let user = proxy.user("alice");
-    let form = LoginForm::open(&proxy);
-    for round in 0..3 {
-        let old = match round {
-            0 => user.password.clone(),
-            _ => format!("password {}", round - 1),
-        };
-        let is_over = AtomicBool::new(false);
-        let has_begun = AtomicBool::new(false);
-        let sessions = std::thread::scope(|scope| {
-            let thieves: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut sessions = Vec::new();
-                        while !is_over.load(Ordering::SeqCst) {
-                            sessions.extend(session(&form.send(&user.name, &old)));
-                            has_begun.store(true, Ordering::SeqCst);
-                        }
-                        sessions
-                    })
-                })
-                .collect();
-            while !has_begun.load(Ordering::SeqCst) {
-                std::thread::yield_now();
-            }
-            let new = format!("password {round}\n");
-            let arguments = ["user", "passwd", &user.name, "--password-stdin"];
-            proxy.command_with(&arguments, &new).done();
-            is_over.store(true, Ordering::SeqCst);
-            let thieves = thieves.into_iter();
-            thieves
-                .flat_map(|thief| thief.join().unwrap())
-                .collect::<Vec<_>>()
-        });
-        assert!(!sessions.is_empty());
-        let kept: Vec<_> = sessions
-            .iter()
-            .filter(|cookie| {
-                let call = Call::get("/account").header("Cookie", cookie);
-                proxy.send(call.header("Sec-Fetch-Site", "none")).status == 200
-            })
-            .collect();
-        assert!(
-            kept.is_empty(),
-            "{} of {} sessions are kept",
-            kept.len(),
-            sessions.len()
-        );
-    }
-    let answer = form.send(&user.name, "password 2");
-    let cookie = session(&answer).unwrap();
-    proxy
-        .send(Call::get("/account").header("Cookie", &cookie))
-        .has_status(200);
 }
 
 /// Of `password`, by the reference implementation.
