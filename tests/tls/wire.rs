@@ -38,7 +38,7 @@ fn plain_http_is_told_that_this_port_is_for_https() {
         head.starts_with("HTTP/1.1 400 ") && head.contains("Connection: close"),
         "{answer}"
     );
-    has(&head, &[&format!("Content-Length: {}", body.len())]);
+    has(head, &[&format!("Content-Length: {}", body.len())]);
     assert!(body.contains("HTTPS"), "{answer}");
     api.saw_nothing();
 }
