@@ -18,6 +18,50 @@ pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
+/// The names in a head, by which most look-ups of an absent field are skipped. A name has one of 128 bits; another name may
+/// have the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Names(u128);
+
+impl Names {
+    /// The names of all fields of a head.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        Self(headers.keys().fold(0, |names, name| names | bit(name)))
+    }
+
+    /// Whether the head may have the field; `false`: it has not.
+    #[must_use]
+    pub fn may_have(self, name: &HeaderName) -> bool {
+        self.0 & bit(name) != 0
+    }
+}
+
+/// The bit of a name, of its length and its ends.
+fn bit(name: &HeaderName) -> u128 {
+    let name = name.as_str().as_bytes();
+    let (first, last) = (name.first(), name.last());
+    let ends = [first, last].map(|byte| usize::from(*byte.unwrap_or(&0)));
+    1 << ((name.len() * 5 + ends[0] * 3 + ends[1]) % 128)
+}
+
+/// Removes the fields whose names `keeps` rejects.
+pub fn retain(headers: &mut HeaderMap, keeps: impl Fn(&HeaderName) -> bool) {
+    // Few are removed: they are collected without an allocation.
+    const AT_ONCE: usize = 8;
+    loop {
+        let mut names = headers.keys().filter(|name| !keeps(name)).cloned();
+        let removed: [Option<HeaderName>; AT_ONCE] = std::array::from_fn(|_| names.next());
+        drop(names);
+        for name in removed.iter().flatten() {
+            headers.remove(name);
+        }
+        if removed[AT_ONCE - 1].is_none() {
+            return;
+        }
+    }
+}
+
 /// The values of all lines of a field.
 // One copy of the look-up, which is long, for its many uses.
 #[inline(never)]
@@ -167,6 +211,24 @@ mod tests {
     fn splits_lists() {
         let elements: Vec<&[u8]> = list(b" close ,, x-a\t,").collect();
         assert_eq!(elements, [&b"close"[..], b"x-a"]);
+    }
+
+    #[test]
+    fn names_miss_no_field_and_any_number_of_fields_can_be_removed() {
+        let mut headers = HeaderMap::new();
+        assert!(!Names::of(&headers).may_have(&header::HOST));
+        for number in 0..40 {
+            let name = HeaderName::try_from(format!("x-{number}")).expect("a name");
+            headers.append(name.clone(), HeaderValue::from(number));
+            headers.append(name, HeaderValue::from(number));
+        }
+        headers.append(header::HOST, HeaderValue::from_static("api.test"));
+        let names = Names::of(&headers);
+        assert!(headers.keys().all(|name| names.may_have(name)));
+        retain(&mut headers, |name| name.as_str().ends_with('7'));
+        assert_eq!(headers.keys_len(), 4);
+        retain(&mut headers, |_| false);
+        assert!(headers.is_empty());
     }
 
     #[test]

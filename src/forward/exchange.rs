@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response, Version, header};
+use http::{Method, Request, Response, Version};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
@@ -41,20 +41,19 @@ enum NoResponse {
     Failed(ExchangeError),
 }
 
-/// Sends a request on a kept connection or a new one. One retry, if the kept one was closed before a byte of the response
-/// and a second sending can do no harm (RFC 9110 §9.2.2). `request` is taken.
+/// Sends a request on a kept connection or a new one. It is sent once more if the kept connection was closed before a byte
+/// of the response and repeating is safe (RFC 9110 §9.2.2). `upgrade`: it begins a WebSocket handshake. `request` is taken.
 ///
 /// # Errors
-/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`]; what the caller did wrong with its body; and
-/// [`BodyRejection::TooSlow`] where it is the caller who stopped.
+/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`], and each [`BodyRejection`].
 pub async fn send(
     pool: &Rc<Pool>,
     caller: &Caller,
     response_timeout: Duration,
+    upgrade: bool,
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), ExchangeError> {
     let mut kept = None;
-    let upgrade = request.headers().contains_key(header::UPGRADE);
     if let Some(lease) = pool.reuse(upgrade) {
         let repeat = Repeat::prepare(request, &lease);
         match attempt(pool, lease, caller, response_timeout, request).await {
@@ -69,7 +68,7 @@ pub async fn send(
     let lease = Box::pin(pool.connect(upgrade)).await?;
     match (kept, &lease) {
         (Some(bytes), Lease::Http1(http1)) => http1.control.replace_next_write(bytes),
-        // It was written as HTTP/1.1 has it.
+        // The bytes are HTTP/1.1.
         (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
         (None, _) => {}
     }
@@ -85,12 +84,12 @@ fn unanswered() -> Fault {
     Fault::BrokenResponse("the connection ended before a response".into())
 }
 
-/// What it takes to send a request twice.
+/// A request that can be sent twice.
 enum Repeat {
-    /// hyper does not give back what it has written, and a copy of the fields would be dear for what hardly ever happens:
-    /// over HTTP/1.1 the bytes of the head are kept as they were written.
+    /// Over HTTP/1.1 the bytes of the head are kept as they were written: hyper does not give a written request back, and a
+    /// copy of the fields would be expensive for a rare case.
     Written { method: Method, by: Rc<Control> },
-    /// A copy: over HTTP/2 the bytes mean something on their connection alone.
+    /// Over HTTP/2 the bytes are valid on their connection alone.
     Copy(Box<Request<UpstreamBody>>),
 }
 
@@ -172,7 +171,7 @@ async fn attempt(
         }
         Ok(Err(error)) => Err(wait.explain(&lease, error)),
         Err(failure) => {
-            // Other requests would wait as long on a connection that is dead and does not say so.
+            // The connection may be dead: other requests would wait as long on it.
             if let Lease::Http2(http2) = &lease
                 && http2.watch.arrived() == wait.arrived_before
             {
@@ -230,7 +229,7 @@ impl<'c> Wait<'c> {
             .map(|Elapsed| failure())
     }
 
-    /// Whose doing it is that there is no response.
+    /// Finds out why there is no response.
     fn explain(&self, lease: &Lease, mut error: TrySendError<Request<UpstreamBody>>) -> NoResponse {
         if let Upload::Failed(error) = self.caller.upload() {
             return NoResponse::Failed(error.into());
@@ -239,7 +238,7 @@ impl<'c> Wait<'c> {
             return NoResponse::Unseen(Some(Box::new(request)));
         }
         let error = error.into_error();
-        // In TLS 1.3 an API rejects our certificate only after the handshake has ended for us.
+        // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
         if let Some(tls) = of_tls(&error) {
             return NoResponse::Failed(Fault::Unreachable(tls).into());
         }

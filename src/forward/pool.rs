@@ -39,7 +39,7 @@ use crate::server::{
 /// Where the API is.
 #[derive(Debug, Clone)]
 pub enum Address {
-    /// A host, resolved anew for each connection, and a port.
+    /// A host, resolved for each connection, and a port.
     Tcp(String, u16),
     /// A Unix socket.
     Unix(PathBuf),
@@ -72,19 +72,19 @@ pub struct Params {
     pub header_case: HeaderCase,
     /// For resolving, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long an unused connection is kept.
+    /// How long an unused connection is kept; [`Pool::tidy`] closes it.
     pub idle_timeout: Duration,
     /// How many unused ones are kept.
     pub max_idle: usize,
 }
 
-/// The head of a response may have so many bytes.
+/// Bytes of a response's head.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The same, as HTTP/2 counts it.
 const HEAD_LIST_BYTES: u32 = 64 * 1024;
-/// Of one response over HTTP/2 so much may be on its way to us and not yet passed on, in bytes.
+/// Bytes of one response over HTTP/2 that may be on their way to us and not yet be passed on.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Of all of a connection together.
+/// The same, of all responses of a connection together.
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
@@ -93,7 +93,7 @@ pub struct Http1 {
     task: JoinHandle<hyper::Result<Wire>>,
     pub(super) watch: Rc<Watch>,
     pub(super) control: Rc<Control>,
-    /// It has served a request before: it may have been closed at the other end in the meantime.
+    /// It has served a request before, and the API may have closed it since.
     pub(super) reused: bool,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
@@ -132,7 +132,7 @@ pub struct Http2 {
     pub(super) watch: Rc<Watch>,
     /// As with HTTP/1.1.
     pub(super) reused: bool,
-    /// When a place was last taken or given back; as many hold it as there are places, besides the pool.
+    /// When a place was last taken or given back. The pool and each place hold it.
     used_at: Rc<Cell<Instant>>,
 }
 
@@ -161,13 +161,13 @@ pub struct Pool {
     params: Params,
     idle: RefCell<Vec<(Box<Http1>, Instant)>>,
     http2: RefCell<Option<Http2>>,
-    /// Held while the first connection over HTTP/2 is opened: all who wait for it share it.
+    /// Held while the first connection over HTTP/2 is opened: waiting requests share it.
     opening: Mutex<()>,
     /// ALPN agreed on HTTP/1.1 last time.
     speaks_http1: Cell<bool>,
 }
 
-/// Runs what hyper makes of HTTP/2 on the worker itself.
+/// Runs hyper's tasks of HTTP/2 on the worker itself.
 #[derive(Debug, Clone, Copy)]
 struct OnWorker;
 
@@ -204,8 +204,8 @@ impl Pool {
         }
         let mut idle = self.idle.borrow_mut();
         for at in (0..idle.len()).rev() {
-            let (connection, since) = &idle[at];
-            if connection.is_over() || since.elapsed() >= self.params.idle_timeout {
+            let (connection, _) = &idle[at];
+            if connection.is_over() {
                 idle.remove(at);
             } else if connection.sender.is_ready() {
                 return Some(Lease::Http1(idle.remove(at).0));

@@ -15,7 +15,7 @@ use super::{
     pool::{Lease, Pool},
 };
 use crate::{
-    fields::{is_hop_by_hop, named_by_connection, trim},
+    fields::{is_hop_by_hop, named_by_connection, retain, trim},
     parse::origin::{Origins, PublicUrl},
     server::{
         caller::{Caller, Upload},
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// What the response's head depends on besides the API's.
+/// The request of a response.
 #[derive(Debug)]
 pub struct Context<'r> {
     /// The public URL of the request.
@@ -34,14 +34,14 @@ pub struct Context<'r> {
     pub of_user: bool,
 }
 
-/// Checks that nobody could find another end of the body than hyper does (RFC 9112 §6.3): what follows would be taken for
-/// a response to somebody else.
+/// Checks that no recipient could find another end of the body than hyper does (RFC 9112 §6.3): the bytes after it would be
+/// taken for a response to another request.
 ///
 /// # Errors
 /// [`Fault::BrokenResponse`]
 pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        // Whatever its fields say, it ends with its head.
+        // It ends with its head, whatever its fields say.
         return Ok(());
     }
     let broken = |reason: &'static str| Err(Fault::BrokenResponse(reason.into()));
@@ -73,7 +73,7 @@ pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
     }
 }
 
-/// Makes the head that the caller sees of the API's.
+/// Turns the API's head into the one that the caller sees.
 pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
     parts.version = Version::HTTP_11;
     drop_fields(&mut parts.headers);
@@ -116,18 +116,11 @@ pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
 
 /// Drops the fields that are about one connection.
 pub(super) fn drop_fields(headers: &mut HeaderMap) {
-    // What an API writes into Connection that is no option names no field either.
+    // An API's Connection that is malformed names no field.
     for name in named_by_connection(headers).unwrap_or_default() {
         headers.remove(name);
     }
-    let dropped: Vec<_> = headers
-        .keys()
-        .filter(|name| is_hop_by_hop(name))
-        .cloned()
-        .collect();
-    for name in dropped {
-        headers.remove(name);
-    }
+    retain(headers, |name| !is_hop_by_hop(name));
 }
 
 /// The name of the cookie that a `Set-Cookie` sets, as it will come back: of one without a name, browsers return the

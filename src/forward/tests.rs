@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     origin::HttpUrl,
-    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
+    parse::origin::{Authority, ForwardedFamily, Origins, PrefixMode, PublicUrl},
 };
 
 pub(super) fn params() -> Params {
@@ -134,5 +134,25 @@ fn our_own_cookies_stay_here() {
             ours,
             "{set}"
         );
+    }
+}
+
+#[test]
+fn host_is_kept_only_where_it_names_the_authority_as_it_is_written() {
+    for (host, port, sent, kept) in [
+        ("api.test", None, "api.test", true),
+        ("api.test", Some(8080), "api.test:8080", true),
+        ("[::1]", Some(80), "[::1]:80", true),
+        ("api.test", Some(80), "api.test:080", false),
+        ("api.test", Some(80), "api.test:+80", false),
+        ("api.test", Some(80), "api.test", false),
+        ("api.test", Some(80), "api.test:81", false),
+        ("api.test", None, "api.test:80", false),
+        ("api.test", None, "other.test", false),
+    ] {
+        let host = host.as_bytes();
+        let authority = Authority { host, port };
+        let is_written = request::is_written(&authority, sent.as_bytes());
+        assert_eq!(is_written, kept, "{sent}");
     }
 }

@@ -8,7 +8,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    fields::{all, named_by_connection, single},
+    fields::{Names, all, named_by_connection, single},
     peer::Peer,
     server::caller::Limits,
 };
@@ -52,12 +52,14 @@ const MAX_LENGTH: u64 = 999_999_999_999_999_999;
 /// The allowed methods where no operation lists any.
 const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
-/// Checks a head whose body has at least `body_bytes` bytes; returns the fields that `Connection` names.
+/// Checks a head with these field names, whose body has at least `body_bytes` bytes; returns the fields that `Connection`
+/// names.
 ///
 /// # Errors
 /// Every [`Rejection`] but `Target`, `Origin` and `Body`.
 pub fn check(
     parts: &Parts,
+    names: Names,
     body_bytes: u64,
     limits: &Limits,
 ) -> Result<Vec<HeaderName>, Rejection> {
@@ -76,7 +78,9 @@ pub fn check(
     if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
         return Err(Rejection::TargetTooLong);
     }
-    if all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
+    if names.may_have(&header::EXPECT)
+        && all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue"))
+    {
         return Err(Rejection::Malformed(
             "an expectation other than 100-continue",
         ));
@@ -84,14 +88,19 @@ pub fn check(
     // hyper checks that chunked is the last coding. The API would not see others, since the body is framed again
     // (RFC 9112 §6.1).
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    let coding = single(&parts.headers, &header::TRANSFER_ENCODING);
-    if !coding.is_ok_and(|coding| coding.is_none_or(is_chunked)) {
+    if names.may_have(&header::TRANSFER_ENCODING)
+        && !single(&parts.headers, &header::TRANSFER_ENCODING)
+            .is_ok_and(|coding| coding.is_none_or(is_chunked))
+    {
         return Err(Rejection::Malformed(
             "Transfer-Encoding is not a single chunked",
         ));
     }
     if body_bytes > MAX_LENGTH {
         return Err(Rejection::Malformed("Content-Length is too large"));
+    }
+    if !names.may_have(&header::CONNECTION) {
+        return Ok(Vec::new());
     }
     Ok(named_by_connection(&parts.headers)?)
 }

@@ -246,6 +246,7 @@ impl Origins {
         }
     }
 
+    #[inline(never)]
     fn believe_x_forwarded<'a>(
         &self,
         parts: &'a Parts,

@@ -2,16 +2,19 @@
 
 use std::{mem, rc::Rc};
 
-use http::{Request, Response, StatusCode, request::Parts};
+use http::{Request, Response, StatusCode, request, response::Parts};
 
-use super::{Current, Worker, record::RequestRecord};
+use super::{
+    Current, Worker,
+    record::{InFlight, RequestRecord},
+};
 use crate::{
     forward::{
-        Fault,
+        self, Fault,
         body::UpstreamBody,
         exchange,
         pool::Lease,
-        request::{self, ReceivedAs},
+        request::{Changes, ReceivedAs, rewrite},
         response, tunnel,
         websocket::Handshake,
     },
@@ -27,7 +30,7 @@ pub(super) struct Call<'o> {
     pub(super) permit: Permit,
     pub(super) body: UpstreamBody,
     pub(super) received: ReceivedAs,
-    pub(super) changes: request::Changes,
+    pub(super) changes: Changes,
     pub(super) handshake: Option<Handshake>,
     /// The public URL of the request.
     pub(super) url: &'o PublicUrl,
@@ -39,14 +42,14 @@ impl Worker {
         &self,
         current: &Current,
         caller: &Rc<Caller>,
-        parts: &mut Parts,
+        parts: &mut request::Parts,
         call: Call<'_>,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let params = &live.forward;
         let (url, handshake) = (call.url, call.handshake);
-        request::rewrite(
+        rewrite(
             parts,
             params,
             &call.received,
@@ -62,7 +65,8 @@ impl Worker {
         *request.uri_mut() = mem::take(&mut parts.uri);
         *request.headers_mut() = mem::take(&mut parts.headers);
         *request.extensions_mut() = mem::take(&mut parts.extensions);
-        let sent = exchange::send(&current.pool, caller, params.response_timeout, request).await;
+        let (pool, upgrade) = (&current.pool, handshake.is_some());
+        let sent = exchange::send(pool, caller, params.response_timeout, upgrade, request).await;
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;
@@ -82,30 +86,42 @@ impl Worker {
         };
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
             response::rewrite(&mut response, params, &context);
+            let method = &parts.method;
             return Ok(response::with_body(
-                response,
-                &parts.method,
-                incoming,
-                lease,
-                &current.pool,
-                caller,
+                response, method, incoming, lease, pool, caller,
             ));
         }
-        let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
-            let reason = "101 (Switching Protocols) that nobody asked for".into();
-            return Err(Fault::BrokenResponse(reason).into());
-        };
-        handshake.check(&response)?;
-        let upstream = Box::pin(http1.into_wire()).await?;
-        let idle = params.tunnel_timeout;
         let in_flight = record.in_flight.take();
-        caller.switch(Box::new(move |wire, stalled| {
-            Box::pin(async move {
-                tunnel::run(wire, upstream, idle, stalled).await;
-                drop(in_flight);
-            })
-        }));
+        let switched = switch(handshake, lease, &response, caller, params, in_flight);
+        Box::pin(switched).await?;
         response::rewrite_switching(&mut response, params, &context);
         Ok(Response::from_parts(response, ResponseBody::none()))
     }
+}
+
+/// Has the caller's connection become a tunnel once the 101 of `response` has been written.
+#[cold]
+#[inline(never)]
+async fn switch(
+    handshake: Option<Handshake>,
+    lease: Lease,
+    response: &Parts,
+    caller: &Caller,
+    params: &forward::Params,
+    in_flight: Option<InFlight>,
+) -> Result<(), Fault> {
+    let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
+        let reason = "101 (Switching Protocols) that nobody asked for".into();
+        return Err(Fault::BrokenResponse(reason));
+    };
+    handshake.check(response)?;
+    let upstream = http1.into_wire().await?;
+    let idle = params.tunnel_timeout;
+    caller.switch(Box::new(move |wire, stalled| {
+        Box::pin(async move {
+            tunnel::run(wire, upstream, idle, stalled).await;
+            drop(in_flight);
+        })
+    }));
+    Ok(())
 }

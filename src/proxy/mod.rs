@@ -25,6 +25,7 @@ use tokio::sync::watch;
 
 use crate::{
     authorize::{Decision, Subject},
+    fields::Names,
     forward::{
         self,
         body::UpstreamBody,
@@ -164,10 +165,11 @@ impl Worker {
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
-        if request::is_back(&parts.headers, &live.forward) {
+        let names = Names::of(&parts.headers);
+        if request::is_back(&parts.headers, names, &live.forward) {
             return Err(forward::Rejection::LoopDetected.into());
         }
-        let named = head::check(parts, body.size_hint().lower(), &caller.limits())?;
+        let named = head::check(parts, names, body.size_hint().lower(), &caller.limits())?;
         let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
         match route::route(&live.route, &live.origins, &head)? {
@@ -175,10 +177,38 @@ impl Worker {
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
             Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
             Target::Api(call) => {
-                let call = admit(live, &head, call, named, body, record).await?;
+                let call = admit(live, &head, call, (names, named), body, record).await?;
                 self.forward(current, &caller, parts, call, record).await
             }
         }
+    }
+
+    /// Logs a failure and responds to it.
+    #[cold]
+    #[inline(never)]
+    fn respond_to_failure(
+        &self,
+        failure: &Failure,
+        accepted: &Accepted,
+        parts: &Parts,
+        record: &mut RequestRecord,
+    ) -> Response<ResponseBody> {
+        record.fail(failure);
+        let request_id = record.request_id.as_str();
+        log_failure(failure, request_id, &self.shared.conditions);
+        let language = parts.headers.get(header::ACCEPT_LANGUAGE);
+        let (format, query, language) = match (failure, record.operation, &accepted.page) {
+            // A page would take memory for a request that is not counted.
+            (Failure::Busy, ..) => (Format::Form, None, None),
+            (_, Served::Page, _) => (Format::Html, parts.uri.query(), language),
+            (.., Some((uri, language))) => (accepted.format, uri.query(), language.as_ref()),
+            (.., None) => (accepted.format, None, None),
+        };
+        let current = self.current();
+        let frame = current.live.look.frame(query, language);
+        let own = respond::failure(failure, frame, format, request_id);
+        (record.verdict, record.status) = (own.verdict, own.status);
+        own.into_response(&parts.method)
     }
 
     /// The id of a request from `peer`.
@@ -190,6 +220,27 @@ impl Worker {
 
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+}
+
+/// The kind of response to a failure that a caller accepts. The fields of a call to the API are gone when it fails.
+struct Accepted {
+    format: Format,
+    /// The target and `Accept-Language`, for a page.
+    page: Option<(Uri, Option<HeaderValue>)>,
+}
+
+impl Accepted {
+    fn by(parts: &Parts) -> Self {
+        let format = Format::preferred_by(&parts.headers);
+        let page = || {
+            let language = parts.headers.get(header::ACCEPT_LANGUAGE);
+            (parts.uri.clone(), language.cloned())
+        };
+        Self {
+            format,
+            page: (format == Format::Html).then(page),
+        }
     }
 }
 
@@ -228,7 +279,7 @@ async fn admit<'o>(
     live: &'o Live,
     head: &Head<'_>,
     call: ApiCall<'o, '_>,
-    named: Vec<HeaderName>,
+    (names, named): (Names, Vec<HeaderName>),
     body: RequestBody,
     record: &mut RequestRecord,
 ) -> Result<Call<'o>, Failure> {
@@ -270,9 +321,10 @@ async fn admit<'o>(
     let strip =
         subject.collected.signed && permit.kind().is_some() && !params.forward_authorization;
     Ok(Call {
-        received: ReceivedAs::of(&subject.received, &caller)?,
+        received: ReceivedAs::of(&subject.received, parts.headers.get(header::HOST), &caller)?,
         changes: request::Changes {
             target: target_of(params, &parts.uri, call.path, &subject, strip)?,
+            names,
             named,
             websocket: handshake.is_some(),
             request_id: record.request_id.value().clone(),
@@ -399,9 +451,7 @@ impl Handler for Worker {
         let peer = body.caller().peer.address;
         let request_id = self.request_id(&current.live, &parts.headers, peer);
         let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
-        let format = Format::preferred_by(&parts.headers);
-        let language = parts.headers.get(header::ACCEPT_LANGUAGE);
-        let (language, target) = (language.cloned(), parts.uri.clone());
+        let accepted = Accepted::by(&parts);
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
@@ -411,22 +461,7 @@ impl Handler for Worker {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => {
-                record.fail(&failure);
-                let request_id = record.request_id.as_str();
-                log_failure(&failure, request_id, &self.shared.conditions);
-                let own = {
-                    let format = match (&failure, record.operation) {
-                        // A page would take memory for a request that is not counted.
-                        (Failure::Busy, _) => Format::Form,
-                        (_, Served::Page) => Format::Html,
-                        _ => format,
-                    };
-                    let look = &current.live.look;
-                    let frame = look.frame(target.query(), language.as_ref());
-                    respond::failure(&failure, frame, format, request_id)
-                };
-                (record.verdict, record.status) = (own.verdict, own.status);
-                own.into_response(&parts.method)
+                self.respond_to_failure(&failure, &accepted, &parts, &mut record)
             }
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
