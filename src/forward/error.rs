@@ -10,7 +10,7 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// What the caller did wrong.
+/// The caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rejection {
     /// A WebSocket handshake that no server could accept.
@@ -22,7 +22,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The problem that the response describes.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
@@ -32,7 +32,7 @@ impl Rejection {
     }
 }
 
-/// What went wrong here or at the API.
+/// A fault of this program or of the API.
 #[derive(Debug, Error)]
 pub enum Fault {
     /// The API cannot be reached.
@@ -50,7 +50,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What the response says.
+    /// The problem that the response describes.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {

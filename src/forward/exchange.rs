@@ -18,7 +18,7 @@ use super::{
     ExchangeError, Fault,
     body::UpstreamBody,
     pool::{Lease, Pool},
-    request::{into_http1, into_http2},
+    request::into_http2,
     stream::Control,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 /// and an API that sends nothing else is broken.
 const MAX_BEFORE_RESPONSE: usize = 256 * 1024;
 
-/// How an exchange failed.
+/// The failure of an exchange.
 enum NoResponse {
     /// The API cannot have seen the request, which is given back if it has not been used up.
     Unseen(Option<Box<Request<UpstreamBody>>>),
@@ -51,12 +51,14 @@ pub async fn send(
     caller: &Caller,
     response_timeout: Duration,
     upgrade: bool,
+    now: Instant,
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), ExchangeError> {
     let mut kept = None;
     if let Some(lease) = pool.reuse(upgrade) {
         let repeat = Repeat::prepare(request, &lease);
-        match attempt(pool, lease, caller, response_timeout, request).await {
+        let wait = Wait::new(&lease, caller, response_timeout, now);
+        match attempt(pool, lease, wait, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
             Err(NoResponse::Unseen(Some(given_back))) => *request = *given_back,
@@ -72,8 +74,9 @@ pub async fn send(
         (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
         (None, _) => {}
     }
+    let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
     // Boxed: most requests go by a kept connection.
-    match Box::pin(attempt(pool, lease, caller, response_timeout, request)).await {
+    match Box::pin(attempt(pool, lease, wait, request)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
         Err(NoResponse::Unseen(_)) => Err(unanswered().into()),
@@ -140,13 +143,13 @@ impl Repeat {
 async fn attempt(
     pool: &Pool,
     mut lease: Lease,
-    caller: &Caller,
-    response_timeout: Duration,
+    mut wait: Wait<'_>,
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
-    let mut wait = Wait::new(&lease, caller, response_timeout);
     match &lease {
-        Lease::Http1(_) => into_http1(request),
+        Lease::Http1(_) if request.version() != Version::HTTP_2 => Ok(()),
+        // The API agreed on HTTP/2 a moment ago; the caller can retry.
+        Lease::Http1(_) => Err(unanswered()),
         Lease::Http2(_) => into_http2(request, pool.is_secure()),
     }
     .map_err(|fault| NoResponse::Failed(fault.into()))?;
@@ -192,12 +195,12 @@ struct Wait<'c> {
 }
 
 impl<'c> Wait<'c> {
-    fn new(lease: &Lease, caller: &'c Caller, response_timeout: Duration) -> Self {
+    fn new(lease: &Lease, caller: &'c Caller, response_timeout: Duration, now: Instant) -> Self {
         Self {
             caller,
             response_timeout,
             arrived_before: arrived(lease),
-            sent_at: None,
+            sent_at: (caller.upload() == Upload::Done).then_some(now),
         }
     }
 

@@ -2,12 +2,12 @@
 
 /// A set of field names that match whatever an API might take for the same name: case is folded, and every byte
 /// but letters and digits reads as `-` (frameworks after CGI turn `-` and others into `_`). A name with `*` at its end
-/// stands for every name that begins so.
+/// matches every name that begins like it.
 #[derive(Debug, Clone)]
 pub struct FoldedNames {
     /// In the order of their beginnings.
     names: Vec<Folded>,
-    /// For each name the bit of its beginning, so that most others are told apart by it alone.
+    /// The bit of the beginning of each name: most other names have another bit, and need no comparison.
     beginnings: [u64; BEGINNINGS / 64],
 }
 
@@ -28,7 +28,7 @@ impl FoldedNames {
             let begin = name.strip_suffix(b"*");
             let text: Box<[u8]> = begin.unwrap_or(name).iter().copied().map(fold).collect();
             let open = begin.is_some();
-            // What is shorter than a beginning and open begins in many ways.
+            // An open name that is shorter than a beginning matches many of them.
             let beginning = match open && text.len() < BEGINNING {
                 true => ANY,
                 false => beginning(&text),
@@ -84,13 +84,13 @@ impl FoldedNames {
     }
 }
 
-/// So many bytes of a name choose its bit.
+/// The number of bytes of a name that choose its bit.
 const BEGINNING: usize = 3;
 
-/// So many bits stand for all beginnings.
+/// The number of bits.
 const BEGINNINGS: usize = 4096;
 
-/// The beginning of a name that stands for many; behind all bits.
+/// The beginning of an open name that is shorter than [`BEGINNING`]; after all bits.
 const ANY: usize = BEGINNINGS;
 
 /// The bit of a name's first bytes.

@@ -28,7 +28,7 @@ pub fn rewrite(
     let rest = &location[Position::BeforePath..];
     let rest = match rest.strip_prefix(params.api_path.as_str()) {
         Some(rest) if rest.is_empty() || rest.starts_with(['/', '?', '#']) => rest,
-        // Beside the part of the API that is published: there is no public URL for it.
+        // It is outside the published part of the API and has no public URL.
         _ if !params.api_path.is_empty() => return None,
         _ => rest,
     };

@@ -23,7 +23,7 @@ pub use self::{
     folded::FoldedNames,
 };
 
-/// What becomes of the heads on their way.
+/// The rules by which heads are rewritten.
 #[derive(Debug)]
 pub struct Params {
     /// The path of `upstream.api_url`, without a slash at its end.
@@ -46,11 +46,11 @@ pub struct Params {
     pub forward_authorization: bool,
     /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
     pub cookies: [&'static str; 2],
-    /// What this process calls itself in `Countersign-Hop`, by which it recognises a request that comes back.
+    /// The name of this process in `Countersign-Hop`, by which it recognises a request that comes back.
     pub hop: HeaderValue,
-    /// How long the API may take for its answer's head.
+    /// The time that the API has for the head of its response.
     pub response_timeout: Duration,
-    /// How long both sides of an upgraded connection may be silent.
+    /// The time that both sides of an upgraded connection may be silent.
     pub tunnel_timeout: Duration,
 }
 
@@ -75,10 +75,10 @@ pub struct IdentityNames {
     pub kind: HeaderName,
 }
 
-/// What `Host` the API sees.
+/// The `Host` that the API sees.
 #[derive(Debug, Clone)]
 pub enum HostMode {
-    /// What the caller sent.
+    /// The caller's.
     Public,
     /// A fixed one.
     Fixed(HeaderValue),

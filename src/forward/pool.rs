@@ -59,7 +59,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// How to connect to the API.
+/// The rules by which the API is connected to.
 #[derive(Clone)]
 pub struct Params {
     /// Where it is.
@@ -68,13 +68,13 @@ pub struct Params {
     pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
     /// HTTP/2: where ALPN agrees, and without TLS by prior knowledge.
     pub http2: bool,
-    /// How field names are written over HTTP/1.1.
+    /// The spelling of field names over HTTP/1.1.
     pub header_case: HeaderCase,
     /// For resolving, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
     /// How long an unused connection is kept; [`Pool::tidy`] closes it.
     pub idle_timeout: Duration,
-    /// How many unused ones are kept.
+    /// The number of unused ones that are kept.
     pub max_idle: usize,
 }
 
@@ -95,6 +95,8 @@ pub struct Http1 {
     pub(super) control: Rc<Control>,
     /// It has served a request before, and the API may have closed it since.
     pub(super) reused: bool,
+    /// When [`Pool::tidy`] first saw it unused.
+    unused_since: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
     pub(super) outdated: bool,
@@ -159,7 +161,7 @@ pub enum Lease {
 /// One worker's connections to the API.
 pub struct Pool {
     params: Params,
-    idle: RefCell<Vec<(Box<Http1>, Instant)>>,
+    idle: RefCell<Vec<Box<Http1>>>,
     http2: RefCell<Option<Http2>>,
     /// Held while the first connection over HTTP/2 is opened: waiting requests share it.
     opening: Mutex<()>,
@@ -204,11 +206,10 @@ impl Pool {
         }
         let mut idle = self.idle.borrow_mut();
         for at in (0..idle.len()).rev() {
-            let (connection, _) = &idle[at];
-            if connection.is_over() {
+            if idle[at].is_over() {
                 idle.remove(at);
-            } else if connection.sender.is_ready() {
-                return Some(Lease::Http1(idle.remove(at).0));
+            } else if idle[at].sender.is_ready() {
+                return Some(Lease::Http1(idle.remove(at)));
             }
         }
         None
@@ -348,6 +349,7 @@ impl Pool {
             watch,
             control,
             reused: false,
+            unused_since: None,
             outdated: false,
         })))
     }
@@ -361,11 +363,12 @@ impl Pool {
             return;
         }
         connection.reused = true;
+        connection.unused_since = None;
         let mut idle = self.idle.borrow_mut();
         if idle.len() >= self.params.max_idle {
             idle.remove(0);
         }
-        idle.push((connection, Instant::now()));
+        idle.push(connection);
     }
 
     /// Closes connections that were unused for too long or were closed at the other end.
@@ -373,8 +376,10 @@ impl Pool {
         self.http2.borrow_mut().take_if(|http2| {
             !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
         });
-        self.idle.borrow_mut().retain(|(connection, since)| {
-            since.elapsed() < self.params.idle_timeout && !connection.is_over()
+        let now = Instant::now();
+        self.idle.borrow_mut().retain_mut(|connection| {
+            let since = *connection.unused_since.get_or_insert(now);
+            now.duration_since(since) < self.params.idle_timeout && !connection.is_over()
         });
     }
 }

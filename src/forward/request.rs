@@ -207,35 +207,6 @@ pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault
     Ok(())
 }
 
-/// Brings a request back into the form of HTTP/1.1: the API may have agreed on another version since the last connection.
-///
-/// # Errors
-/// [`Fault::Internal`]: an authority is always a field value.
-pub fn into_http1(request: &mut Request<UpstreamBody>) -> Result<(), Fault> {
-    if request.version() != Version::HTTP_2 {
-        return Ok(());
-    }
-    let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    parts.scheme = None;
-    let host = value(
-        parts
-            .authority
-            .take()
-            .map_or(String::new(), |host| host.to_string()),
-    )?;
-    *request.uri_mut() = Uri::from_parts(parts).map_err(internal)?;
-    *request.version_mut() = Version::HTTP_11;
-    if request.body().size_hint().exact().is_none() {
-        let chunked = HeaderValue::from_static("chunked");
-        request
-            .headers_mut()
-            .insert(header::TRANSFER_ENCODING, chunked);
-    }
-    request.headers_mut().remove(header::TE);
-    request.headers_mut().insert(header::HOST, host);
-    Ok(())
-}
-
 /// Frames the body again: by its length where that is known, else by chunks.
 fn length(headers: &mut HeaderMap, body: &UpstreamBody, had_length: bool) {
     match body.size_hint().exact() {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::server::wire::Wire;
 
-/// What an exchange asks of the stream below it.
+/// The requests of an exchange to the stream below it.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     replay: RefCell<Replay>,
@@ -48,7 +48,7 @@ impl Control {
         }
     }
 
-    /// What was written since [`Control::record`].
+    /// The bytes written since [`Control::record`].
     #[must_use]
     pub(super) fn recorded(&self) -> Vec<u8> {
         match self.replay.take() {
@@ -73,7 +73,7 @@ impl Control {
 pub(super) struct ApiStream {
     /// The stream itself.
     pub(super) wire: Wire,
-    /// What the exchange asks of it.
+    /// The exchange's requests to it.
     pub(super) control: Rc<Control>,
 }
 

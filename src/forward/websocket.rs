@@ -1,5 +1,4 @@
-//! WebSocket's opening handshake (RFC 6455 §4), as far as a proxy answers for it: that one was asked for, and that the
-//! API agreed to this one.
+//! Validates WebSocket's opening handshake on both sides (RFC 6455 §4).
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha1::{Digest as _, Sha1};
@@ -68,7 +67,7 @@ fn switches_to_websocket(headers: &HeaderMap) -> bool {
         && lists(headers, &header::CONNECTION, b"upgrade")
 }
 
-/// The value of a field that stands once.
+/// The value of a field that is given once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     single(headers, name).ok().flatten()
 }

@@ -66,7 +66,8 @@ impl Worker {
         *request.headers_mut() = mem::take(&mut parts.headers);
         *request.extensions_mut() = mem::take(&mut parts.extensions);
         let (pool, upgrade) = (&current.pool, handshake.is_some());
-        let sent = exchange::send(pool, caller, params.response_timeout, upgrade, request).await;
+        let (timeout, now) = (params.response_timeout, record.stopwatch.last());
+        let sent = exchange::send(pool, caller, timeout, upgrade, now, request).await;
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;

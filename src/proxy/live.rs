@@ -26,13 +26,13 @@ pub struct Live {
     pub authorizer: Authorizer,
     /// The service's path conventions.
     pub conventions: Conventions,
-    /// How heads are rewritten.
+    /// The rules by which heads are rewritten.
     pub forward: forward::Params,
-    /// How to connect to the API.
+    /// The rules by which the API is connected to.
     pub upstream: pool::Params,
-    /// What pages have in common, and the realm of challenges.
+    /// The common parts of pages, and the realm of challenges.
     pub look: Arc<Look>,
-    /// Names besides addresses and `localhost` that Host may have on a loopback admin listener.
+    /// Names, in addition to addresses and `localhost`, that Host may have on a loopback admin listener.
     pub admin_hosts: Vec<String>,
     /// A log line for each request.
     pub access_log: bool,

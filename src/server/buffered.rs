@@ -67,7 +67,7 @@ struct TakenMemory {
     bytes: usize,
     /// Without those that have taken nothing, so that it is no larger than what it counts. `None` is a Unix socket.
     by_caller: BTreeMap<Option<IpAddr>, usize>,
-    /// Bodies of which more is awaited, the first to arrive first.
+    /// Bodies that have not arrived whole, the oldest first.
     arriving: BTreeMap<u64, Arriving>,
     next_arrival: u64,
 }
@@ -192,7 +192,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// More of the body is awaited: until [`Reservation::arrived`] it may be dropped to make room, which wakes the task.
+    /// Waits for more of the body: until [`Reservation::arrived`] it may be dropped to make room, which wakes the task.
     ///
     /// # Errors
     /// [`BodyRejection::Busy`] if it was.
@@ -220,7 +220,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// The body is there: it is no longer dropped to make room.
+    /// The body has arrived: it is no longer dropped to make room.
     ///
     /// # Errors
     /// [`BodyRejection::Busy`] if it was dropped before.

@@ -1,4 +1,4 @@
-//! Whose request is served, within which bounds, and how far its body has come.
+//! The caller of a request: its limits, its deadline, and the progress of its body.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -19,13 +19,13 @@ use super::{
 };
 use crate::peer::Peer;
 
-/// How field names are written over HTTP/1.1.
+/// The spelling of field names over HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeaderCase {
     /// In Title-Case.
     Title,
-    /// As they came.
+    /// As received.
     Preserve,
 }
 
@@ -54,9 +54,9 @@ pub struct Limits {
     pub page_form_timeout: Duration,
     /// The size of all such bodies and of their parameters: of the process together, and of one caller.
     pub form_shares: Shares,
-    /// How many fields a form may have.
+    /// Fields of a form.
     pub form_fields: usize,
-    /// How field names of responses over HTTP/1.1 are written.
+    /// The spelling of field names in responses over HTTP/1.1.
     pub header_case: HeaderCase,
     /// Requests at once on one HTTP/2 connection; `None`: HTTP/2 is not spoken.
     pub streams: Option<NonZeroU32>,
@@ -76,9 +76,9 @@ pub enum UploadError {
 /// How far the body of the request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upload {
-    /// There is none, or it has been taken whole.
+    /// There is none, or all of it was taken.
     Done,
-    /// A part was taken at that time, or nobody has asked for any since.
+    /// A part was taken at that time, and no other has been asked for.
     Taken(Instant),
     /// More was asked for at that time and has not arrived.
     Awaited(Instant),
@@ -86,12 +86,12 @@ pub enum Upload {
     Failed(UploadError),
 }
 
-/// What takes a connection over once it has switched to another protocol.
+/// Runs a connection once it has switched to another protocol.
 pub type Takeover = Box<dyn FnOnce(Wire, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
 
-/// The caller of one request at a time: of those of an HTTP/1.1 connection, or of one HTTP/2 stream.
+/// The caller of an HTTP/1.1 connection, one request at a time, or of an HTTP/2 stream.
 pub struct Caller {
-    /// Where it comes from.
+    /// The connection that it came by.
     pub peer: Peer,
     /// The address of the other end as fields have it.
     address: OnceCell<HeaderValue>,
@@ -100,7 +100,7 @@ pub struct Caller {
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
     takeover: Cell<Option<Takeover>>,
-    /// Waits for the end of the upload.
+    /// Woken at the end of the upload.
     awaiting_end: Cell<Option<Waker>>,
 }
 

@@ -51,7 +51,7 @@ pub trait Handler: 'static {
     /// Answers a request.
     ///
     /// # Errors
-    /// [`Gone`] where there is nobody to answer: the connection is reset.
+    /// [`Gone`] if the caller has gone: the connection is reset.
     fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
@@ -146,7 +146,7 @@ struct Serving {
 
 impl Follow for Rc<Serving> {}
 
-/// What a connection is doing.
+/// The state of a connection over HTTP/1.1.
 #[derive(Clone, Copy)]
 enum State {
     /// It waits for a request; `arrived` bytes had arrived before. After a while it is parked: its buffers are released,
@@ -184,7 +184,7 @@ enum End {
     Parked,
 }
 
-/// The state of a connection, and the deadlines of each.
+/// The progress of a connection, and the deadline of each state.
 struct Progress<'c> {
     caller: &'c Caller,
     serving: &'c Rc<Serving>,

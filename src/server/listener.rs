@@ -52,7 +52,7 @@ pub fn bind(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListen
     Ok(socket.into())
 }
 
-/// How many connections there may be, and how many there are.
+/// Limits the number of connections.
 #[derive(Debug)]
 pub struct Bounds(Mutex<Counts>);
 
@@ -160,9 +160,9 @@ impl Drop for Place {
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// How the connections of a TCP listener are accepted.
+/// The rules by which a TCP listener accepts connections.
 pub struct Tcp {
-    /// How many connections there may be.
+    /// The limits on connections.
     pub bounds: Arc<Bounds>,
     /// TLS, read again for each connection so that certificates can change. A listener that began with TLS never falls
     /// back to plain HTTP.

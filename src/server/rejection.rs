@@ -8,7 +8,7 @@ use crate::{
     telemetry::metrics::Verdict,
 };
 
-/// What the caller did wrong with its body, or how much of the memory of bodies is taken.
+/// The caller's fault with a body, or a lack of memory for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BodyRejection {
     /// It is larger than a form or a hashed body may be, or takes more memory than one caller may have.
@@ -26,7 +26,7 @@ pub enum BodyRejection {
 }
 
 impl BodyRejection {
-    /// What the response says.
+    /// The problem that the response describes.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {

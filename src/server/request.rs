@@ -1,4 +1,4 @@
-//! The body of a request: streamed on, or read whole before it is proved.
+//! The body of a request: forwarded as it arrives, or read whole before it is verified.
 
 use std::{
     future::poll_fn,
@@ -32,7 +32,7 @@ impl RequestBody {
         Self { incoming, caller }
     }
 
-    /// Whose request it is.
+    /// The caller of the request.
     #[must_use]
     pub const fn caller(&self) -> &Rc<Caller> {
         &self.caller
@@ -73,7 +73,7 @@ impl RequestBody {
         if expected.lower() > limit as u64 {
             return Err(BodyRejection::TooLarge);
         }
-        // A buffer that grows would leave copies of what it held, perhaps a password, behind.
+        // A buffer that grows would leave copies of its bytes, perhaps a password, in freed memory.
         let room = expected
             .exact()
             .map_or(limit, |exact| usize::try_from(exact).unwrap_or(limit));
@@ -159,7 +159,7 @@ impl Body for RequestBody {
     }
 }
 
-/// hyper tells a broken coding and an early end by the kind of the error below its own.
+/// hyper tells a broken coding from an early end by the kind of the error below its own.
 fn reason(error: &hyper::Error) -> UploadError {
     let below = std::error::Error::source(error).and_then(|source| source.downcast_ref());
     match below.map(io::Error::kind) {

@@ -1,4 +1,4 @@
-//! The body of a response, and who is told how it ended.
+//! The body of a response, and a report of its end.
 
 use std::{
     pin::Pin,
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use thiserror::Error;
 
-/// The body cannot be sent whole; the caller must see that.
+/// The body cannot be sent whole, and the caller must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the body of the response is cut off")]
 pub struct Cut;
@@ -33,17 +33,17 @@ pub enum BodyEnd {
 /// A body that is made while it is sent.
 pub type Stream = Pin<Box<dyn Body<Data = Bytes, Error = Cut>>>;
 
-/// A body that is there is passed on in pieces of this many bytes. hyper takes a piece before it knows whether the
-/// connection has room for it, and over HTTP/1.1 copies it.
+/// A whole body is passed on in pieces of this many bytes: hyper takes a piece before it knows whether the connection has
+/// room for it, and over HTTP/1.1 copies it.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
-/// A last piece of at least this many bytes is passed on without its last byte, where [`Follow::IN_FULL`] asks for it.
+/// A last piece of at least this many bytes is passed on without its last byte, if [`Follow::IN_FULL`] is set.
 const LARGE_PIECE: usize = 1024;
 
 enum Content {
     /// Nothing, or nothing more.
     Nothing,
-    /// The length that HEAD or 304 tells without sending it (RFC 9110 §8.6), in bytes.
+    /// The length that a response to HEAD, or a 304, announces (RFC 9110 §8.6), in bytes.
     Announced(u64),
     Whole(Bytes),
     Streamed(Stream),
@@ -69,7 +69,7 @@ impl ResponseBody {
         Self::of(Content::Announced(bytes))
     }
 
-    /// A body that is there. It is not copied.
+    /// A whole body. It is not copied.
     #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -173,8 +173,8 @@ impl Body for ResponseBody {
 
 /// Follows the body of a response for the connection that sends it.
 pub(super) trait Follow: Unpin {
-    /// The last byte of a body stays here until the connection has room for all before it. HTTP/2 otherwise takes a
-    /// whole piece once the caller's window has a single byte, and forgets the request.
+    /// Keeps the last byte of a body until the connection has room for all bytes before it. Otherwise HTTP/2 takes a whole
+    /// piece once the caller's window has a single byte, and forgets the request.
     const IN_FULL: bool = false;
     /// Ready when the connection may be given another piece.
     fn poll_room(&self, _context: &mut Context<'_>) -> Poll<()> {

@@ -57,12 +57,12 @@ pub enum TlsError {
         #[source]
         source: TlsFileError,
     },
-    /// The library refuses.
+    /// The TLS library rejects it.
     #[error("{key}: {source}")]
     Rejected {
         /// The configuration's key.
         key: &'static str,
-        /// What it says.
+        /// Its reason.
         #[source]
         source: rustls::Error,
     },
@@ -84,7 +84,7 @@ pub struct Tls {
     peers: Option<Peers>,
 }
 
-/// Who may connect.
+/// The peers that may connect.
 #[derive(Debug)]
 struct Peers {
     authorities: Vec<CertificateDer<'static>>,

@@ -48,7 +48,7 @@ impl Stream {
     }
 }
 
-/// What a connection has seen of its stream.
+/// Observes the bytes of a stream.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Bytes that have arrived.
@@ -118,7 +118,7 @@ impl Watch {
 #[derive(Debug)]
 pub struct Wire {
     stream: Stream,
-    /// Bytes that were read before and are to be read again.
+    /// Bytes that were read too early; they are read first.
     unread: Bytes,
     watch: Rc<Watch>,
     /// The frames that arrive are counted.
@@ -160,7 +160,7 @@ impl Wire {
         }
     }
 
-    /// What has been seen of the stream.
+    /// The observations of the stream.
     #[must_use]
     pub fn watch(&self) -> Rc<Watch> {
         Rc::clone(&self.watch)
