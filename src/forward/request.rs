@@ -12,10 +12,13 @@ use http_body::Body as _;
 
 use super::{Fault, HostMode, Params, body::UpstreamBody};
 use crate::{
-    fields::{self, Names, all, is_hop_by_hop, list, retain},
-    parse::origin::{
-        Authority, ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST,
-        X_FORWARDED_PROTO,
+    fields::{self, all, is_hop_by_hop, list, retain},
+    parse::{
+        head::FieldNames,
+        origin::{
+            Authority, ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST,
+            X_FORWARDED_PROTO,
+        },
     },
     policy::{operations::Kind, permit::Permit},
     server::caller::Caller,
@@ -96,9 +99,7 @@ pub struct Changes {
     /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
     /// The names of the fields that came.
-    pub names: Names,
-    /// The fields that `Connection` names.
-    pub named: Vec<HeaderName>,
+    pub names: FieldNames,
     /// A WebSocket handshake goes on.
     pub websocket: bool,
     /// The id of the request.
@@ -119,7 +120,7 @@ pub fn rewrite(
 ) -> Result<(), Fault> {
     parts.uri = Uri::from(changes.target.clone());
     parts.version = Version::HTTP_11;
-    let had_length = changes.names.may_have(&header::CONTENT_LENGTH)
+    let had_length = changes.names.present.may_have(&header::CONTENT_LENGTH)
         && parts.headers.contains_key(header::CONTENT_LENGTH);
     let forwarded_for = if params.forwarded {
         forwarded_for(&parts.headers, origin)?
@@ -130,9 +131,10 @@ pub fn rewrite(
     retain(headers, |name| {
         // Content-Type and Content-Encoding change what the API reads in a body that is signed: nobody can have them removed.
         let of_the_body = matches!(*name, header::CONTENT_TYPE | header::CONTENT_ENCODING);
-        passes(params, origin, permit, name) && (of_the_body || !changes.named.contains(name))
+        passes(params, origin, permit, name)
+            && (of_the_body || !changes.names.in_connection.contains(name))
     });
-    if changes.names.may_have(&header::COOKIE) {
+    if changes.names.present.may_have(&header::COOKIE) {
         cookies(headers, params);
     }
     match &params.host {
@@ -161,8 +163,8 @@ pub fn rewrite(
 /// Whether this process has forwarded the request before, so that `upstream.api_url` leads back to it. The names of other
 /// processes stay in the request: any of them may be the one it comes back to.
 #[must_use]
-pub fn is_back(headers: &HeaderMap, names: Names, params: &Params) -> bool {
-    names.may_have(&COUNTERSIGN_HOP)
+pub fn is_back(headers: &HeaderMap, names: &FieldNames, params: &Params) -> bool {
+    names.present.may_have(&COUNTERSIGN_HOP)
         && all(headers, &COUNTERSIGN_HOP)
             .flat_map(list)
             .any(|hop| params.hop == hop)

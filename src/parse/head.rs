@@ -52,17 +52,20 @@ const MAX_LENGTH: u64 = 999_999_999_999_999_999;
 /// The allowed methods where no operation lists any.
 const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
-/// Checks a head with these field names, whose body has at least `body_bytes` bytes; returns the fields that `Connection`
-/// names.
+/// The field names of a head that has been checked.
+#[derive(Debug)]
+pub struct FieldNames {
+    /// The names of the fields themselves.
+    pub present: Names,
+    /// The names in `Connection`.
+    pub in_connection: Vec<HeaderName>,
+}
+
+/// Checks a head whose body has at least `body_bytes` bytes.
 ///
 /// # Errors
 /// Every [`Rejection`] but `Target`, `Origin` and `Body`.
-pub fn check(
-    parts: &Parts,
-    names: Names,
-    body_bytes: u64,
-    limits: &Limits,
-) -> Result<Vec<HeaderName>, Rejection> {
+pub fn check(parts: &Parts, body_bytes: u64, limits: &Limits) -> Result<FieldNames, Rejection> {
     // hyper bounds the bytes of a head over HTTP/2, but not its fields.
     if parts.headers.len() > limits.head_fields {
         return Err(Rejection::HeadTooLarge);
@@ -78,7 +81,8 @@ pub fn check(
     if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
         return Err(Rejection::TargetTooLong);
     }
-    if names.may_have(&header::EXPECT)
+    let present = Names::of(&parts.headers);
+    if present.may_have(&header::EXPECT)
         && all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue"))
     {
         return Err(Rejection::Malformed(
@@ -88,7 +92,7 @@ pub fn check(
     // hyper checks that chunked is the last coding. The API would not see others, since the body is framed again
     // (RFC 9112 §6.1).
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    if names.may_have(&header::TRANSFER_ENCODING)
+    if present.may_have(&header::TRANSFER_ENCODING)
         && !single(&parts.headers, &header::TRANSFER_ENCODING)
             .is_ok_and(|coding| coding.is_none_or(is_chunked))
     {
@@ -99,8 +103,12 @@ pub fn check(
     if body_bytes > MAX_LENGTH {
         return Err(Rejection::Malformed("Content-Length is too large"));
     }
-    if !names.may_have(&header::CONNECTION) {
-        return Ok(Vec::new());
-    }
-    Ok(named_by_connection(&parts.headers)?)
+    let in_connection = match present.may_have(&header::CONNECTION) {
+        true => named_by_connection(&parts.headers)?,
+        false => Vec::new(),
+    };
+    Ok(FieldNames {
+        present,
+        in_connection,
+    })
 }

@@ -17,7 +17,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, Method, Request, Response, Uri, header, request::Parts,
+    HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request::Parts,
     uri::PathAndQuery,
 };
 use http_body::Body as _;
@@ -25,7 +25,6 @@ use tokio::sync::watch;
 
 use crate::{
     authorize::{Decision, Subject},
-    fields::Names,
     forward::{
         self,
         body::UpstreamBody,
@@ -37,7 +36,7 @@ use crate::{
     issue::random,
     oauth::Place,
     parse::{
-        head::{self, Head},
+        head::{self, FieldNames, Head},
         signed::Collected,
         target,
     },
@@ -165,11 +164,10 @@ impl Worker {
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
-        let names = Names::of(&parts.headers);
-        if request::is_back(&parts.headers, names, &live.forward) {
+        let names = head::check(parts, body.size_hint().lower(), &caller.limits())?;
+        if request::is_back(&parts.headers, &names, &live.forward) {
             return Err(forward::Rejection::LoopDetected.into());
         }
-        let named = head::check(parts, names, body.size_hint().lower(), &caller.limits())?;
         let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
         match route::route(&live.route, &live.origins, &head)? {
@@ -177,7 +175,7 @@ impl Worker {
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
             Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
             Target::Api(call) => {
-                let call = admit(live, &head, call, (names, named), body, record).await?;
+                let call = admit(live, &head, call, names, body, record).await?;
                 self.forward(current, &caller, parts, call, record).await
             }
         }
@@ -279,7 +277,7 @@ async fn admit<'o>(
     live: &'o Live,
     head: &Head<'_>,
     call: ApiCall<'o, '_>,
-    (names, named): (Names, Vec<HeaderName>),
+    names: FieldNames,
     body: RequestBody,
     record: &mut RequestRecord,
 ) -> Result<Call<'o>, Failure> {
@@ -325,7 +323,6 @@ async fn admit<'o>(
         changes: request::Changes {
             target: target_of(params, &parts.uri, call.path, &subject, strip)?,
             names,
-            named,
             websocket: handshake.is_some(),
             request_id: record.request_id.value().clone(),
         },
