@@ -18,10 +18,10 @@ pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
-/// The names in a head, by which most look-ups of an absent field are skipped. A name has one of 128 bits; another name may
+/// The names in a head, by which most look-ups of an absent field are skipped. A name has one of 64 bits; another name may
 /// have the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Names(u128);
+pub struct Names(u64);
 
 impl Names {
     /// The names of all fields of a head.
@@ -38,11 +38,11 @@ impl Names {
 }
 
 /// The bit of a name, of its length and its ends.
-fn bit(name: &HeaderName) -> u128 {
+fn bit(name: &HeaderName) -> u64 {
     let name = name.as_str().as_bytes();
     let (first, last) = (name.first(), name.last());
     let ends = [first, last].map(|byte| usize::from(*byte.unwrap_or(&0)));
-    1 << ((name.len() * 5 + ends[0] * 3 + ends[1]) % 128)
+    1 << ((name.len() * 5 + ends[0] * 3 + ends[1]) % 64)
 }
 
 /// Removes the fields whose names `keeps` rejects.
