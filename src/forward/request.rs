@@ -129,10 +129,13 @@ pub fn rewrite(
     };
     let headers = &mut parts.headers;
     retain(headers, |name| {
-        // Content-Type and Content-Encoding change what the API reads in a body that is signed: nobody can have them removed.
-        let of_the_body = matches!(*name, header::CONTENT_TYPE | header::CONTENT_ENCODING);
+        // Connection cannot remove Host, nor what changes how the API reads a body that is signed.
+        let stays = matches!(
+            *name,
+            header::HOST | header::CONTENT_TYPE | header::CONTENT_ENCODING
+        );
         passes(params, origin, permit, name)
-            && (of_the_body || !changes.names.in_connection.contains(name))
+            && (stays || !changes.names.in_connection.contains(name))
     });
     if changes.names.present.may_have(&header::COOKIE) {
         cookies(headers, params);

@@ -457,9 +457,7 @@ impl Handler for Worker {
         let response = match outcome {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
-            Err(failure) => {
-                self.respond_to_failure(&failure, &accepted, &parts, &mut record)
-            }
+            Err(failure) => self.respond_to_failure(&failure, &accepted, &parts, &mut record),
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
     }

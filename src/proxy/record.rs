@@ -19,7 +19,6 @@ use crate::{
     respond::{self, Failure},
     route::{self, TokenCall},
     server::response::BodyEnd,
-    store::port::causes,
     telemetry::{
         causes::causes, lines::ACCESS, metrics::Verdict, redact::RedactedToken,
         request_id::RequestId, stopwatch::Stopwatch,
