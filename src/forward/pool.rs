@@ -161,6 +161,7 @@ pub enum Lease {
 /// One worker's connections to the API.
 pub struct Pool {
     params: Params,
+    #[expect(clippy::vec_box, reason = "they are lent boxed")]
     idle: RefCell<Vec<Box<Http1>>>,
     http2: RefCell<Option<Http2>>,
     /// Held while the first connection over HTTP/2 is opened: waiting requests share it.
