@@ -12,7 +12,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     error::Error,
-    fmt, fs,
+    fmt,
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
@@ -476,16 +476,7 @@ pub(super) fn actor() -> Actor {
 
 /// The account that runs the program and, under sudo, the account that called it.
 fn os_user() -> String {
-    let id = getuid().as_raw().to_string();
-    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let mut accounts = accounts
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let name = accounts.find_map(|account| match account[..] {
-        [name, _, number, ..] if number == id => Some(name.to_owned()),
-        _ => None,
-    });
-    let name = name.unwrap_or(id);
+    let name = whoami::account().unwrap_or_else(|_| getuid().as_raw().to_string());
     match std::env::var("SUDO_USER") {
         Ok(before) if getuid().is_root() => format!("{name}, by sudo {before}"),
         _ => name,

@@ -13,7 +13,7 @@ use super::{
     context::{CommandError, Output},
     output, pasted,
     request::{ParsedRequest, RequestArgs},
-    secrets::{KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
+    secrets::{Asked, KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
 use crate::oauth::{
     BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
@@ -126,13 +126,16 @@ impl ExplainArgs {
                     let consumer_key = protocol.consumer_key.unwrap_or_default();
                     let path = self.rsa_public_key.as_deref();
                     let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
-                    let secrets =
-                        self.secrets
-                            .read(consumer_key, protocol.token, rsa, lookup, stdin)?;
+                    let asked = Asked {
+                        consumer_key,
+                        token: protocol.token.filter(|token| !token.is_empty()),
+                        nonce: nonce_use(&protocol),
+                    };
+                    let secrets = self.secrets.read(&asked, rsa, lookup, stdin)?;
                     let server = secrets.server.as_ref();
-                    nonce_used = server.and_then(|server| was_used(&protocol, server));
-                    let is_used = nonce_used.flatten().unwrap_or(false);
-                    rejections = rejected(request, &protocol, method, server, is_used);
+                    let server_knows = server.map(|server| server.nonce_used);
+                    nonce_used = server_knows.filter(|_| asked.nonce.is_some());
+                    rejections = rejected(request, &protocol, method, server);
                     let sent = protocol.signature;
                     signature = Some(examine(request, &parameters, method, sent, secrets));
                 }
@@ -151,14 +154,14 @@ impl ExplainArgs {
     }
 }
 
-/// Whether the nonce of a request was used; nothing if it has none.
-fn was_used(protocol: &Protocol<'_>, server: &ServerView) -> Option<Option<bool>> {
-    Some((server.nonce_used)(NonceUse {
+/// The nonce of a request as the nonce window knows it.
+fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
+    Some(NonceUse {
         timestamp: protocol.timestamp.as_ref()?.seconds(),
         consumer: protocol.consumer_key?,
         token: protocol.token.unwrap_or_default(),
-        nonce: protocol.nonce.as_ref()?.as_bytes(),
-    }))
+        nonce: protocol.nonce?.as_bytes(),
+    })
 }
 
 /// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
@@ -167,7 +170,6 @@ fn rejected(
     protocol: &Protocol<'_>,
     method: SignatureMethod,
     server: Option<&ServerView>,
-    is_nonce_used: bool,
 ) -> Vec<String> {
     let mut rejections = Vec::new();
     if let Some(server) = server {
@@ -195,7 +197,7 @@ fn rejected(
                 .push("signature_invalid: oauth_body_hash is not the hash of the body".to_owned());
         }
     }
-    if is_nonce_used {
+    if server.is_some_and(|server| server.nonce_used == Some(true)) {
         let reason = "a request with this nonce was accepted before; each needs a new one";
         rejections.push(format!("nonce_used: {reason}"));
     }

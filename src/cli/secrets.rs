@@ -54,12 +54,22 @@ pub struct ServerView {
     pub state: Option<(&'static str, &'static str)>,
     /// URLs that the consumer may have signed by mistake.
     pub other_urls: Vec<OtherUrl>,
-    /// Whether a nonce was used; `None` where that cannot be known.
-    pub nonce_used: Box<dyn Fn(NonceUse<'_>) -> Option<bool>>,
+    /// Whether the nonce of the request was used; `None` where that cannot be known.
+    pub nonce_used: Option<bool>,
 }
 
-/// Finds the secrets that belong to a consumer key and a token, where they are kept.
-pub type Lookup<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<KnownSecrets, CommandError> + 'a;
+/// The names in a request by which its secrets are found.
+pub struct Asked<'a> {
+    /// `oauth_consumer_key`
+    pub consumer_key: &'a [u8],
+    /// `oauth_token`, not empty.
+    pub token: Option<&'a [u8]>,
+    /// The nonce, to learn whether it was used.
+    pub nonce: Option<NonceUse<'a>>,
+}
+
+/// Finds the secrets of a request where they are kept.
+pub type Lookup<'a> = dyn FnMut(&Asked<'_>) -> Result<KnownSecrets, CommandError> + 'a;
 
 /// The options that give secrets.
 #[derive(Debug, Default, Args)]
@@ -77,13 +87,11 @@ impl SecretArgs {
     /// The secrets that are given; `lookup` is asked if neither a secret nor `rsa_public_key` is.
     pub(super) fn read(
         &self,
-        consumer_key: &[u8],
-        token: Option<&[u8]>,
+        asked: &Asked<'_>,
         rsa_public_key: Option<RsaPublicKey>,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<KnownSecrets, CommandError> {
-        let token = token.filter(|token| !token.is_empty());
         let given = (&self.consumer_secret, &self.token_secret);
         if let (Some(SecretArg::Stdin), Some(SecretArg::Stdin)) = given {
             return Err(CommandError::usage(
@@ -96,7 +104,7 @@ impl SecretArgs {
         };
         let (consumer_secret, token_secret) = (read(given.0)?, read(given.1)?);
         if consumer_secret.is_none() && token_secret.is_none() && rsa_public_key.is_none() {
-            return look_up(consumer_key, token, "--consumer-secret", lookup);
+            return look_up(asked, "--consumer-secret", lookup);
         }
         let none = || Secret::from("");
         Ok(KnownSecrets {
@@ -110,28 +118,25 @@ impl SecretArgs {
     /// The secrets to sign with. A token secret that is not given is looked up: an empty one would belong to no token.
     pub(super) fn read_to_sign(
         &self,
-        consumer_key: &[u8],
-        token: Option<&[u8]>,
+        asked: &Asked<'_>,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<KnownSecrets, CommandError> {
-        let mut secrets = self.read(consumer_key, token, None, lookup, stdin)?;
-        if let (Some(_), Some(_), None) = (token, &self.consumer_secret, &self.token_secret) {
-            secrets.token_secret =
-                look_up(consumer_key, token, "--token-secret", lookup)?.token_secret;
+        let mut secrets = self.read(asked, None, lookup, stdin)?;
+        if let (Some(_), Some(_), None) = (asked.token, &self.consumer_secret, &self.token_secret) {
+            secrets.token_secret = look_up(asked, "--token-secret", lookup)?.token_secret;
         }
         Ok(secrets)
     }
 }
 
 fn look_up(
-    consumer_key: &[u8],
-    token: Option<&[u8]>,
+    asked: &Asked<'_>,
     option: &str,
     lookup: &mut Lookup<'_>,
 ) -> Result<KnownSecrets, CommandError> {
-    let consumer = String::from_utf8_lossy(consumer_key);
-    lookup(consumer_key, token).map_err(|error| {
+    lookup(asked).map_err(|error| {
+        let consumer = String::from_utf8_lossy(asked.consumer_key);
         error.about(format!(
             "cannot find the secrets of consumer {consumer:?}; give {option}"
         ))
@@ -169,11 +174,11 @@ pub(super) fn read_rsa_public_key<T>(
 #[must_use]
 pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = config.into();
-    Box::new(move |consumer_key, token| {
+    Box::new(move |asked| {
         let context = Context::load(&args, false, StoreFile::MustExist)?;
-        let mut found = block_on(find(&context, consumer_key, token))??;
-        if let Some(server) = &mut found.server {
-            server.nonce_used = Box::new(move |nonce| nonce_used(&context, nonce));
+        let mut found = block_on(find(&context, asked))??;
+        if let (Some(server), Some(nonce)) = (&mut found.server, asked.nonce) {
+            server.nonce_used = nonce_used(&context, nonce);
         }
         Ok(found)
     })
@@ -191,20 +196,16 @@ fn nonce_used(context: &Context, nonce: NonceUse<'_>) -> Option<bool> {
     }
 }
 
-async fn find(
-    context: &Context,
-    consumer_key: &[u8],
-    token: Option<&[u8]>,
-) -> Result<KnownSecrets, CommandError> {
+async fn find(context: &Context, asked: &Asked<'_>) -> Result<KnownSecrets, CommandError> {
     let (store, config, now) = (context.store()?, &context.config, context.now);
     let unknown = |what| CommandError::failed(format!("the store has no such {what}"));
-    let key = std::str::from_utf8(consumer_key).ok();
+    let key = std::str::from_utf8(asked.consumer_key).ok();
     let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
     let key = key.ok_or_else(|| unknown("consumer"))?;
     let consumer = store.consumer(&key).await?;
     let consumer = consumer.ok_or_else(|| unknown("consumer"))?;
     let mut state = None;
-    let token_secret = match token.map(String::from_utf8_lossy) {
+    let token_secret = match asked.token.map(String::from_utf8_lossy) {
         None => Secret::from(""),
         Some(token) => match store.access_token(&token).await? {
             Some(access) if access.consumer == key => {
@@ -254,7 +255,7 @@ async fn find(
             callbacks: consumer.callbacks,
             state,
             other_urls: other_urls(public.chain(base), &config.upstream.api_url),
-            nonce_used: Box::new(|_| None),
+            nonce_used: None,
         }),
     })
 }

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::{
     context::{CommandError, Output},
     request::{ParsedRequest, RequestArgs},
-    secrets::{Lookup, SecretArgs, read_pem},
+    secrets::{Asked, Lookup, SecretArgs, read_pem},
 };
 use crate::{
     clock::{Clock, UnixTime},
@@ -90,7 +90,6 @@ impl SignArgs {
             let name = &self.signature_method;
             CommandError::usage(format!("--method {name:?} is not a signature method"))
         })?;
-        let (key, token) = (&self.consumer_key, self.token().map(str::as_bytes));
         let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));
         let parameters = collected(&request, &header).map_err(|error| {
             CommandError::failed(format!("the request cannot be signed: {error}"))
@@ -99,9 +98,12 @@ impl SignArgs {
         let signature = if method.is_rsa() {
             self.rsa_signature(method, &base)?
         } else {
-            let secrets = self
-                .secrets
-                .read_to_sign(key.as_bytes(), token, lookup, stdin)?;
+            let asked = Asked {
+                consumer_key: self.consumer_key.as_bytes(),
+                token: self.token().map(str::as_bytes),
+                nonce: None,
+            };
+            let secrets = self.secrets.read_to_sign(&asked, lookup, stdin)?;
             let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
             // Every method but those of RSA makes one.
             sign(method, &key, &base).unwrap_or_default()

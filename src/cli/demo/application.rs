@@ -14,7 +14,10 @@ use url::form_urlencoded;
 use super::{Accounts, BoxedError};
 use crate::{
     cli::{
-        context::CommandError, request::RequestArgs, secret_arg::SecretArg, secrets::SecretArgs,
+        context::CommandError,
+        request::RequestArgs,
+        secret_arg::SecretArg,
+        secrets::{Asked, SecretArgs},
         sign::SignArgs,
     },
     clock::Clock,
@@ -128,7 +131,7 @@ impl DemoApplication {
 
     /// Signs and sends a call and returns the body of the response.
     async fn send(&self, call: SignArgs) -> Result<Vec<u8>, BoxedError> {
-        let unused = &mut |_: &[u8], _: Option<&[u8]>| Err(CommandError::usage("unused"));
+        let unused = &mut |_: &Asked<'_>| Err(CommandError::usage("unused"));
         let signed = call.run(&Clock::system(), unused, &mut std::io::empty());
         let signed = signed.map_err(|error| error.to_string())?;
         let RequestArgs { method, url, .. } = &call.request;

@@ -17,7 +17,7 @@ const NOW: UnixTime = UnixTime(137_131_202);
 
 /// Runs the command with an empty store.
 fn run(arguments: &[&str], stdin: &str) -> (u8, String, String) {
-    run_with_store(arguments, stdin, &mut |_, _| {
+    run_with_store(arguments, stdin, &mut |_| {
         Err(CommandError::failed("the store is empty"))
     })
 }
@@ -39,7 +39,7 @@ fn run_with_store(
 
 fn line(arguments: &[&str], nonce: &str) -> String {
     let command = Command::try_parse_from([&["sign"], arguments].concat()).unwrap();
-    let mut lookup = |_: &[u8], _: Option<&[u8]>| -> Result<KnownSecrets, CommandError> {
+    let mut lookup = |_: &Asked<'_>| -> Result<KnownSecrets, CommandError> {
         Err(CommandError::failed("the store is empty"))
     };
     command
@@ -318,8 +318,9 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
         "--method",
         "PLAINTEXT",
     ];
-    let found = run_with_store(&arguments, "", &mut |consumer_key, token| {
-        assert_eq!((consumer_key, token), (&b"k"[..], Some(&b"t"[..])));
+    let found = run_with_store(&arguments, "", &mut |asked| {
+        let names = (asked.consumer_key, asked.token);
+        assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
         Ok(KnownSecrets {
             consumer_secret: "stored".into(),
             token_secret: "too".into(),
@@ -350,8 +351,9 @@ fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
         "--method",
         "PLAINTEXT",
     ];
-    let found = run_with_store(&arguments, "", &mut |consumer_key, token| {
-        assert_eq!((consumer_key, token), (&b"k"[..], Some(&b"t"[..])));
+    let found = run_with_store(&arguments, "", &mut |asked| {
+        let names = (asked.consumer_key, asked.token);
+        assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
         Ok(KnownSecrets {
             consumer_secret: "stored".into(),
             token_secret: "too".into(),
