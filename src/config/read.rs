@@ -79,16 +79,17 @@ impl<'f> Written<'f> {
             variables: BTreeMap::new(),
             problems: Vec::new(),
         };
-        written.check_names(&written.table.clone(), "");
         written.put_over(environment, directory);
+        written.check_names(&written.table.clone(), "");
         Ok(written)
     }
 
     /// Adds a problem of a whole key, `listen.tls.key` or, counted from 1, `operation[2].path`.
     pub(super) fn problem(&mut self, key: &str, message: &str) {
-        let list = key.split('[').next().unwrap_or_default();
-        let variable = self.variables.get(key).or(self.variables.get(list));
-        let place = variable.map_or(self.file, String::as_str);
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['[', '.']);
+        let sets = |known: &str| key.strip_prefix(known).is_some_and(is_below);
+        let variable = self.variables.iter().find(|(known, _)| sets(known));
+        let place = variable.map_or(self.file, |(_, name)| name.as_str());
         self.problems
             .push(one_line(&format!("{place}: {key}: {message}")));
     }

@@ -25,9 +25,6 @@ pub(super) struct Schema {
 pub(super) struct KeySchema {
     pub(super) name: &'static str,
     pub(super) unwritten: Unwritten,
-    /// `true`: a reload leaves it as it was.
-    #[cfg(test)]
-    pub(super) restart: bool,
     #[cfg(test)]
     pub(super) value_type: &'static str,
     #[cfg(test)]
@@ -101,8 +98,6 @@ macro_rules! section {
                     $crate::config::section::KeySchema {
                         name: stringify!($key),
                         unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
-                        #[cfg(test)]
-                        restart: $crate::config::section::section!(@restart $when),
                         #[cfg(test)]
                         value_type: stringify!($key_type),
                         #[cfg(test)]

@@ -79,6 +79,13 @@ fn rejects_variables_that_set_nothing() {
             "COUNTERSIGN__OPERATION__PATH: unknown variable, did you mean COUNTERSIGN__SERVICE__PATH?",
         ),
         (
+            &[(
+                "COUNTERSIGN__OPERATION",
+                "[{ path = \"/a\", permision = \"b\" }]",
+            )],
+            "COUNTERSIGN__OPERATION: operation.permision: unknown key, did you mean operation.permission?",
+        ),
+        (
             &[("COUNTERSIGN__", "x")],
             "COUNTERSIGN__: unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml",
         ),
