@@ -172,7 +172,7 @@ fn names_a_signed_body_that_is_not_a_form() {
 }
 
 #[test]
-fn a_body_that_was_read_for_the_advice_still_goes_to_the_api_in_observe_mode() {
+fn a_body_that_was_read_for_advice_reaches_the_api_in_observe_mode() {
     let service = Service::start("observe");
     let call = service
         .signed(Call::post("/v2/x"))
@@ -212,7 +212,7 @@ fn tells_how_the_right_base_string_begins_where_no_known_mistake_was_made() {
 
 /// Anyone who knows a consumer's key can send wrong signatures.
 #[test]
-fn a_flood_of_wrong_rsa_signatures_costs_the_workers_no_more_than_right_ones() {
+fn wrong_rsa_signatures_cost_the_workers_no_more_than_right_ones() {
     const CALLS: usize = 240;
 
     let service = Service::start("enforce");

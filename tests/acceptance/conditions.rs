@@ -79,7 +79,7 @@ fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
 }
 
 #[test]
-fn health_and_metrics_answer_under_a_service_name_unless_the_listener_is_loopback() {
+fn a_loopback_admin_listener_rejects_other_hosts() {
     let api = Upstream::start();
     let ask = |proxy: &Proxy, target: &str, host: &str| -> Answer {
         let mut connection = Connection::to(proxy.admin());

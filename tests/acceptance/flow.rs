@@ -274,23 +274,6 @@ fn a_request_token_is_exchanged_once_when_twenty_calls_race() {
 }
 
 #[test]
-fn a_request_token_is_bound_to_its_consumer() {
-    let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let (shop, thief) = (
-        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
-        proxy.consumer("Thief"),
-    );
-    let user = proxy.user("alice");
-    let request_token = proxy.request_token(&shop, CALLBACK);
-    let verifier = proxy.verifier(&request_token, &user);
-    // Even one who knows the token's secret and the verifier.
-    proxy
-        .send(exchanges(&thief, &request_token, &verifier))
-        .is(401, "token_rejected");
-    token_of(&proxy.send(exchanges(&shop, &request_token, &verifier)));
-}
-
-#[test]
 fn the_fifth_wrong_verifier_voids_the_request_token() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = (

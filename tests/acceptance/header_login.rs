@@ -51,7 +51,7 @@ fn the_user_that_a_trusted_proxy_names_is_logged_in_without_a_form() {
 }
 
 #[test]
-fn nobody_else_names_a_user_in_any_spelling() {
+fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
     let api = Upstream::start();
     let proxy = trusting(&api, "192.0.2.1").start();
     let mut browser = Visitor::to(&proxy);
@@ -133,7 +133,7 @@ fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
 }
 
 #[test]
-fn a_get_that_shows_no_form_opens_no_session_and_those_of_one_user_are_bounded() {
+fn a_get_without_a_form_opens_no_session_and_sessions_are_bounded() {
     let api = Upstream::start();
     let proxy = trusting(&api, "127.0.0.1")
         .config("limits.sessions_per_user = 3")

@@ -152,7 +152,7 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
 }
 
 #[test]
-fn a_fault_has_the_same_id_in_the_response_the_access_log_and_the_error_log() {
+fn a_fault_has_one_id_in_the_response_and_in_both_logs() {
     let Scene { proxy, caller, .. } =
         Scene::with(&format!("upstream.api_url = 'http://{}'", nobody()));
     let answer = proxy.send(Call::get("/x").of(&caller));
@@ -247,7 +247,7 @@ fn lacks(line: &str, fields: &[&str]) {
 }
 
 #[test]
-fn the_line_of_a_rejected_call_tells_who_claims_to_call_what_and_why_it_fails() {
+fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
     let Scene { api, proxy, caller } = Scene::with(
         "operation = [{ path = '/paid/{id}', methods = ['GET', 'POST'], permission = 'pay' }, { path = '/{*rest}' }]\n\
              permission = [{ name = 'pay', title = 'Pay' }]",
@@ -464,7 +464,7 @@ fn the_line_of_an_observed_call_tells_who_would_fail_and_why() {
 }
 
 #[test]
-fn metrics_count_by_operation_status_and_diagnosis_and_no_caller_adds_a_label() {
+fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
     let (_api, proxy, caller) = Scene::with(
         "operation = [{ path = '/paid/{id}', methods = ['GET'], permission = 'pay' }, { path = '/open', access = ['anonymous', 'consumer'] }]\npermission = [{ name = 'pay', title = 'Pay' }]",
     ).into_parts();

@@ -106,7 +106,7 @@ fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
 }
 
 #[test]
-fn a_changed_file_has_another_path_after_a_reload_and_a_broken_one_changes_nothing() {
+fn a_reload_gives_a_changed_file_another_path_and_rejects_a_broken_one() {
     let api = Upstream::start();
     let proxy = with_files(&api, &[("logo", SVG.as_bytes())], "pages.logo = 'DIR/logo'").start();
     let logo = || url(&html(&proxy, LOGIN), "<img src=\"");

@@ -307,7 +307,7 @@ fn the_public_listener_by_tls() {
 }
 
 #[test]
-fn a_trusted_proxy_that_sends_the_other_family_of_forwarded_fields_is_warned_of_once() {
+fn warns_once_of_forwarded_fields_of_the_other_family() {
     let api = Upstream::start();
     for (family, other) in [
         ("x-forwarded", ("Forwarded", "for=203.0.113.9")),

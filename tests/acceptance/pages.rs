@@ -93,7 +93,7 @@ fn the_consent_page_cannot_be_framed() {
 }
 
 #[test]
-fn a_rejection_shows_in_the_browser_and_a_navigation_leads_to_the_login_and_back() {
+fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
     let api = Upstream::replying(|_| {
         Reply::ok("<p id=account>yours</p>").header("Content-Type", "text/html")
     });

@@ -106,7 +106,7 @@ fn a_consumer_without_permissions_has_none() {
 }
 
 #[test]
-fn what_no_pattern_lists_is_nobodys_and_cannot_be_told_from_what_is_forbidden() {
+fn unlisted_and_forbidden_paths_get_the_same_response() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
     let caller = proxy.somebody();

@@ -90,7 +90,7 @@ fn our_cookie_is_taken_out_and_the_others_go_on() {
 }
 
 #[test]
-fn a_session_is_a_user_on_anonymous_operations_too_and_a_broken_one_is_refused() {
+fn a_session_counts_on_anonymous_operations_and_a_broken_one_is_rejected() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let user = proxy.user("alice");
@@ -471,7 +471,7 @@ fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
 
 /// A cache in front keeps nobody's answer for another: the API, which saw no cookie, cannot say that it depends on one.
 #[test]
-fn answers_to_a_users_call_vary_by_cookie_unless_the_api_says_who_may_keep_them() {
+fn responses_to_users_vary_by_cookie_unless_the_api_controls_caching() {
     let api = Upstream::replying(|seen| {
         let fields = seen.header("x-set").unwrap_or_default();
         let status = seen.header("x-status").unwrap_or("200 OK");

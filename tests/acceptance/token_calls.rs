@@ -80,7 +80,7 @@ fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
 }
 
 #[test]
-fn request_token_call_takes_an_empty_post_in_every_shape_that_libraries_send() {
+fn request_token_call_takes_an_empty_post_as_every_library_sends_it() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
     for (shape, call) in empty_posts() {
@@ -321,7 +321,7 @@ fn the_descriptions_spelling_can_be_switched_off() {
 }
 
 #[test]
-fn protected_calls_take_the_descriptions_base_string_from_dialect_legacy_alone() {
+fn only_dialect_legacy_signs_protected_calls_as_described() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let user = proxy.user("alice");

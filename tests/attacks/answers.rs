@@ -192,7 +192,7 @@ fn an_answer_with_its_oddities_is_passed_on() {
 
 /// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.
 #[test]
-fn only_what_can_do_no_harm_is_sent_twice() {
+fn a_request_is_sent_again_only_where_that_is_safe() {
     for [request, seen, status] in &rows(
         r"
         GET /twice HTTP/1.1\r\nHost: $H\r\n$A[GET /twice]\r\n\r\n                                                    | 2 | 200

@@ -273,7 +273,7 @@ fn forwarded_fields_never_choose_whether_to_verify() {
 
 /// CVE-2026-33496: a proof that was cached for one use counts for no other.
 #[test]
-fn a_token_counts_for_its_consumer_and_its_permission_alone_though_it_is_cached() {
+fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,

@@ -17,7 +17,7 @@ fn unsigned(target: &str) -> String {
 }
 
 #[test]
-fn a_path_that_resolves_to_another_is_refused_where_operations_are_matched() {
+fn a_path_that_resolves_to_another_is_rejected_where_operations_exist() {
     let stage = Stage::new(OPERATIONS);
     let cases: Vec<Case> = [
         ("/public/../admin", "Oathkeeper CVE-2026-33494"),

@@ -109,7 +109,7 @@ const READ: [(&str, &str, &str); 16] = [
 ];
 
 #[test]
-fn forwarded_counts_where_the_trusted_proxy_writes_it_and_nothing_else_does() {
+fn forwarded_counts_only_where_the_trusted_proxy_writes_it() {
     for trusted in ["127.0.0.0/8", "192.0.2.0/24"] {
         let stage = Stage::new(&format!(
             "{BASE}listen = {{ trusted_proxies = ['{trusted}'], forwarded = 'forwarded' }}"

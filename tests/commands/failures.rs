@@ -77,7 +77,7 @@ fn an_invalid_configuration_is_2_with_a_line_for_each_problem() {
 }
 
 #[test]
-fn the_configuration_is_the_one_named_else_the_environments_else_the_directorys() {
+fn the_option_the_variable_and_the_directory_name_the_configuration() {
     let place = Place::new();
     place.consumer("here");
     let elsewhere = Place::new();

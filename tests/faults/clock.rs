@@ -200,7 +200,7 @@ fn that_was_wrong_for_longer_than_a_window_admits_nothing() {
 }
 
 #[test]
-fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
+fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
     let mut clock = Clockwork::start();
     clock.off_by(YEARS);
     clock.passes(YEARS);
@@ -241,7 +241,7 @@ fn that_stood_ahead_for_longer_than_a_window_is_told_of_and_mended_by_hand() {
 }
 
 #[test]
-fn that_differs_from_the_clocks_of_several_consumers_is_ours_and_not_theirs() {
+fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
     let clock = Clockwork::start();
     let proxy = &clock.proxy;
     let user = proxy.user("bob");

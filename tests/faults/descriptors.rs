@@ -58,7 +58,7 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
 }
 
 #[test]
-fn running_out_neither_spins_nor_kills_and_is_over_when_there_are_some_again() {
+fn running_out_neither_spins_nor_kills_and_ends() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);

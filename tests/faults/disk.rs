@@ -72,7 +72,7 @@ fn a_full_disk_fails_closed_and_loses_nothing() {
 }
 
 #[test]
-fn a_full_disk_of_postgresql_is_503_and_nothing_is_forwarded_whose_nonce_is_not_kept() {
+fn a_full_disk_of_postgresql_is_503_and_nothing_is_forwarded() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("only root can mount a disk to fill");
         return;

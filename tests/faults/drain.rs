@@ -40,7 +40,7 @@ fn under_load_no_request_that_was_written_is_lost() {
 }
 
 #[test]
-fn a_kept_connection_has_one_more_request_and_is_told_that_it_was_the_last() {
+fn a_kept_connection_gets_one_more_request_marked_as_the_last() {
     let (go, proceed) = std::sync::mpsc::channel::<()>();
     let proceed = std::sync::Mutex::new(proceed);
     let api = Upstream::replying(move |seen| {

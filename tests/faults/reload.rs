@@ -185,7 +185,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
 }
 
 #[test]
-fn a_listener_that_is_to_begin_with_tls_stays_as_it_is_and_so_does_its_public_url() {
+fn a_reload_does_not_switch_tls_on() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
     let made = crate::support::tls::Certificate::for_names(&["localhost"]);
     let (certificate, key) = made.write(proxy.directory());

@@ -395,7 +395,7 @@ fn an_unused_connection_to_the_api_is_let_go() {
 }
 
 #[test]
-fn who_waits_for_a_slow_api_may_leave_and_the_api_is_told() {
+fn a_caller_that_leaves_a_slow_api_ends_the_request_there() {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     let api = Upstream::handling(move |exchange| {

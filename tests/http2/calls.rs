@@ -236,7 +236,7 @@ fn only_so_many_are_served(proxy: Builder, api: &Upstream, gate: &Gate, served: 
 }
 
 #[test]
-fn so_many_requests_are_served_at_once_as_the_limit_says() {
+fn limit_bounds_the_requests_served_at_once() {
     let gate = Gate::default();
     let api = gate.api();
     let proxy = Proxy::in_front_of(&api).config("limits.concurrent_requests = 7");

@@ -207,7 +207,7 @@ fn many_streams_share_a_connection() {
 
 /// A connection or a stream that ends unanswered: once more where that can do no harm, else 502 (RFC 9113 §8.7).
 #[test]
-fn only_what_can_do_no_harm_is_sent_twice() {
+fn a_request_is_sent_again_only_where_that_is_safe() {
     for (method, path, status, count) in [
         ("GET", "/hang-up", 200, 2),
         ("DELETE", "/hang-up", 200, 2),

@@ -71,7 +71,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
 }
 
 #[test]
-fn a_certificate_that_ends_soon_is_a_warning_a_metric_and_a_line_in_the_log() {
+fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let builder = with_tls(&api, &dated(&authority, -60, 5 * 86_400 + 3_600));
     let ended = check(&builder).done();
