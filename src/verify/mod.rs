@@ -64,12 +64,6 @@ pub struct Verifier {
     skews: Skews,
 }
 
-impl std::fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Verifier").finish_non_exhaustive()
-    }
-}
-
 /// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
 /// [`Verifier::verify`] makes one.
 #[derive(Debug)]

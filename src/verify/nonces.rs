@@ -232,14 +232,6 @@ impl Nonces {
     }
 }
 
-impl std::fmt::Debug for Nonces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nonces")
-            .field("length", &self.length())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{

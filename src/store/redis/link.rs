@@ -1,4 +1,4 @@
-//! The connection to the primary: found, kept, replaced when it fails.
+//! The connection to the primary: finds it, keeps the connection, and replaces it when it fails.
 //!
 //! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up
 //! again. Calls wait for the first attempt; if that fails, or the server hangs, they fail at once until an attempt
@@ -14,8 +14,8 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisConnectionInfo, RedisError,
-    ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Cmd, ErrorKind, RedisConnectionInfo, RedisError, ServerErrorKind, Value,
+    aio::MultiplexedConnection, cmd,
 };
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
@@ -23,13 +23,14 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::{Notify, Semaphore, watch},
+    task::JoinSet,
     time::{Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
 
 use super::{
     nonces::STATE,
-    target::{RedisLogin, RedisNode, Target, Topology},
+    target::{RedisLogin, RedisNode, Sentinel, Target},
 };
 use crate::store::{
     StoreError,
@@ -56,8 +57,6 @@ pub(super) enum RedisFault {
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
     UnknownService(String),
-    #[error("no node of the Cluster has the slot of the nonces")]
-    NoSlot,
     #[error("{0} cannot be the name in a certificate")]
     Name(String),
     #[error("the connection to Redis failed")]
@@ -66,24 +65,19 @@ pub(super) enum RedisFault {
     Redis(#[from] RedisError),
 }
 
-impl RedisFault {
-    fn cut() -> Self {
-        Self::Io(io::ErrorKind::ConnectionReset.into())
-    }
-}
-
 impl From<RedisFault> for StoreError {
     fn from(fault: RedisFault) -> Self {
         Self::Unavailable(Box::new(fault))
     }
 }
 
-type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A connection that is up, and the task that drives it, which ends when this is dropped.
+type Driven = (MultiplexedConnection, JoinSet<()>);
 
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// What the primary is asked.
+/// A request to the primary.
 pub(super) trait Request: Send + Sync + 'static {
     /// Sends it and returns the reply. `is_durable`: the settings of the server keep every write at a power loss.
     fn send(
@@ -112,7 +106,7 @@ pub(super) struct Link {
 struct LinkState {
     target: Target,
     tls: Option<TlsConnector>,
-    /// `None`: broken, and the first attempt to connect again is under way.
+    /// `None`: broken, while the first attempt to connect again is under way.
     connection: watch::Sender<Option<Shareable>>,
     outage: Outage,
     calls: Semaphore,
@@ -145,10 +139,10 @@ impl Link {
     /// Connects, and keeps the connection from then on. Blocks the thread for a second at most.
     pub(super) fn connect(&self) -> Result<(), RedisFault> {
         let shared = Arc::clone(&self.shared);
-        let driver = self.remote.wait_for(async move { shared.put_up().await });
-        let driver = driver.ok_or_else(RedisFault::cut)??;
+        let up = self.remote.wait_for(async move { shared.put_up().await });
+        let up = up.ok_or(RedisFault::TimedOut)??;
         let shared = Arc::clone(&self.shared);
-        self.remote.spawn(async move { shared.keep(driver).await });
+        self.remote.spawn(async move { shared.keep(up).await });
         Ok(())
     }
 
@@ -165,7 +159,7 @@ impl Link {
         self.shared.outage.check()
     }
 
-    /// Asks the primary. A request that was sent is carried out although nobody waits any more.
+    /// Asks the primary. A request that was sent may be carried out although nobody waits for it any more.
     pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
         let shared = Arc::clone(&self.shared);
         let call = async move { shared.call(&request, pin!(sleep(TIMEOUT))).await };
@@ -232,13 +226,14 @@ impl LinkState {
             .is_some_and(|current| Arc::ptr_eq(&current.broken, broken))
     }
 
-    /// Drives the connection, and replaces it whenever it breaks.
-    async fn keep(&self, (mut driver, mut broken): (Driver, Arc<Notify>)) {
+    /// Replaces the connection whenever it breaks.
+    async fn keep(&self, (mut driver, mut broken): (JoinSet<()>, Arc<Notify>)) {
         loop {
             tokio::select! {
-                () = driver => {}
+                _ = driver.join_next() => {}
                 () = broken.notified() => {}
             }
+            driver.abort_all();
             self.connection.send_replace(None);
             // After a timeout there is an outage already.
             let connected = match self.outage.check() {
@@ -259,40 +254,39 @@ impl LinkState {
     }
 
     /// Connects and gives the connection to all calls.
-    async fn put_up(&self) -> Result<(Driver, Arc<Notify>), RedisFault> {
-        let (mut connection, mut driver) = self.connect().await?;
-        let is_durable = is_durable(&mut connection, &mut driver);
-        let is_durable = timeout(CONNECT, is_durable).await.unwrap_or(false);
+    async fn put_up(&self) -> Result<(JoinSet<()>, Arc<Notify>), RedisFault> {
+        let (mut connection, driver) = self.connect().await?;
+        let is_durable = timeout(CONNECT, is_durable(&mut connection)).await;
         let broken = Arc::new(Notify::new());
         self.connection.send_replace(Some(Shareable {
             connection,
-            is_durable,
+            is_durable: is_durable.unwrap_or(false),
             broken: Arc::clone(&broken),
         }));
         Ok((driver, broken))
     }
 
     /// Finds the primary and connects to it, within [`CONNECT`].
-    async fn connect(&self) -> Result<(MultiplexedConnection, Driver), RedisFault> {
-        let Target {
-            nodes,
-            topology,
-            login,
-            ..
-        } = &self.target;
+    async fn connect(&self) -> Result<Driven, RedisFault> {
+        let nodes = &self.target.nodes;
         // A node that hangs must not keep the others from being asked.
         let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
         let mut fault = RedisFault::TimedOut;
         for node in nodes {
             let attempt = async {
-                let primary = match topology {
-                    Topology::Single => node.clone(),
-                    Topology::Sentinel { service, login } => {
-                        self.ask_sentinel(node, service, login).await?
-                    }
-                    Topology::Cluster => self.ask_cluster(node).await?,
+                let node = match &self.target.sentinel {
+                    None => node.clone(),
+                    Some(sentinel) => self.ask_sentinel(node, sentinel).await?,
                 };
-                self.connect_to_primary(&primary, login).await
+                let connected = self.connect_to_primary(&node).await;
+                let moved = match &connected {
+                    Err(RedisFault::Redis(error)) => moved(error, &node),
+                    _ => None,
+                };
+                match moved {
+                    Some(other) => self.connect_to_primary(&other).await,
+                    None => connected,
+                }
             };
             match timeout(share, attempt).await {
                 Ok(Ok(connected)) => return Ok(connected),
@@ -306,64 +300,23 @@ impl LinkState {
     async fn ask_sentinel(
         &self,
         node: &RedisNode,
-        service: &str,
-        login: &RedisLogin,
+        Sentinel { service, login }: &Sentinel,
     ) -> Result<RedisNode, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
-        let (mut connection, mut driver) = self.dial(node, login, 0).await?;
-        let asked = question.query_async(&mut connection);
-        let primary: Option<RedisNode> = driven(&mut driver, asked).await?;
-        primary.ok_or_else(|| RedisFault::UnknownService(service.to_owned()))
+        let (mut connection, _driver) = self.dial(node, login, 0).await?;
+        let primary: Option<RedisNode> = question.query_async(&mut connection).await?;
+        primary.ok_or_else(|| RedisFault::UnknownService(service.clone()))
     }
 
-    async fn ask_cluster(&self, node: &RedisNode) -> Result<RedisNode, RedisFault> {
-        let (mut connection, mut driver) = self.dial(node, &self.target.login, 0).await?;
-        let mut slot = cmd("CLUSTER");
-        slot.arg("KEYSLOT").arg(STATE);
-        let mut slots = cmd("CLUSTER");
-        slots.arg("SLOTS");
-        let asked = async {
-            let slot: u16 = slot.query_async(&mut connection).await?;
-            let ranges: Vec<Vec<Value>> = slots.query_async(&mut connection).await?;
-            Ok::<_, RedisError>((slot, ranges))
-        };
-        let (slot, ranges) = driven(&mut driver, asked).await?;
-        for range in ranges {
-            let [first, last, primary, ..] = &*range else {
-                continue;
-            };
-            let (first, last) = (
-                u16::from_redis_value_ref(first),
-                u16::from_redis_value_ref(last),
-            );
-            let (Ok(first), Ok(last), Value::Array(primary)) = (first, last, primary) else {
-                continue;
-            };
-            if let ([host, port, ..], true) = (&**primary, (first..=last).contains(&slot)) {
-                // A node that does not know its own name is where it was asked.
-                let host: Option<String> =
-                    FromRedisValue::from_redis_value_ref(host).map_err(RedisError::from)?;
-                let host = host.filter(|host| !host.is_empty() && host != "?");
-                let port = u16::from_redis_value_ref(port).map_err(RedisError::from)?;
-                return Ok((host.unwrap_or_else(|| node.0.clone()), port));
-            }
-        }
-        Err(RedisFault::NoSlot)
-    }
-
-    async fn connect_to_primary(
-        &self,
-        node: &RedisNode,
-        login: &RedisLogin,
-    ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
-        let (mut connection, mut driver) = self.dial(node, login, self.target.db).await?;
-        // HELLO reports the role and needs no permission. Reading a key shows that the data is loaded.
-        let mut first = redis::pipe();
-        first.cmd("HELLO").cmd("EXISTS").arg(STATE);
-        let asked = first.query_async(&mut connection);
-        let (hello, _): (Value, bool) = driven(&mut driver, asked).await?;
-        if !is_primary(&hello) {
+    async fn connect_to_primary(&self, node: &RedisNode) -> Result<Driven, RedisFault> {
+        let Target { login, db, .. } = &self.target;
+        let (mut connection, driver) = self.dial(node, login, *db).await?;
+        // Reading a key shows that the data is loaded, and in a Cluster which node has it. HELLO reports the role and
+        // needs no permission.
+        let mut look = cmd("EXISTS");
+        let _: bool = look.arg(STATE).query_async(&mut connection).await?;
+        if !is_primary(&cmd("HELLO").query_async(&mut connection).await?) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
         Ok((connection, driver))
@@ -374,7 +327,7 @@ impl LinkState {
         (host, port): &RedisNode,
         login: &RedisLogin,
         db: i64,
-    ) -> Result<(MultiplexedConnection, Driver), RedisFault> {
+    ) -> Result<Driven, RedisFault> {
         let tcp = TcpStream::connect((host.as_str(), *port)).await?;
         tcp.set_nodelay(true)?;
         let stream: Box<dyn ByteStream> = match &self.tls {
@@ -400,26 +353,26 @@ impl LinkState {
             .set_connection_timeout(None);
         let (connection, driver) =
             MultiplexedConnection::new_with_config(&info, stream, config).await?;
-        Ok((connection, Box::pin(driver)))
+        Ok((connection, JoinSet::from_iter([driver])))
     }
 }
 
-/// What is asked over a connection that `driver` drives.
-async fn driven<T>(
-    driver: &mut Driver,
-    asked: impl Future<Output = Result<T, RedisError>>,
-) -> Result<T, RedisFault> {
-    tokio::select! {
-        answer = asked => Ok(answer?),
-        () = driver => Err(RedisFault::cut()),
-    }
+/// The node of a Cluster that has the nonces, if `node` told another one.
+fn moved(error: &RedisError, node: &RedisNode) -> Option<RedisNode> {
+    let (address, _) = error.redirect_node()?;
+    let (host, port) = address.rsplit_once(':')?;
+    // A node that does not know its own name is where it was asked.
+    let host = match host {
+        "" | "?" => &node.0,
+        host => host,
+    };
+    Some((host.to_owned(), port.parse().ok()?))
 }
 
 /// Whether every write is on the disk before its reply is sent; no, if we may not read the settings.
-async fn is_durable(connection: &mut MultiplexedConnection, driver: &mut Driver) -> bool {
+async fn is_durable(connection: &mut MultiplexedConnection) -> bool {
     let mut ask = cmd("CONFIG");
-    ask.arg("GET").arg("append*");
-    let settings = driven(driver, ask.query_async(connection)).await;
+    let settings = ask.arg("GET").arg("append*").query_async(connection).await;
     let settings: HashMap<String, String> = settings.unwrap_or_default();
     let is = |name, value| settings.get(name).is_some_and(|found| found == value);
     is("appendonly", "yes") && is("appendfsync", "always")
@@ -435,7 +388,7 @@ fn is_primary(hello: &Value) -> bool {
     })
 }
 
-/// Whether another connection may be answered otherwise: this one is broken, or its server is not the primary any more.
+/// Whether another connection may get another reply: this one is broken, or its server is no longer the primary.
 fn is_of_the_connection(error: &RedisError) -> bool {
     use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
     match error.kind() {

@@ -20,21 +20,18 @@ pub(super) type RedisNode = (String, u16);
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) nodes: Vec<RedisNode>,
-    pub(super) topology: Topology,
+    /// The nodes are Sentinels, and not servers or members of a Cluster.
+    pub(super) sentinel: Option<Sentinel>,
     tls: Option<TlsFiles>,
     pub(super) login: RedisLogin,
     pub(super) db: i64,
 }
 
-/// How the primary is found.
+/// The name under which Sentinels know the primary, and the login for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Topology {
-    /// The one server.
-    Single,
-    /// The nodes are Sentinels that know the primary of this service.
-    Sentinel { service: String, login: RedisLogin },
-    /// The nodes belong to a Cluster.
-    Cluster,
+pub(super) struct Sentinel {
+    pub(super) service: String,
+    pub(super) login: RedisLogin,
 }
 
 /// User and password, each perhaps absent.
@@ -66,9 +63,8 @@ impl Target {
             Some((login, hosts)) => (parse_login(login)?, hosts),
             None => (RedisLogin::default(), authority),
         };
-        let (topology, port, db) = match kind {
-            "" => (Topology::Single, REDIS_PORT, path),
-            "cluster" => (Topology::Cluster, REDIS_PORT, path),
+        let (sentinel, port, db) = match kind {
+            "" | "cluster" => (None, REDIS_PORT, path),
             "sentinel" => {
                 let (service, db) = path.split_once('/').unwrap_or((path, ""));
                 if service.is_empty() {
@@ -81,7 +77,7 @@ impl Target {
                     password: query.sentinel_password.take(),
                 };
                 let service = decode(service)?;
-                (Topology::Sentinel { service, login }, SENTINEL_PORT, db)
+                (Some(Sentinel { service, login }), SENTINEL_PORT, db)
             }
             _ => return Err("expected redis+sentinel:// or redis+cluster://"),
         };
@@ -96,17 +92,17 @@ impl Target {
             db => db.parse().ok().filter(|db| *db >= 0),
         };
         let db = db.ok_or("the database is a number")?;
-        if db != 0 && topology == Topology::Cluster {
+        if db != 0 && kind == "cluster" {
             return Err("a Cluster has only database 0");
         }
         let nodes = hosts.split(',').map(|host| parse_node(host, port));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
-        if topology == Topology::Single && nodes.len() > 1 {
+        if kind.is_empty() && nodes.len() > 1 {
             return Err("several hosts are for redis+sentinel:// and redis+cluster://");
         }
         Ok(Self {
             nodes,
-            topology,
+            sentinel,
             tls: tls.then_some(query.tls),
             login,
             db,
@@ -192,7 +188,7 @@ fn decode(text: &str) -> Result<String, &'static str> {
     percent_decode_str(text)
         .decode_utf8()
         .map(Into::into)
-        .map_err(|_| "an escape does not stand for UTF-8")
+        .map_err(|_| "an escape is not UTF-8")
 }
 
 #[cfg(test)]
@@ -220,17 +216,11 @@ mod tests {
         let target = Target::parse("redis+sentinel://:p@a,b:7/main/2?sentinel_password=s").unwrap();
         assert_eq!(target.to_string(), "a:26379,b:7");
         assert_eq!(target.login.user, None);
-        let Topology::Sentinel { service, login } = target.topology else {
-            panic!("not Sentinels");
-        };
-        assert_eq!(
-            (service.as_str(), login.password),
-            ("main", Some("s".into()))
-        );
+        let Sentinel { service, login } = target.sentinel.unwrap();
+        assert_eq!((&*service, login.password), ("main", Some("s".into())));
 
         let target = Target::parse("rediss+cluster://a:1,b:2").unwrap();
-        assert_eq!(target.topology, Topology::Cluster);
-        assert_eq!(target.nodes.len(), 2);
+        assert_eq!((target.sentinel, target.nodes.len()), (None, 2));
     }
 
     #[test]
