@@ -29,8 +29,10 @@ use super::{
 const FILE_SECONDS: u64 = 120;
 /// Records of the smallest file: 64 KiB.
 const MIN_RECORDS: usize = (64 << 10) / RECORD_BYTES - 1;
-/// Records of the largest file: 4 MiB, which any file system allocates in a millisecond.
-const MAX_RECORDS: usize = (4 << 20) / RECORD_BYTES - 1;
+/// Records of the largest file: 1 MiB, which any file system allocates and deletes in a millisecond.
+const MAX_RECORDS: usize = (1 << 20) / RECORD_BYTES - 1;
+/// Files that one call of [`Journal::maintain`] deletes at most.
+const MAX_DELETED: usize = 4;
 
 /// What an open found of earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,13 +229,16 @@ impl Journal {
     pub(super) fn maintain(&self, now: u64, dropped_until: u64) -> io::Result<()> {
         self.replace_if_due(now);
         self.move_front(dropped_until)?;
-        let mut files = self.files();
-        while let Some(front) = files.sealed.front()
-            && front.highest <= dropped_until
-        {
+        for _ in 0..MAX_DELETED {
+            let mut files = self.files();
+            let front = files.sealed.front();
+            let Some(front) = front.filter(|front| front.highest <= dropped_until) else {
+                break;
+            };
             let number = front.number;
             files.update(|state| state.logs.start = number + 1)?;
             files.sealed.pop_front();
+            drop(files);
             fs::remove_file(self.log(number))?;
         }
         Ok(())

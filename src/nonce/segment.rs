@@ -72,7 +72,9 @@ impl Segment {
     #[inline]
     pub(super) fn append(&self, second: u64, record: Record) -> bool {
         // Before the record has its place, so that `seal` returns it.
-        self.highest.fetch_max(second, Ordering::Relaxed);
+        if self.highest.load(Ordering::Relaxed) < second {
+            self.highest.fetch_max(second, Ordering::Relaxed);
+        }
         let at = self.used.fetch_add(1, Ordering::AcqRel);
         self.write(at, record)
     }

@@ -55,17 +55,13 @@ struct Model {
 }
 
 impl Model {
-    /// The window changes: what had left the narrower one stays out.
+    /// The window changes: seconds that had left the narrower one stay out. They are dropped however late their last
+    /// nonce was inserted, and do not hold up a later second.
     fn change(&mut self, wall: u64, window: u64, next: u64) {
         if next > window {
             self.left = self.left.max(wall - window - 1);
             self.droppable = self.droppable.max(self.left);
         }
-    }
-
-    /// A start drops what is at or below the floor in the file, however late the last nonce went in: it could not come
-    /// back. From then on it keeps no later second from being dropped.
-    fn restart(&mut self) {
         self.live = self.live.split_off(&(self.left + 1));
     }
 
@@ -141,7 +137,6 @@ fn follow(steps: Vec<Step>) {
                 drop(window);
                 place.params.window = Duration::from_secs(next);
                 began = steady;
-                model.restart();
                 model.change(wall, reach, next);
                 let opened = place.open().unwrap();
                 assert_eq!(opened.continuity, Continuity::Continued);
@@ -165,7 +160,7 @@ fn follow(steps: Vec<Step>) {
 }
 
 #[test]
-fn a_second_that_a_start_drops_does_not_hold_up_a_later_one() {
+fn a_second_that_had_left_does_not_hold_up_a_later_one() {
     let insert = |skew| Step::Insert {
         consumer: 0,
         token: 0,
@@ -181,7 +176,7 @@ fn a_second_that_a_start_drops_does_not_hold_up_a_later_one() {
         insert(-10),
         Step::Pass(1),
         Step::Reload(11),
-        // The start drops second 2 at once and, a narrower window after its only use, second 10.
+        // Second 2 is dropped at once and, a narrower window after its only use, second 10.
         Step::Restart {
             clean: true,
             window: 5,

@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::{Notify, Semaphore, watch},
+    sync::{Notify, watch},
     task::JoinSet,
     time::{Sleep, sleep, timeout},
 };
@@ -43,16 +43,12 @@ const TIMEOUT: Duration = Duration::from_millis(900);
 const CONNECT: Duration = Duration::from_millis(900);
 /// The longest pause before a cut connection is replaced.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Calls that may be under way: more than connections are allowed by default.
-const MOST_CALLS: usize = 16_384;
 
 /// Why Redis did not do what it was asked.
 #[derive(Debug, Error)]
 pub(super) enum RedisFault {
     #[error("Redis did not answer in time")]
     TimedOut,
-    #[error("too many callers wait for Redis")]
-    Overloaded,
     #[error("{0} is a replica, not the primary")]
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
@@ -109,7 +105,6 @@ struct LinkState {
     /// `None`: broken, while the first attempt to connect again is under way.
     connection: watch::Sender<Option<Shareable>>,
     outage: Outage,
-    calls: Semaphore,
 }
 
 /// A connection that is up.
@@ -131,7 +126,6 @@ impl Link {
                 tls: tls.map(TlsConnector::from),
                 connection: watch::Sender::new(None),
                 outage: Outage::none("redis of nonce.url"),
-                calls: Semaphore::new(MOST_CALLS),
             }),
         })
     }
@@ -183,10 +177,6 @@ impl LinkState {
         mut deadline: Pin<&mut Sleep>,
     ) -> Result<Value, StoreError> {
         self.outage.check()?;
-        let _permit = self
-            .calls
-            .try_acquire()
-            .map_err(|_| RedisFault::Overloaded)?;
         let mut connections = self.connection.subscribe();
         let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;
         let Some(Ok(Some(Shareable {
