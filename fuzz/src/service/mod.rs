@@ -407,7 +407,7 @@ async fn execute(
     };
     let worker = Rc::new(Worker::new(Arc::clone(shared)));
     let room = [64 * 1024, 64, 1024, 4096][usize::from(flags & 3)];
-    let acting = act(input, shared, &worker, api, room, execution, flags);
+    let acting = act(input, shared, phase, &worker, api, room, execution, flags);
     let accepting = async {
         while let Some(stream) = opened.recv().await {
             let api = Rc::clone(api);
@@ -423,6 +423,7 @@ async fn execute(
 async fn act(
     input: &[u8],
     shared: &Arc<Shared>,
+    phase: &watch::Sender<Phase>,
     worker: &Rc<Worker>,
     api: &Rc<Api>,
     room: usize,
