@@ -159,7 +159,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        if matches!(name, "tests" | "double") {
+        if name == "tests" {
             continue;
         }
         if path.is_dir() {

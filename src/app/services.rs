@@ -22,13 +22,11 @@ use crate::{
     secret::Secret,
     server::tls::TlsError,
     store::{
-        self, Opening, Store, StoreError,
+        self, OpenError, OpenProblem, Opening, Store, StoreError,
         cached::{self, Cached},
         feed::Feed,
         postgres, redis,
         seal::{KeyFileError, SealKey},
-        sqlite,
-        timed::Timed,
     },
     telemetry::{conditions::Conditions, metrics::Metrics},
     tls::TlsFiles,
@@ -40,7 +38,7 @@ use crate::{
 pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
-    Store(#[from] store::OpenError),
+    Store(#[from] OpenError),
     /// The URL of the store cannot be used.
     #[error("store.url: {0}")]
     Url(#[from] postgres::UrlError),
@@ -177,9 +175,10 @@ pub fn open_or_create_store(
 ) -> Result<(Arc<dyn Store>, Option<String>), ServiceError> {
     let place = match open_store(config, Opening::Existing) {
         Err(ServiceError::Missing(path)) => path.display().to_string(),
-        Err(ServiceError::Store(store::OpenError::Postgres(postgres::OpenError::Missing(
+        Err(ServiceError::Store(OpenError {
             place,
-        )))) => place,
+            problem: OpenProblem::Missing,
+        })) => place,
         opened => return Ok((opened?, None)),
     };
     Ok((open_store(config, Opening::Command)?, Some(place)))
@@ -229,7 +228,10 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
             if absolute.parent().is_some_and(Path::is_dir) {
                 return Ok(());
             }
-            Err(store::OpenError::from(sqlite::OpenError::DirectoryMissing(store)).into())
+            Err(ServiceError::Store(OpenError {
+                place: store.display().to_string(),
+                problem: OpenProblem::DirectoryMissing,
+            }))
         }
     }
 }
@@ -251,7 +253,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         }
     })?;
     let metrics = Arc::new(Metrics::new()?);
-    let store: Arc<dyn Store> = Arc::new(Timed::new(store, Arc::clone(&metrics)));
+    let _ = store.extensions().metrics.set(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
     let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
     let throttle = Arc::new(throttle(config)?);

@@ -23,7 +23,7 @@ use crate::{
     nonce,
     server::tls,
     store::{
-        Opening, Store, StoreError,
+        OpenProblem, Opening, Store, StoreError,
         port::{ResealFrom, Resealed},
         redis,
     },
@@ -183,7 +183,9 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if config.store.backend != StoreBackend::Sqlite {
         return match services::open_store(config, Opening::Check) {
             Ok(store) => ask(config, &*store, "the server", warnings),
-            Err(ServiceError::Store(error)) if error.is_missing() => Ok(error.to_string()),
+            Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => {
+                Ok(error.to_string())
+            }
             Err(error) => Err(StartError::from(error).into()),
         };
     }

@@ -34,8 +34,7 @@ use crate::{
     names::{Permission, UserId},
     nonce,
     store::{
-        Opening, Store,
-        sqlite::{self, SqliteStore},
+        self, Backend, OpenProblem, Opening,
         transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Origin, Record},
     },
     telemetry::audit::CommandRecord,
@@ -310,17 +309,17 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
     }
     let opened = match services::open_store(&context.config, Opening::Existing) {
         Err(ServiceError::Missing(_)) => None,
-        Err(ServiceError::Store(error)) if error.is_missing() => None,
+        Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => None,
         opened => Some(opened?),
     };
     if let Some(store) = opened {
         return Ok(store.import(list).await?);
     }
     let directory = tempfile::tempdir()?;
-    let store = SqliteStore::open(sqlite::Params {
-        path: directory.path().join("store"),
+    let store = store::open_store(store::Params {
+        backend: Backend::Sqlite(directory.path().join("store")),
         keys: Vec::new(),
-        accepts_clear: false,
+        opening: Opening::Serve,
     })?;
     Ok(store.import(list).await?)
 }

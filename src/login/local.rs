@@ -61,12 +61,12 @@ impl LoginBackend for LocalLogin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        login::double::{MemoryStore, user},
-        store::record::User,
+    use crate::store::{
+        record::User,
+        tests::{TestStore, user},
     };
 
-    fn backend(store: &Arc<MemoryStore>) -> LocalLogin {
+    fn backend(store: &Arc<TestStore>) -> LocalLogin {
         LocalLogin::new(
             Arc::clone(store) as _,
             Arc::new(PasswordPool::start(1, 4).unwrap()),
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_name_costs_a_turn_on_the_pool() {
-        let store = Arc::new(MemoryStore::default());
+        let store = Arc::new(TestStore::default());
         let mut disabled = with_password("disabled", "enchantress");
         disabled.enabled = false;
         store.put_user(disabled);
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn rejects_impossible_lengths_before_asking_the_store() {
-        let store = Arc::new(MemoryStore::default());
+        let store = Arc::new(TestStore::default());
         store.fail(true);
         let backend = backend(&store);
         for (name, password) in [

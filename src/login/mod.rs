@@ -28,9 +28,6 @@ pub use local::LocalLogin;
 pub use pool::PasswordPool;
 pub use throttle::Throttle;
 
-#[cfg(any(test, fuzzing))]
-pub mod double;
-
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
     /// Checks one attempt. A rejection must take the same time whether the name is unknown, disabled or known, and
@@ -46,7 +43,7 @@ pub trait LoginBackend: Send + Sync + 'static {
 pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
 /// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
-/// [`Store::open_session`](crate::store::Store::open_session).
+/// [`Sessions::open_session`](crate::store::Sessions::open_session).
 #[derive(Debug)]
 pub struct Login {
     /// The user, with the password hash that was verified.

@@ -68,7 +68,7 @@ pub fn check(new: &Secret, current: Option<&Secret>, user: &User) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::login::double::user;
+    use crate::store::tests::user;
 
     #[test]
     fn names_what_is_wrong() {

@@ -1,4 +1,4 @@
-//! Persistent records, the `Store` trait, its backends, and the cache in front of it.
+//! Persistent records, the [`Store`] trait, its engines, and the cache in front of it.
 
 pub mod cached;
 pub mod feed;
@@ -12,10 +12,12 @@ mod remote;
 mod rows;
 mod rules;
 pub mod seal;
-mod sql;
+pub mod sql;
 pub mod sqlite;
-pub mod timed;
 pub mod transfer;
 
-pub use open::{Backend, OpenError, Opening, Params, open_store};
-pub use port::{Store, StoreError, StoreFuture};
+pub use open::{Backend, OpenError, OpenProblem, Opening, Params, open_store};
+pub use port::StoreError;
+#[cfg(any(test, fuzzing))]
+pub use sql::tests;
+pub use sql::{Consumers, Feed, Maintenance, Sessions, Store, Tokens, Users};

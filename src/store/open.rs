@@ -1,15 +1,18 @@
-//! Opens the store of the configuration: the one place that knows every backend.
+//! Opens the store of the configuration: the one place that knows every engine.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{error::Error, io, path::PathBuf, sync::Arc, thread};
 
 use thiserror::Error;
+use tokio::runtime::Builder;
 
 use super::{
-    Store,
-    postgres::{self, PostgresStore},
-    seal::SealKey,
-    sqlite::{self, SqliteStore},
+    Store, StoreError,
+    postgres::{self, LookupError, PostgresStore},
+    seal::{Seal, SealKey},
+    sql::{Engine, schema},
+    sqlite::SqliteStore,
 };
+use crate::tls::TlsFileError;
 
 /// Where the store is and how it keeps secrets.
 #[derive(Debug)]
@@ -39,9 +42,9 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Whether secrets in clear may be read although there is a key.
-    pub(super) fn accepts_clear(self) -> bool {
-        matches!(self, Self::Reseal | Self::Check)
+    /// Whether the store has to be there already.
+    pub(super) const fn needs_store(self) -> bool {
+        matches!(self, Self::Existing | Self::Reseal | Self::Check)
     }
 }
 
@@ -54,27 +57,112 @@ pub enum Backend {
     Postgres(Box<postgres::Url>, postgres::Lookup),
 }
 
-/// Why a store cannot be opened. Each names the place and the fix; nothing was changed.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The SQLite file.
-    #[error(transparent)]
-    Sqlite(#[from] sqlite::OpenError),
-    /// The database in PostgreSQL.
-    #[error(transparent)]
-    Postgres(#[from] postgres::OpenError),
+/// Why a store cannot be opened. It names the place and the fix; nothing was changed.
+#[derive(Debug)]
+pub struct OpenError {
+    /// The file or the database.
+    pub place: String,
+    /// What is wrong.
+    pub problem: OpenProblem,
 }
 
-impl OpenError {
-    /// Whether all is well but that the store has not been created yet.
-    #[must_use]
-    pub const fn is_missing(&self) -> bool {
-        matches!(self, Self::Postgres(postgres::OpenError::Missing(_)))
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.problem {
+            // These name a key or a file of their own.
+            OpenProblem::Tls(_) | OpenProblem::Lookup(_) => self.problem.fmt(f),
+            problem => write!(f, "{}: {problem}", self.place),
+        }
     }
 }
 
-/// Opens a store, creates it if it is not there, and migrates it. Blocks the thread for at most some seconds; the
-/// store that it returns serves callers on any runtime, and on none.
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.problem.source()
+    }
+}
+
+/// What is wrong with a store that cannot be opened, and what to do.
+#[derive(Debug, Error)]
+pub enum OpenProblem {
+    /// The directory of the file is missing.
+    #[error("its directory does not exist; make it, or correct store.url")]
+    DirectoryMissing,
+    /// Neither a file nor absent.
+    #[error("is not a file; correct store.url")]
+    NotAFile,
+    /// The file or its directory cannot be read and written.
+    #[error(
+        "cannot be read and written; give this user the right to, on the file and on its directory"
+    )]
+    NotWritable(#[source] Box<dyn Error + Send + Sync>),
+    /// The file has other content.
+    #[error("is not an SQLite database; move it away, or correct store.url")]
+    NotADatabase,
+    /// The file is an SQLite database, but not one of ours.
+    #[error("is the database of another program; correct store.url")]
+    OfAnotherProgram,
+    /// Another process holds the file for too long.
+    #[error("is locked by another process; wait for it or end it, and try again")]
+    Locked,
+    /// A file of the connection's TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// No server of the URL answers, lets us in and accepts writes.
+    #[error("cannot be reached; see the cause, and correct store.url or start the server")]
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// A query for credentials of an existing system.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// A newer version of countersign has migrated the store.
+    #[error("has schema {found} and this version knows schema {known}; run the newer version")]
+    NewerSchema {
+        /// The schema of the store.
+        found: i64,
+        /// The newest schema that this program knows.
+        known: i64,
+    },
+    /// The database is to be migrated, which other processes on it must expect.
+    #[error(
+        "has schema {found} and this version needs schema {known}; start countersign serve of this version, which migrates it"
+    )]
+    OlderSchema {
+        /// The schema of the store.
+        found: i64,
+        /// The newest schema that this program knows.
+        known: i64,
+    },
+    /// There is no store in the database.
+    #[error("has no store in it yet; countersign serve makes it")]
+    Missing,
+    /// The secrets are sealed.
+    #[error("is encrypted; name its key in store.encryption_key_file")]
+    KeyMissing,
+    /// The secrets are in clear, and there is a key.
+    #[error("has secrets that are not encrypted; encrypt them with countersign rekey")]
+    InClear,
+    /// The secrets are sealed with another key.
+    #[error("is encrypted with another key; correct store.encryption_key_file")]
+    WrongKey,
+    /// Something else: the disk, the system, a damaged file.
+    #[error("cannot be opened; see the cause, and restore a backup if the file is damaged")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl From<StoreError> for OpenProblem {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<io::Error> for OpenProblem {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for at most half a minute, while
+/// others write. The store serves callers on any runtime that has timers.
 ///
 /// # Errors
 /// [`OpenError`]
@@ -84,17 +172,40 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
         keys,
         opening,
     } = params;
-    Ok(match backend {
-        Backend::Sqlite(path) => Arc::new(SqliteStore::open(sqlite::Params {
-            path,
-            keys,
-            accepts_clear: opening.accepts_clear(),
-        })?),
-        Backend::Postgres(url, lookup) => Arc::new(PostgresStore::open(postgres::Params {
-            url: *url,
-            keys,
-            opening,
-            lookup,
-        })?),
+    // Otherwise only somebody without the key can have put secrets in clear there.
+    let accepts_clear = matches!(opening, Opening::Reseal | Opening::Check);
+    let seal = || Seal::sealed(&keys, accepts_clear).map(Arc::new);
+    let (place, opened) = match backend {
+        Backend::Sqlite(path) => {
+            let open = || {
+                let store = SqliteStore::open(&path, seal()?)?;
+                prepared(store, opening)
+            };
+            (path.display().to_string(), open())
+        }
+        Backend::Postgres(url, lookup) => {
+            let open = || {
+                let store = PostgresStore::open(&url, lookup, seal()?)?;
+                block_on(store.reach(opening))??;
+                prepared(store, opening)
+            };
+            (url.place(), open())
+        }
+    };
+    opened.map_err(|problem| OpenError { place, problem })
+}
+
+fn prepared(store: impl Engine, opening: Opening) -> Result<Arc<dyn Store>, OpenProblem> {
+    block_on(schema::prepare(&store, opening))??;
+    Ok(Arc::new(store))
+}
+
+/// Runs `work` to its end on another thread, since this one may be one of a runtime.
+fn block_on<T: Send>(work: impl Future<Output = T> + Send) -> io::Result<T> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    thread::scope(|scope| {
+        let working = scope.spawn(move || runtime.block_on(work));
+        let ended = |_| io::Error::other("the thread that opens the store has ended");
+        working.join().map_err(ended)
     })
 }

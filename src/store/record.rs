@@ -82,12 +82,6 @@ impl Consumer {
     pub const fn can_sign(&self) -> bool {
         !self.rsa_only || self.rsa_public_key.is_some()
     }
-
-    /// Replaces the secret; the old one verifies until `previous_until`, if given.
-    pub(super) fn rotate_secret(&mut self, secret: Secret, previous_until: Option<UnixTime>) {
-        let previous = std::mem::replace(&mut self.secret, secret);
-        self.previous_secret = previous_until.map(|until| (previous, until));
-    }
 }
 
 /// A change of a consumer; `None` leaves a field as it is.

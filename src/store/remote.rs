@@ -21,7 +21,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::{StoreError, StoreFuture};
+use super::StoreError;
 use crate::{
     clock::{Clock, UnixTime},
     telemetry::causes::causes,
@@ -64,18 +64,16 @@ impl Remote {
     }
 
     /// Runs `work` on the thread; dropping the future drops `work`.
-    pub(super) fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> StoreFuture<'_, T> {
-        Box::pin(async move {
-            let mut task = JoinSet::new();
-            task.spawn_on(work, &self.handle);
-            match task.join_next().await {
-                Some(Ok(result)) => result,
-                Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
-            }
-        })
+    ) -> Result<T, StoreError> {
+        let mut task = JoinSet::new();
+        task.spawn_on(work, &self.handle);
+        match task.join_next().await {
+            Some(Ok(result)) => result,
+            Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
+        }
     }
 
     /// Runs `work` on the thread and blocks this one until it ends; `None`: it panicked.
@@ -88,6 +86,11 @@ impl Remote {
             let _ = sender.send(work.await);
         });
         receiver.recv().ok()
+    }
+
+    /// The runtime of the thread.
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Starts `work`, which ends with the thread at the latest.

@@ -1,9 +1,9 @@
-//! Rows of any backend to records, and what columns hold.
+//! Rows of any engine as records, and what columns hold.
 //!
 //! Columns have the names of the record's fields. Times are seconds since 1970, lists are JSON, secrets are what
 //! [`Seal`] keeps.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
 use aws_lc_rs::digest::{SHA256, digest as hash};
 use serde::{Serialize, de::DeserializeOwned};
@@ -18,57 +18,120 @@ use super::{
 };
 use crate::{clock::UnixTime, secret::Secret};
 
+/// A value of a column.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// The value that is not there.
+    Null,
+    /// A number, a time, or 0 and 1 for no and yes.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
 /// A row, read by column; `None` is the value that is not there.
 ///
 /// # Errors
 /// Every method: [`StoreError::Broken`] if the column has a value of another type.
-pub(super) trait Columns {
-    fn text(&self, column: &str) -> Result<Option<String>, StoreError>;
-    fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError>;
-    fn integer(&self, column: &str) -> Result<Option<i64>, StoreError>;
-    fn flag(&self, column: &str) -> Result<Option<bool>, StoreError>;
+#[derive(Debug)]
+pub struct Row {
+    /// The names of the columns.
+    pub columns: Arc<[String]>,
+    /// Their values.
+    pub values: Vec<Value>,
+}
+
+const OTHER_TYPE: StoreError = StoreError::Broken("a column has a value of another type");
+
+impl Row {
+    fn value(&self, column: &str) -> Option<&Value> {
+        let place = self.columns.iter().position(|name| name == column)?;
+        self.values.get(place)
+    }
+
+    pub(super) fn text(&self, column: &str) -> Result<Option<String>, StoreError> {
+        match self.value(column) {
+            Some(Value::Text(text)) => Ok(Some(text.clone())),
+            Some(Value::Null) => Ok(None),
+            _ => Err(OTHER_TYPE),
+        }
+    }
+
+    pub(super) fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.value(column) {
+            Some(Value::Bytes(bytes)) => Ok(Some(bytes.clone())),
+            Some(Value::Null) => Ok(None),
+            _ => Err(OTHER_TYPE),
+        }
+    }
+
+    pub(super) fn integer(&self, column: &str) -> Result<Option<i64>, StoreError> {
+        match self.value(column) {
+            Some(Value::Integer(number)) => Ok(Some(*number)),
+            Some(Value::Null) => Ok(None),
+            _ => Err(OTHER_TYPE),
+        }
+    }
+
+    fn flag(&self, column: &str) -> Result<bool, StoreError> {
+        Ok(needed(self.integer(column)?)? != 0)
+    }
+
+    /// A text that [`kept_text`] has made.
+    pub(super) fn free_text(&self, column: &str) -> Result<Option<String>, StoreError> {
+        let unescape = |kept: String| kept.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}");
+        Ok(self.text(column)?.map(unescape))
+    }
+}
+
+/// A text of any characters as a column holds it: PostgreSQL has no NUL, so it and the character that marks an escape are
+/// escaped.
+pub(super) fn kept_text(text: &str) -> String {
+    text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0")
 }
 
 /// Reads a row as a record.
-pub(super) type Read<T> = fn(&dyn Columns, &Seal) -> Result<T, StoreError>;
+pub(super) type Read<T> = fn(&Row, &Seal) -> Result<T, StoreError>;
 
 /// Reads a row of `consumers`.
-pub(super) fn consumer(row: &dyn Columns, seal: &Seal) -> Result<Consumer, StoreError> {
+pub(super) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer, StoreError> {
     let key = text(row, "key")?;
     let previous = secret(row, seal, "previous_secret", field::CONSUMER_PREVIOUS, &key)?;
     Ok(Consumer {
         secret: needed(secret(row, seal, "secret", field::CONSUMER, &key)?)?,
         previous_secret: previous.zip(time(row, "previous_until")?),
         rsa_public_key: row.text("rsa_public_key")?,
-        name: text(row, "name")?,
-        description: row.text("description")?,
+        name: needed(row.free_text("name")?)?,
+        description: row.free_text("description")?,
         website: row.text("website")?,
         callbacks: list(row, "callbacks")?,
         permissions: list(row, "permissions")?,
         dialect: dialect(row)?,
-        enforce: needed(row.flag("enforce")?)?,
-        rsa_only: needed(row.flag("rsa_only")?)?,
-        enabled: needed(row.flag("enabled")?)?,
+        enforce: row.flag("enforce")?,
+        rsa_only: row.flag("rsa_only")?,
+        enabled: row.flag("enabled")?,
         created_at: needed(time(row, "created_at")?)?,
         key: name(&key)?,
     })
 }
 
 /// Reads a row of `users`.
-pub(super) fn user(row: &dyn Columns, seal: &Seal) -> Result<User, StoreError> {
+pub(super) fn user(row: &Row, seal: &Seal) -> Result<User, StoreError> {
     let id = text(row, "id")?;
     Ok(User {
-        name: text(row, "name")?,
-        display_name: row.text("display_name")?,
+        name: needed(row.free_text("name")?)?,
+        display_name: row.free_text("display_name")?,
         password_hash: secret(row, seal, "password_hash", field::USER, &id)?,
-        enabled: needed(row.flag("enabled")?)?,
+        enabled: row.flag("enabled")?,
         created_at: needed(time(row, "created_at")?)?,
         id: name(&id)?,
     })
 }
 
 /// Reads a row of `access_tokens`.
-pub(super) fn access_token(row: &dyn Columns, seal: &Seal) -> Result<AccessToken, StoreError> {
+pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken, StoreError> {
     let token = text(row, "token")?;
     Ok(AccessToken {
         secret: needed(secret(row, seal, "secret", field::ACCESS_TOKEN, &token)?)?,
@@ -83,8 +146,13 @@ pub(super) fn access_token(row: &dyn Columns, seal: &Seal) -> Result<AccessToken
     })
 }
 
+/// Reads the identifier of a token.
+pub(super) fn token(row: &Row, _: &Seal) -> Result<String, StoreError> {
+    text(row, "token")
+}
+
 /// Reads a row of `request_tokens`.
-pub(super) fn request_token(row: &dyn Columns, seal: &Seal) -> Result<RequestToken, StoreError> {
+pub(super) fn request_token(row: &Row, seal: &Seal) -> Result<RequestToken, StoreError> {
     let token = text(row, "token")?;
     let state = match text(row, "state")?.as_str() {
         "issued" => RequestTokenState::Issued,
@@ -113,7 +181,7 @@ pub(super) fn request_token(row: &dyn Columns, seal: &Seal) -> Result<RequestTok
 }
 
 /// Reads a row of `sessions`.
-pub(super) fn session(row: &dyn Columns) -> Result<Session, StoreError> {
+pub(super) fn session(row: &Row, _: &Seal) -> Result<Session, StoreError> {
     let id_hash = needed(row.bytes("id_hash")?)?;
     Ok(Session {
         id_hash: id_hash
@@ -126,15 +194,15 @@ pub(super) fn session(row: &dyn Columns) -> Result<Session, StoreError> {
 }
 
 /// Reads a count of sessions, and when the oldest of them was opened.
-pub(super) fn open_sessions(count: i64, since: Option<i64>) -> Result<OpenSessions, StoreError> {
+pub(super) fn open_sessions(row: &Row, _: &Seal) -> Result<OpenSessions, StoreError> {
     Ok(OpenSessions {
-        count: count.unsigned_abs(),
-        since: since.map(unix_time).transpose()?,
+        count: needed(row.integer("count")?)?.unsigned_abs(),
+        since: time(row, "since")?,
     })
 }
 
 /// Reads a row of `changes`.
-pub(super) fn change(row: &dyn Columns) -> Result<Change, StoreError> {
+pub(super) fn change(row: &Row, _: &Seal) -> Result<Change, StoreError> {
     let key = text(row, "key")?;
     match text(row, "kind")?.as_str() {
         "consumer" => Ok(Change::Consumer(name(&key)?)),
@@ -218,7 +286,7 @@ pub(super) fn unix_time(seconds: i64) -> Result<UnixTime, StoreError> {
 }
 
 fn secret(
-    row: &dyn Columns,
+    row: &Row,
     seal: &Seal,
     column: &str,
     field: &'static str,
@@ -228,15 +296,15 @@ fn secret(
     kept.map(|kept| seal.open(field, record, &kept)).transpose()
 }
 
-fn text(row: &dyn Columns, column: &str) -> Result<String, StoreError> {
+fn text(row: &Row, column: &str) -> Result<String, StoreError> {
     needed(row.text(column)?)
 }
 
-fn time(row: &dyn Columns, column: &str) -> Result<Option<UnixTime>, StoreError> {
+fn time(row: &Row, column: &str) -> Result<Option<UnixTime>, StoreError> {
     row.integer(column)?.map(unix_time).transpose()
 }
 
-fn dialect(row: &dyn Columns) -> Result<Option<Dialect>, StoreError> {
+fn dialect(row: &Row) -> Result<Option<Dialect>, StoreError> {
     match row.text("dialect")?.as_deref() {
         None => Ok(None),
         Some("rfc5849") => Ok(Some(Dialect::Rfc5849)),
@@ -245,7 +313,7 @@ fn dialect(row: &dyn Columns) -> Result<Option<Dialect>, StoreError> {
     }
 }
 
-fn list<T: DeserializeOwned>(row: &dyn Columns, column: &str) -> Result<Vec<T>, StoreError> {
+fn list<T: DeserializeOwned>(row: &Row, column: &str) -> Result<Vec<T>, StoreError> {
     serde_json::from_str(&text(row, column)?)
         .map_err(|_| StoreError::Broken("a list cannot be read"))
 }

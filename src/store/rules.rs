@@ -7,10 +7,8 @@ use std::{
 };
 
 use super::{
-    port::{Decided, Exchange, Exchanged, Updated},
-    record::{
-        AccessToken, Consumer, ConsumerUpdate, OutsideUser, RequestToken, RequestTokenState, User,
-    },
+    port::{Exchange, Exchanged},
+    record::{AccessToken, Consumer, OutsideUser, RequestToken, RequestTokenState, User},
     rows::digest,
     transfer::{Conflict, Imported, Record, same_access_token, same_consumer, same_user},
 };
@@ -25,43 +23,6 @@ pub(super) const KEEP_CHANGES: Duration = Duration::from_secs(3600);
 pub(super) const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
 /// Changes that are reported one by one at most; above that it is cheaper to read every record again.
 pub(super) const MOST_CHANGES: i64 = 10_000;
-
-/// Whether a decision may be recorded.
-///
-/// `user` is the one of a session that has not ended.
-///
-/// # Errors
-/// The outcome, if it may not.
-pub(super) fn may_decide(
-    token: &RequestToken,
-    consumer: Option<&Consumer>,
-    user: Option<&User>,
-    now: UnixTime,
-) -> Result<(), Decided> {
-    if !consumer.is_some_and(|consumer| consumer.enabled) || !user.is_some_and(|user| user.enabled)
-    {
-        return Err(Decided::Unknown);
-    }
-    if token.state != RequestTokenState::Issued {
-        return Err(Decided::AlreadyDecided);
-    }
-    if now >= token.expires_at {
-        return Err(Decided::Expired);
-    }
-    Ok(())
-}
-
-/// Changes a consumer as asked, unless it could not sign any more.
-pub(super) fn updated(found: Option<Consumer>, update: ConsumerUpdate) -> Updated {
-    let Some(mut consumer) = found else {
-        return Updated::Unknown;
-    };
-    update.apply(&mut consumer);
-    match consumer.can_sign() {
-        true => Updated::Consumer(Box::new(consumer)),
-        false => Updated::CannotSign,
-    }
-}
 
 /// The record of a user that an outside login vouches for.
 pub(super) fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {

@@ -6,7 +6,7 @@
 //! into another. Nonces are random: one key is good for 2^32 secrets.
 //!
 //! The first key of the configuration seals, and all open. `rekey` seals every secret with the first key
-//! ([`Store::reseal`](super::Store::reseal)).
+//! ([`Maintenance::reseal`](super::Maintenance::reseal)).
 
 use std::{
     fmt,

@@ -126,7 +126,7 @@ impl ImportList {
     }
 }
 
-/// The outcome of [`Store::import`](super::port::Store::import).
+/// The outcome of [`Maintenance::import`](super::Maintenance::import).
 ///
 /// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::{
-    login::double::{MemoryStore, user},
     nonce::{self, LocalWindow, OnLost},
     oauth::{BaseString, Parameters, SigningKey},
     origin::HttpUrl,
@@ -11,6 +10,7 @@ use crate::{
     store::{
         cached,
         record::{AccessToken, Consumer},
+        tests::{TestStore, user},
     },
 };
 
@@ -19,7 +19,7 @@ const WINDOW: Duration = Duration::from_secs(300);
 const IDLE: Duration = Duration::from_secs(3600);
 
 struct Setup {
-    store: Arc<MemoryStore>,
+    store: Arc<TestStore>,
     clock: Clock,
     verifier: Verifier,
     params: Params,
@@ -50,19 +50,10 @@ struct Call<'a> {
 
 impl Setup {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::default());
-        {
-            let mut records = store.records();
-            for key in ["shop", "other"] {
-                records
-                    .consumers
-                    .insert(key.parse().unwrap(), Consumer::for_tests(key));
-            }
-            for (name, key) in [("t", "shop"), ("o", "other")] {
-                records
-                    .access_tokens
-                    .insert(name.to_owned(), token(name, key));
-            }
+        let store = Arc::new(TestStore::default());
+        for (name, key) in [("t", "shop"), ("o", "other")] {
+            store.put_consumer(&Consumer::for_tests(key));
+            store.put_access_token(&token(name, key));
         }
         let clock = Clock::manual(NOW);
         let cache = cached::Params {
@@ -150,7 +141,7 @@ impl Setup {
     }
 
     fn change(&self, change: impl FnOnce(&mut AccessToken)) {
-        change(self.store.records().access_tokens.get_mut("t").unwrap());
+        self.store.change_access_token("t", change);
     }
 }
 
@@ -239,18 +230,9 @@ async fn a_token_opens_nothing_to_another_consumer() {
 #[tokio::test]
 async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
     let setup = Setup::new();
-    {
-        let mut records = setup.store.records();
-        for key in ["a", "ab"] {
-            records
-                .consumers
-                .insert(key.parse().unwrap(), Consumer::for_tests(key));
-        }
-        for (name, key) in [("bc", "a"), ("c", "ab")] {
-            records
-                .access_tokens
-                .insert(name.to_owned(), token(name, key));
-        }
+    for (name, key) in [("bc", "a"), ("c", "ab")] {
+        setup.store.put_consumer(&Consumer::for_tests(key));
+        setup.store.put_access_token(&token(name, key));
     }
     let call = |consumer, token, nonce, secrets| Call {
         consumer,
@@ -300,7 +282,7 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
         Some(Rejection::TokenRevoked)
     );
     setup.clock.advance(IDLE);
-    setup.store.records().access_tokens.remove("t");
+    setup.store.sql("DELETE FROM access_tokens");
     assert_eq!(
         rejection(setup.protected(&call("5")).await),
         Some(Rejection::TokenUnknown)
@@ -325,12 +307,10 @@ async fn states_are_told_only_under_a_right_signature() {
 #[tokio::test]
 async fn a_replaced_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
     let setup = Setup::new();
-    {
-        let mut records = setup.store.records();
-        let shop = records.consumers.get_mut(&"shop".parse().unwrap()).unwrap();
+    setup.store.change_consumer("shop", |shop| {
         let old = std::mem::replace(&mut shop.secret, Secret::from("new"));
         shop.previous_secret = Some((old, NOW.after(Duration::from_secs(10))));
-    }
+    });
     let old = |nonce| Call { nonce, ..RIGHT };
     let new = |nonce| Call {
         nonce,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use countersign::store::{
-    Backend as Engine, OpenError, Opening, Params, Store, StoreError, open_store,
+    Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, Admitted, VerifiedPassword},
-    postgres::{self, Lookup, Url},
+    postgres::{Lookup, Url},
     record::{OutsideUser, Session},
     seal::SealKey,
 };
@@ -259,7 +259,7 @@ async fn changes_nothing_in_a_newer_schema() {
         let error = open(&url, Some(SealKey::new([7; 32])), opening)
             .err()
             .unwrap();
-        let OpenError::Postgres(postgres::OpenError::NewerSchema { found: 99, .. }) = error else {
+        let OpenProblem::NewerSchema { found: 99, .. } = error.problem else {
             panic!("{error:?}");
         };
     }
@@ -275,10 +275,7 @@ async fn only_serve_migrates_and_check_makes_nothing() {
     let database = database_of(&url);
     for opening in [Opening::Check, Opening::Existing] {
         let error = open(&url, None, opening).err().unwrap();
-        assert!(matches!(
-            error,
-            OpenError::Postgres(postgres::OpenError::Missing(_))
-        ));
+        assert!(matches!(error.problem, OpenProblem::Missing));
     }
     let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'countersign'";
     assert_eq!(server.sql(database, schemas), "0");
@@ -311,14 +308,9 @@ async fn a_sealed_store_opens_with_its_key_only() {
     store.issue_access_token(token).await.unwrap();
     let plain = "SELECT count(*) FROM countersign.access_tokens WHERE get_byte(secret, 0) = 0";
     assert_eq!(server.sql(database_of(&url), plain), "0");
-    assert!(matches!(
-        open(&url, None, Opening::Serve),
-        Err(OpenError::Postgres(postgres::OpenError::KeyMissing(_)))
-    ));
-    assert!(matches!(
-        open(&url, key(8), Opening::Serve),
-        Err(OpenError::Postgres(postgres::OpenError::WrongKey(_)))
-    ));
+    let problem = |key| open(&url, key, Opening::Serve).err().unwrap().problem;
+    assert!(matches!(problem(None), OpenProblem::KeyMissing));
+    assert!(matches!(problem(key(8)), OpenProblem::WrongKey));
 }
 
 #[tokio::test]
@@ -370,10 +362,7 @@ async fn encrypts_and_checks_the_certificate_and_its_name() {
     for refused in [url("127.0.0.1", &ca), url("localhost", &stranger), plain] {
         let error = open(&refused, None, Opening::Serve).err().unwrap();
         assert!(
-            matches!(
-                error,
-                OpenError::Postgres(postgres::OpenError::Unreachable { .. })
-            ),
+            matches!(error.problem, OpenProblem::Unreachable(_)),
             "{refused}: {error:?}"
         );
     }

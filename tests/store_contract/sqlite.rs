@@ -2,11 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use countersign::store::{
-    Backend as Engine, Store,
-    seal::SealKey,
-    sqlite::{Params, SqliteStore},
-};
+use countersign::store::{Backend as Engine, Opening, Params, Store, open_store, seal::SealKey};
 use tempfile::TempDir;
 
 use crate::suite::Backend;
@@ -39,13 +35,11 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
 
     async fn open(&self) -> Arc<dyn Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
-        Arc::new(
-            SqliteStore::open(Params {
-                path: self.path(),
-                keys: key.into_iter().collect(),
-                accepts_clear: false,
-            })
-            .unwrap(),
-        )
+        let params = Params {
+            backend: self.engine(),
+            keys: key.into_iter().collect(),
+            opening: Opening::Serve,
+        };
+        open_store(params).unwrap()
     }
 }

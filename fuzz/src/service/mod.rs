@@ -19,7 +19,7 @@ use countersign::{
     clock::{Clock, UnixTime},
     config,
     forward::pool,
-    login::{LoginBackend, LoginError, LoginFuture, Throttle, double::MemoryStore},
+    login::{LoginBackend, LoginError, LoginFuture, Throttle},
     nonce::{LocalWindow, OnLost, Params},
     pages,
     peer::Peer,
@@ -36,6 +36,7 @@ use countersign::{
         cached::{self, Cached},
         feed::Feed,
         record::{AccessToken, Consumer, Session, User},
+        tests::TestStore,
     },
     telemetry::{conditions::Conditions, metrics::Metrics},
     verify::{Verifier, nonces::Nonces},
@@ -126,8 +127,8 @@ struct World {
     executions: u64,
 }
 
-fn records() -> MemoryStore {
-    let store = MemoryStore::default();
+fn records() -> TestStore {
+    let store = TestStore::default();
     let user = User {
         id: template::USER.parse().expect("an id"),
         name: "u".to_owned(),
@@ -173,12 +174,11 @@ fn records() -> MemoryStore {
         expires_at: UnixTime(template::NOW + 1_000),
     };
     let tokens = [token(template::TOKEN, None), token(template::REVOKED_TOKEN, Some(UnixTime(1)))];
-    {
-        let mut records = store.records();
-        records.consumers.insert(consumer.key.clone(), consumer);
-        records.access_tokens.extend(tokens.map(|token| (token.token.clone(), token)));
-        records.sessions.insert(session.id_hash, session);
+    store.put_consumer(&consumer);
+    for token in tokens {
+        store.put_access_token(&token);
     }
+    store.put_session(&session);
     store.put_user(user);
     store
 }

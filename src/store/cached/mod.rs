@@ -46,8 +46,6 @@ pub struct Params {
 
 /// The longest token of ours, or of a system whose tokens were taken over.
 const MAX_TOKEN_BYTES: usize = 1024;
-/// Uses in one write, so that other writes need not wait long for it.
-const USES_AT_ONCE: usize = 5_000;
 
 /// Credentials of a store, cached.
 pub struct Cached {
@@ -200,17 +198,9 @@ impl Cached {
             cached: self,
             entries: std::mem::take(&mut *self.uses()),
         };
-        while !taken.entries.is_empty() {
-            let rest = taken.entries.len().saturating_sub(USES_AT_ONCE);
-            let uses = taken
-                .entries
-                .iter()
-                .skip(rest)
-                .filter_map(|entry| entry.take_use())
-                .collect();
-            self.store.record_uses(uses).await?;
-            taken.entries.truncate(rest);
-        }
+        let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
+        self.store.record_uses(uses.collect()).await?;
+        taken.entries.clear();
         Ok(())
     }
 

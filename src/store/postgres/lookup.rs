@@ -2,29 +2,31 @@
 //!
 //! A query runs in a read-only transaction of its own, in which names of tables mean what they mean for the role and not
 //! what they mean here. What it finds may be anything, so every value is checked: a row that is no credential is logged
-//! and taken for none.
+//! and not used.
 
 use std::{
     hash::{BuildHasher, RandomState},
-    time::SystemTime,
+    str::FromStr,
 };
 
+use async_trait::async_trait;
+use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio_postgres::{
-    Column, Row, Statement,
-    types::{FromSql, ToSql, Type},
+    Statement,
+    types::{ToSql, Type},
 };
 
-use super::{pool::Conn, tx::PostgresTx};
+use super::pool::Conn;
 use crate::{
     clock::{Clock, UnixTime},
     names::{ConsumerKey, InvalidName, Permission},
-    secret::Secret,
     store::{
         StoreError,
-        port::Change,
         record::{AccessToken, Consumer},
-        sql::Tx as _,
+        rows::{Read, needed},
+        sql::{Outside, Tx},
     },
     telemetry::{causes::causes, redact::RedactedToken},
 };
@@ -63,10 +65,10 @@ impl ColumnKind {
         let text = <&str as ToSql>::accepts(of);
         match self {
             Self::Text => text,
-            Self::Id => text || is_integer(of),
+            Self::Id => text || INTEGERS.contains(of),
             Self::List => text || [Type::TEXT_ARRAY, Type::VARCHAR_ARRAY].contains(of),
             Self::Flag => *of == Type::BOOL,
-            Self::Time => *of == Type::TIMESTAMPTZ || is_integer(of),
+            Self::Time => *of == Type::TIMESTAMPTZ || INTEGERS.contains(of),
         }
     }
 
@@ -81,10 +83,7 @@ impl ColumnKind {
     }
 }
 
-fn is_integer(of: &Type) -> bool {
-    [Type::INT8, Type::INT4, Type::INT2].contains(of)
-}
-
+const INTEGERS: [Type; 3] = [Type::INT8, Type::INT4, Type::INT2];
 const CONSUMER_KEY: &str = "store.lookup.consumer_sql";
 const CONSUMER_COLUMNS: &[(&str, ColumnKind)] = &[
     ("secret", ColumnKind::Text),
@@ -103,7 +102,7 @@ const TOKEN_COLUMNS: &[(&str, ColumnKind)] = &[
 ];
 
 /// Runs each query once with a value that matches nothing, and checks its parameter and its columns.
-pub(super) async fn check(conn: &mut Conn, lookup: &Lookup) -> Result<(), LookupError> {
+pub(super) async fn check(conn: &Conn, lookup: &Lookup) -> Result<(), LookupError> {
     for (key, sql, columns) in [
         (CONSUMER_KEY, lookup.consumer_sql, CONSUMER_COLUMNS),
         (TOKEN_KEY, lookup.token_sql, TOKEN_COLUMNS),
@@ -112,14 +111,16 @@ pub(super) async fn check(conn: &mut Conn, lookup: &Lookup) -> Result<(), Lookup
         let failed = |problem: String| LookupError { key, problem };
         let nothing = format!("no such {:x}", RandomState::new().hash_one(key));
         let run = async {
-            begin(conn).await?;
-            let (_, statement) = conn.prepare(sql).await?;
+            let client = conn.client()?;
+            client.batch_execute(BEGIN).await?;
+            let statement = client.prepare(sql).await?;
             if let Some(problem) = problem(&statement, columns) {
                 return Ok(Err(problem));
             }
-            let rows = conn.client().query(&statement, &[&nothing]).await?;
-            end(conn).await?;
-            Ok::<_, tokio_postgres::Error>(Ok(rows.len()))
+            let rows = client.query(&statement, &[&nothing]).await?;
+            client.prepare(&wrapped(sql)).await?;
+            client.batch_execute("COMMIT").await?;
+            Ok::<_, StoreError>(Ok(rows.len()))
         };
         let rows = run.await.map_err(|error| failed(causes(&error)))?;
         if rows.map_err(failed)? > 0 {
@@ -162,195 +163,165 @@ fn problem(statement: &Statement, columns: &[(&str, ColumnKind)]) -> Option<Stri
 }
 
 /// Names of tables are looked up as the role has it, and not where ours are.
-async fn begin(conn: &Conn) -> Result<(), tokio_postgres::Error> {
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO DEFAULT";
-    conn.client().batch_execute(begin).await
+const BEGIN: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO DEFAULT";
+
+/// The query with its row as JSON, whatever types its columns have.
+fn wrapped(sql: &str) -> String {
+    let sql = sql.trim_end().trim_end_matches(';');
+    format!("SELECT to_jsonb(found)::text AS found FROM ({sql}\n) AS found")
 }
 
-async fn end(conn: &Conn) -> Result<(), tokio_postgres::Error> {
-    conn.client().batch_execute("COMMIT").await
+#[derive(Deserialize)]
+struct ConsumerRow {
+    secret: String,
+    name: Option<String>,
+    permissions: Option<Names>,
+    enabled: bool,
 }
 
-impl PostgresTx {
-    /// Finds a consumer of the existing system.
-    pub(super) async fn find_consumer_outside(
-        &mut self,
+#[derive(Deserialize)]
+struct TokenRow {
+    secret: String,
+    consumer: String,
+    user_id: NumberOrText,
+    permissions: Option<Names>,
+    expires_at: Option<NumberOrText>,
+    revoked: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(i64),
+    Text(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names {
+    List(Vec<String>),
+    Spaced(String),
+}
+
+#[async_trait]
+impl Outside for Lookup {
+    async fn consumer(
+        &self,
+        tx: &mut Tx,
         key: &ConsumerKey,
     ) -> Result<Option<Consumer>, StoreError> {
-        let Some(sql) = self.lookup.consumer_sql else {
-            return Ok(None);
+        let read = |row: ConsumerRow| {
+            Ok(Consumer {
+                key: key.clone(),
+                secret: row.secret.into(),
+                previous_secret: None,
+                rsa_public_key: None,
+                rsa_only: false,
+                name: row.name.unwrap_or_else(|| key.to_string()),
+                description: None,
+                website: None,
+                callbacks: Vec::new(),
+                permissions: permissions(row.permissions)?,
+                dialect: None,
+                enforce: false,
+                enabled: row.enabled,
+                created_at: UnixTime(0),
+            })
         };
-        let row = self.outside(CONSUMER_KEY, sql, key.as_str()).await?;
-        Ok(row.and_then(|row| used(CONSUMER_KEY, key.as_str(), consumer(&row, key))))
+        let found = find(tx, CONSUMER_KEY, self.consumer_sql, key.as_str()).await?;
+        Ok(found.and_then(|row| used(CONSUMER_KEY, key.as_str(), &row, read)))
     }
 
-    /// Finds a token of the existing system; it is revoked too if it was revoked here, or if its user is disabled or removed
-    /// here.
-    pub(super) async fn find_access_token_outside(
-        &mut self,
+    async fn access_token(
+        &self,
+        tx: &mut Tx,
         token: &str,
     ) -> Result<Option<AccessToken>, StoreError> {
-        let Some(sql) = self.lookup.token_sql else {
-            return Ok(None);
+        // Nobody says when it was given out; idle time counts from here.
+        let now = Clock::system().now();
+        let read = |row: TokenRow| {
+            let user = match row.user_id {
+                NumberOrText::Number(number) => number.to_string(),
+                NumberOrText::Text(text) => text,
+            };
+            Ok(AccessToken {
+                token: token.to_owned(),
+                secret: row.secret.into(),
+                consumer: name("consumer", &row.consumer)?,
+                user: name("user_id", &user)?,
+                permissions: permissions(row.permissions)?,
+                issued_at: now,
+                expires_at: row.expires_at.map(time).transpose()?,
+                last_used_at: None,
+                revoked_at: row.revoked.then_some(now),
+            })
         };
-        let Some(row) = self.outside(TOKEN_KEY, sql, token).await? else {
-            return Ok(None);
-        };
-        let name = RedactedToken(token).to_string();
-        let Some(mut found) = used(TOKEN_KEY, &name, access_token(&row, token)) else {
-            return Ok(None);
-        };
-        let ended = self
-            .has_row(
-                "SELECT 1 WHERE EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
-                 OR EXISTS (SELECT 1 FROM removed_users WHERE id = $2)
-                 OR EXISTS (SELECT 1 FROM users WHERE id = $2 AND NOT enabled)",
-                &[&token, &found.user.as_str()],
-            )
-            .await?;
-        if ended {
-            found.revoked_at = Some(found.issued_at);
-        }
-        Ok(Some(found))
+        let found = find(tx, TOKEN_KEY, self.token_sql, token).await?;
+        let shown = RedactedToken(token).to_string();
+        Ok(found.and_then(|row| used(TOKEN_KEY, &shown, &row, read)))
     }
 
-    /// Notes that a token of the existing system is revoked, whatever that system says.
-    pub(super) async fn revoke_outside(&mut self, token: String) -> Result<(), StoreError> {
-        let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
-        if self.execute(note, &[&token]).await? > 0 {
-            self.changed(Change::AccessToken(token))?;
-        }
-        Ok(())
+    fn has_consumers(&self) -> bool {
+        self.consumer_sql.is_some()
     }
+}
 
-    async fn outside(
-        &mut self,
-        key: &'static str,
-        sql: &'static str,
-        value: &str,
-    ) -> Result<Option<Row>, StoreError> {
-        begin(&self.conn).await?;
-        let (client, statement) = self.conn.prepare(sql).await?;
-        let mut rows = client.query(&statement, &[&value]).await?;
-        end(&self.conn).await?;
-        if rows.len() > 1 {
-            tracing::warn!(key, "the query finds several rows, so none is used");
-            return Ok(None);
-        }
-        Ok(rows.pop())
+/// Runs a query; `None`: it does not find exactly one row.
+async fn find(
+    tx: &mut Tx,
+    key: &'static str,
+    sql: Option<&str>,
+    value: &str,
+) -> Result<Option<String>, StoreError> {
+    let Some(sql) = sql else { return Ok(None) };
+    tx.batch(BEGIN).await?;
+    let read: Read<String> = |row, _| needed(row.text("found")?);
+    let mut rows = tx.rows(&wrapped(sql), &[&value], read).await?;
+    tx.batch("COMMIT").await?;
+    if rows.len() > 1 {
+        tracing::warn!(key, "the query finds several rows, so none is used");
+        return Ok(None);
     }
+    Ok(rows.pop())
 }
 
 /// A record that was found, if it is one.
-fn used<T>(key: &'static str, name: &str, read: Result<T, String>) -> Option<T> {
-    read.inspect_err(|problem| {
-        tracing::warn!(key, name, problem, "a row is not used");
-    })
-    .ok()
+fn used<R: DeserializeOwned, T>(
+    key: &'static str,
+    name: &str,
+    row: &str,
+    read: impl FnOnce(R) -> Result<T, String>,
+) -> Option<T> {
+    // The error itself could show a secret.
+    let row = serde_json::from_str(row)
+        .map_err(|_| "a column that is needed is null, or has another type".to_owned());
+    row.and_then(read)
+        .inspect_err(|problem| tracing::warn!(key, name, problem, "a row is not used"))
+        .ok()
 }
 
-fn consumer(row: &Row, key: &ConsumerKey) -> Result<Consumer, String> {
-    Ok(Consumer {
-        key: key.clone(),
-        secret: secret(row)?,
-        previous_secret: None,
-        rsa_public_key: None,
-        rsa_only: false,
-        name: value(row, "name")?.unwrap_or_else(|| key.to_string()),
-        description: None,
-        website: None,
-        callbacks: Vec::new(),
-        permissions: permissions(row)?,
-        dialect: None,
-        enforce: false,
-        enabled: needed(row, "enabled")?,
-        created_at: UnixTime(0),
-    })
+fn name<T: FromStr<Err = InvalidName>>(column: &str, text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|error| format!("{column} {text:?} is not a name: {error}"))
 }
 
-fn access_token(row: &Row, token: &str) -> Result<AccessToken, String> {
-    // Nobody says when it was given out; idle time counts from here.
-    let now = Clock::system().now();
-    let name = |column: &str, text: &str, error| format!("{column} {text:?} is no name: {error}");
-    let consumer: String = needed(row, "consumer")?;
-    let user = match integer(row, "user_id")? {
-        Some(number) => number.to_string(),
-        None => needed(row, "user_id")?,
+fn time(value: NumberOrText) -> Result<UnixTime, String> {
+    let seconds = match value {
+        NumberOrText::Number(seconds) => seconds,
+        NumberOrText::Text(text) => OffsetDateTime::parse(&text, &Rfc3339)
+            .map_err(|error| format!("expires_at {text:?} is not a time: {error}"))?
+            .unix_timestamp(),
     };
-    let is_revoked: bool = needed(row, "revoked")?;
-    Ok(AccessToken {
-        token: token.to_owned(),
-        secret: secret(row)?,
-        consumer: consumer
-            .parse()
-            .map_err(|error: InvalidName| name("consumer", &consumer, error))?,
-        user: user
-            .parse()
-            .map_err(|error: InvalidName| name("user_id", &user, error))?,
-        permissions: permissions(row)?,
-        issued_at: now,
-        expires_at: time(row, "expires_at")?,
-        last_used_at: None,
-        revoked_at: is_revoked.then_some(now),
-    })
+    // A time before 1970 is over all the same.
+    Ok(UnixTime(u64::try_from(seconds).unwrap_or(0)))
 }
 
-fn value<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<Option<T>, String> {
-    row.try_get(column)
-        .map_err(|_| format!("the column {column} cannot be read"))
-}
-
-fn needed<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, String> {
-    value(row, column)?.ok_or_else(|| format!("the column {column} is null"))
-}
-
-fn secret(row: &Row) -> Result<Secret, String> {
-    needed::<&str>(row, "secret").map(Secret::from)
-}
-
-fn type_of<'r>(row: &'r Row, column: &str) -> Option<&'r Type> {
-    let mut columns = row.columns().iter();
-    columns
-        .find(|found| found.name() == column)
-        .map(Column::type_)
-}
-
-/// `None`: no number, or of another type.
-fn integer(row: &Row, column: &str) -> Result<Option<i64>, String> {
-    Ok(match type_of(row, column) {
-        Some(&Type::INT8) => value(row, column)?,
-        Some(&Type::INT4) => value::<i32>(row, column)?.map(i64::from),
-        Some(&Type::INT2) => value::<i16>(row, column)?.map(i64::from),
-        _ => None,
-    })
-}
-
-fn time(row: &Row, column: &str) -> Result<Option<UnixTime>, String> {
-    // What was before 1970 is over all the same.
-    if type_of(row, column).is_some_and(is_integer) {
-        let seconds = integer(row, column)?;
-        return Ok(seconds.map(|seconds| UnixTime(u64::try_from(seconds).unwrap_or(0))));
-    }
-    let at: Option<SystemTime> = value(row, column)?;
-    Ok(at.map(|at| {
-        let since = at.duration_since(SystemTime::UNIX_EPOCH);
-        UnixTime(since.map_or(0, |since| since.as_secs()))
-    }))
-}
-
-fn permissions(row: &Row) -> Result<Vec<Permission>, String> {
-    let is_list = type_of(row, "permissions").is_some_and(|of| !ColumnKind::Text.accepts(of));
-    let names: Vec<String> = match is_list {
-        true => value(row, "permissions")?.unwrap_or_default(),
-        false => {
-            let text: Option<&str> = value(row, "permissions")?;
-            let names = text.unwrap_or_default().split_whitespace();
-            names.map(str::to_owned).collect()
-        }
+fn permissions(names: Option<Names>) -> Result<Vec<Permission>, String> {
+    let names = match names {
+        None => Vec::new(),
+        Some(Names::List(names)) => names,
+        Some(Names::Spaced(text)) => text.split_whitespace().map(str::to_owned).collect(),
     };
-    let parsed = names.iter().map(|name| {
-        let parsed = name.parse();
-        parsed.map_err(|error| format!("the permission {name:?} is no name: {error}"))
-    });
-    parsed.collect()
+    names.iter().map(|text| name("permission", text)).collect()
 }

@@ -3,47 +3,60 @@
 //! Every use case is one transaction on one connection. Nothing is retried: the locks of `Mode` leave no serialization
 //! failures and no deadlocks.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::{
+    sync::Notify,
+    time::{error::Elapsed, timeout, timeout_at},
+};
+use tokio_postgres::{
+    Row as PostgresRow, SimpleQueryMessage,
+    types::{ToSql, Type},
+};
 
-use crate::{
-    clock::UnixTime,
-    nonce::{NonceUse, SharedWindow},
-    store::{
-        Store, StoreError, StoreFuture,
-        port::{Change, NoncesKept},
-        remote::Remote,
-        rows::seconds,
-        seal::Seal,
-        sql::{Engine, Mode, Tx as _, Work},
+use super::{
+    Opening, StoreError,
+    open::OpenProblem,
+    remote::Remote,
+    rows::{Row, Value},
+    seal::Seal,
+    sql::{
+        Connection, Engine, Extensions, Limit, Mode, Pace, Param, Params, STEP_TIMEOUT, Shared,
+        Statements, TimedOut, Tx,
     },
 };
 
-mod findings;
 mod lookup;
 mod nonces;
-mod open;
 mod pool;
 mod schema;
-mod tokens;
-mod tx;
 mod url;
 
 pub use lookup::{Lookup, LookupError};
-pub use open::{OpenError, Params};
 pub use url::{Url, UrlError};
 
-use pool::PostgresPool;
-use tx::PostgresTx;
+use pool::{Conn, PostgresPool, WAIT};
+
+/// The key of the advisory lock: `CtSn`.
+const LOCK: u32 = 0x4374_536e;
+/// How long the servers are tried when the store is opened.
+const REACH: Duration = Duration::from_secs(5);
+/// How long a use case on the way of a request may take: with the wait for a connection, less than a second.
+const TIMEOUT: Duration = Duration::from_millis(700);
+/// How long a change of a consumer or user may take, which may touch many tokens.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a migration waits for those who write.
+const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 
 /// A store in PostgreSQL.
 pub struct PostgresStore {
-    remote: Remote,
     pool: Arc<PostgresPool>,
-    seal: Arc<Seal>,
     lookup: Lookup,
+    extensions: Extensions,
+    // Connections end with it.
+    _remote: Arc<Remote>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -52,17 +65,60 @@ impl std::fmt::Debug for PostgresStore {
     }
 }
 
+impl PostgresStore {
+    /// A store at `url`; no server has been reached yet.
+    ///
+    /// # Errors
+    /// A file of TLS, or the system gives no more threads.
+    pub(super) fn open(url: &Url, lookup: Lookup, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
+        let (config, tls) = url.connector()?;
+        let remote = Arc::new(Remote::start("store-postgres")?);
+        let changed = Arc::<Notify>::default();
+        let pool = PostgresPool::new(config, tls, remote.handle(), Arc::clone(&changed))?;
+        let pool = Arc::new(pool);
+        remote.spawn(Arc::clone(&pool).listen());
+        let window = (Arc::clone(&pool), Arc::clone(&remote));
+        let shared = Shared {
+            open_window: Box::new(move || nonces::open_window(&window.0, &window.1)),
+            findings: |tx| Box::pin(findings(tx)),
+            outside: Box::new(lookup),
+        };
+        Ok(Self {
+            pool,
+            lookup,
+            extensions: Extensions {
+                changed,
+                ..Extensions::new(seal, Some(shared))
+            },
+            _remote: remote,
+        })
+    }
+
+    /// Tries to reach a server, and checks the queries for credentials of an existing system if they are to be used.
+    pub(super) async fn reach(&self, opening: Opening) -> Result<(), OpenProblem> {
+        let reached = timeout(REACH, self.pool.probe()).await;
+        let reached = reached.unwrap_or_else(|_| Err(TimedOut.into()));
+        reached.map_err(|error| OpenProblem::Unreachable(error.into()))?;
+        if matches!(opening, Opening::Serve | Opening::Check) {
+            let mut conn = self.pool.take().await?;
+            lookup::check(&conn, &self.lookup).await?;
+            conn.put_back();
+        }
+        Ok(())
+    }
+}
+
 /// Why the store did not answer, other than PostgreSQL's own reasons.
 #[derive(Debug, Error)]
 enum PostgresFault {
-    #[error("PostgreSQL did not answer in time")]
-    TimedOut,
     #[error("too many callers wait for PostgreSQL")]
     Overloaded,
     #[error("another process has migrated the store since it was opened; restart")]
     Replaced,
+    #[error("the connection was put back")]
+    PutBack,
     #[error(transparent)]
-    Connect(#[from] tokio_postgres::Error),
+    Connect(tokio_postgres::Error),
 }
 
 impl From<PostgresFault> for StoreError {
@@ -71,91 +127,197 @@ impl From<PostgresFault> for StoreError {
     }
 }
 
-/// How long a step of an export or an import may take.
-const STEP_TIMEOUT: Duration = Duration::from_secs(600);
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}
 
+#[async_trait]
 impl Engine for PostgresStore {
-    type Tx = PostgresTx;
-    /// With the wait for a connection, less than a second.
-    const TIMEOUT: Duration = Duration::from_millis(700);
-    const ADMIN_TIMEOUT: Duration = Duration::from_secs(5);
-
-    /// Runs a use case. If the future is dropped or its time is up, the connection is closed and the transaction with it.
-    fn ask<T: Send + 'static>(
-        &self,
-        mode: Mode,
-        timeout_after: Duration,
-        work: impl for<'t> FnOnce(&'t mut PostgresTx) -> Work<'t, T> + Send + 'static,
-    ) -> StoreFuture<'_, T> {
-        let (pool, seal, lookup) = (Arc::clone(&self.pool), Arc::clone(&self.seal), self.lookup);
-        self.remote.run(async move {
-            let attempt = async {
-                let _permit = pool.permit().await?;
-                let done = async {
-                    let mut tx = PostgresTx::new(pool.take().await?, seal, lookup);
-                    tx.begin(mode, timeout_after).await?;
-                    let value = work(&mut tx).await?;
-                    tx.commit(mode).await?;
-                    // After an error the transaction ends with its connection, which is then not used again.
-                    pool.put_back(tx.conn);
-                    Ok(value)
-                };
-                timeout(timeout_after, done)
-                    .await
-                    .unwrap_or_else(|_| Err(PostgresFault::TimedOut.into()))
+    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx, StoreError> {
+        let whole = match pace {
+            Pace::Request => TIMEOUT,
+            Pace::Command | Pace::Transfer => COMMAND_TIMEOUT,
+        };
+        let limit = Limit::of(pace, WAIT + whole);
+        let begun = timeout_at(limit.end(), async {
+            let connection = PostgresConnection {
+                conn: self.pool.take().await?,
+                pool: Arc::clone(&self.pool),
+                has_begun: !matches!(mode, Mode::Single | Mode::Bare),
             };
-            attempt.await.map_err(|error| pool.failed(error))
-        })
-    }
-
-    fn revoke_outside<'a>(&'a self, token: &'a str) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let is_found =
-                self.lookup.token_sql.is_some() && self.access_token(token).await?.is_some();
-            if is_found {
-                let token = token.to_owned();
-                self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
-                    Box::pin(async move { tx.revoke_outside(token).await })
-                })
-                .await?;
+            if connection.has_begun {
+                connection.begin(mode, pace).await?;
             }
-            Ok(is_found)
-        })
+            Ok(connection)
+        });
+        let begun = begun
+            .await
+            .unwrap_or_else(|_: Elapsed| Err(TimedOut.into()));
+        let connection = begun.map_err(|error| self.pool.failed(error))?;
+        let seal = Arc::clone(&self.extensions.seal);
+        Ok(Tx::new(Box::new(connection), seal, limit))
     }
 
-    fn findings(&self) -> StoreFuture<'_, Vec<String>> {
-        self.ask(Mode::Single, Self::TIMEOUT, |tx| Box::pin(tx.findings()))
+    fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+}
+
+/// A connection, and the transaction on it. Dropped before the commit, the connection is closed and the transaction with it.
+struct PostgresConnection {
+    conn: Conn,
+    pool: Arc<PostgresPool>,
+    /// Whether there is a transaction.
+    has_begun: bool,
+}
+
+impl PostgresConnection {
+    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, keeps those apart that
+    /// could be in each other's way.
+    async fn begin(&self, mode: Mode, pace: Pace) -> Result<(), StoreError> {
+        let (isolation, lock) = match mode {
+            Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
+            Mode::Shared => ("READ COMMITTED", Some("_shared")),
+            Mode::Alone | Mode::Schema => ("READ COMMITTED", Some("")),
+        };
+        let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
+        let statement = match pace {
+            Pace::Request => None,
+            Pace::Command => Some(COMMAND_TIMEOUT),
+            Pace::Transfer => Some(STEP_TIMEOUT),
+        };
+        if let Some(statement) = statement {
+            // The server ends it before the caller gives up.
+            let limit = statement.as_millis() * 4 / 5;
+            // Between the statements of an export or an import a file is read or written.
+            batch += &format!(
+                "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit};"
+            );
+        }
+        if mode == Mode::Schema {
+            let wait = MIGRATION_WAIT.as_millis();
+            batch += &format!("SET LOCAL lock_timeout = {wait};");
+        }
+        if let Some(lock) = lock {
+            batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});");
+        }
+        if !matches!(mode, Mode::Shared | Mode::Alone) {
+            return Ok(self.conn.client()?.batch_execute(&batch).await?);
+        }
+        // The schema may have been migrated since the store was opened.
+        batch += schema::SCHEMA.version;
+        let messages = self.conn.client()?.simple_query(&batch).await?;
+        let version = messages.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        match version == Some(&schema::SCHEMA.known().to_string()) {
+            true => Ok(()),
+            false => Err(PostgresFault::Replaced.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for PostgresConnection {
+    fn statements(&self) -> &'static Statements {
+        &schema::STATEMENTS
     }
 
-    fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.pool.changed.notified())
+    async fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        Ok(client.execute(&statement, &own(params)).await?)
     }
 
-    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
-        Some(self.open_window())
+    async fn rows(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        let (client, statement) = self.conn.prepare(sql).await?;
+        let found = client.query(&statement, &own(params)).await?;
+        let columns = statement.columns().iter();
+        let columns: Arc<[String]> = columns.map(|column| column.name().to_owned()).collect();
+        let row = |row: &PostgresRow| {
+            let values = (0..columns.len()).map(|place| value(row, place));
+            Ok(Row {
+                values: values.collect::<Result<_, StoreError>>()?,
+                columns: Arc::clone(&columns),
+            })
+        };
+        found.iter().map(row).collect()
     }
 
-    fn nonce_used<'a>(&'a self, nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
-        let (second, digest) = (seconds(UnixTime(nonce.timestamp)), nonce.digest());
-        self.ask(Mode::Single, Self::TIMEOUT, move |tx| {
-            Box::pin(tx.nonce_used(second, digest))
-        })
+    async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.conn.client()?.batch_execute(sql).await?)
     }
 
-    fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept> {
-        self.ask(Mode::Single, Self::TIMEOUT, |tx| Box::pin(tx.nonces_kept()))
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        if self.has_begun {
+            self.batch("COMMIT").await?;
+        }
+        self.conn.put_back();
+        Ok(())
     }
 
-    fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()> {
-        self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
-            Box::pin(tx.keep_nonces_elsewhere())
-        })
+    fn failed(&self, error: StoreError) -> StoreError {
+        self.pool.failed(error)
     }
+}
 
-    fn record_failed_login(&self, report: String) -> StoreFuture<'_, ()> {
-        let report = Change::FailedLogin(report);
-        self.ask(Mode::Shared, Self::TIMEOUT, |tx| {
-            Box::pin(async { tx.changed(report) })
-        })
+/// Parameters as tokio-postgres takes them.
+fn own<'p>(params: Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
+    let own = |param: &&'p dyn Param| -> &'p (dyn ToSql + Sync) { *param };
+    params.iter().map(own).collect()
+}
+
+fn value(row: &PostgresRow, place: usize) -> Result<Value, StoreError> {
+    let value = match row.columns().get(place).map(|column| column.type_()) {
+        Some(&Type::BOOL) => row
+            .try_get::<_, Option<bool>>(place)
+            .map(|flag| flag.map(|flag| Value::Integer(flag.into()))),
+        Some(&Type::INT4) => row
+            .try_get::<_, Option<i32>>(place)
+            .map(|number| number.map(|number| Value::Integer(number.into()))),
+        Some(&Type::INT8) => row
+            .try_get(place)
+            .map(|number: Option<i64>| number.map(Value::Integer)),
+        Some(&Type::BYTEA) => row
+            .try_get(place)
+            .map(|bytes: Option<Vec<u8>>| bytes.map(Value::Bytes)),
+        // What a function returns that has no result.
+        Some(&Type::VOID) => Ok(None),
+        _ => row
+            .try_get(place)
+            .map(|text: Option<String>| text.map(Value::Text)),
+    };
+    let other = |_| StoreError::Broken("a column has a value of another type");
+    Ok(value.map_err(other)?.unwrap_or(Value::Null))
+}
+
+/// Settings of the server that lose what was acknowledged.
+async fn findings(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
+    let mut findings = Vec::new();
+    let settings = "SELECT name FROM pg_settings
+         WHERE name IN ('synchronous_commit', 'fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
+    for name in tx.rows(settings, &[], |row, _| row.text("name")).await? {
+        let name = name.unwrap_or_default();
+        let loses = match &*name {
+            "synchronous_commit" => {
+                "the server acknowledges before it has written, so its crash revives a used token or a revoked one"
+            }
+            "fsync" => "a power loss can destroy the whole database",
+            _ => "a power loss can damage pages of the database",
+        };
+        findings.push(format!("{name} is off: {loses}; set {name} = on"));
     }
+    // A write can only reach the primary; this is true while a failover is under way.
+    if tx
+        .has_row("SELECT 1 WHERE pg_is_in_recovery()", &[])
+        .await?
+    {
+        findings.push(
+            "the server is a standby, which takes no writes; name the primary, or all hosts"
+                .to_owned(),
+        );
+    }
+    Ok(findings)
 }

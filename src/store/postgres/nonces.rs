@@ -19,9 +19,8 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 
 use super::{
-    PostgresFault, PostgresStore,
+    PostgresFault,
     pool::{Conn, PostgresPool},
-    tx::PostgresTx,
 };
 use crate::{
     clock::UnixTime,
@@ -29,10 +28,10 @@ use crate::{
     store::{
         StoreError,
         nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
-        port::{NoncesKept, is_of_logged_outage},
-        remote::{before, jittered},
+        port::is_of_logged_outage,
+        remote::{Remote, before, jittered},
         rows::seconds,
-        sql::Tx as _,
+        sql::TimedOut,
     },
 };
 
@@ -68,31 +67,15 @@ impl Time {
     }
 }
 
-impl PostgresStore {
-    /// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
-    pub(super) fn open_window(&self) -> Box<dyn SharedWindow> {
-        let (due, changed) = watch::channel(Time::default());
-        self.remote.spawn(maintain(Arc::clone(&self.pool), changed));
-        let inserter = PostgresInserter {
-            pool: Arc::clone(&self.pool),
-            due,
-        };
-        nonces::open(inserter, &self.remote)
-    }
-}
-
-impl PostgresTx {
-    /// Whether a nonce is in the shared window.
-    pub(super) async fn nonce_used(
-        &mut self,
-        second: i64,
-        digest: [u8; 16],
-    ) -> Result<Option<bool>, StoreError> {
-        let sql = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
-        self.has_row(sql, &[&second, &digest.as_slice()])
-            .await
-            .map(Some)
-    }
+/// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
+pub(super) fn open_window(pool: &Arc<PostgresPool>, remote: &Remote) -> Box<dyn SharedWindow> {
+    let (due, changed) = watch::channel(Time::default());
+    remote.spawn(maintain(Arc::clone(pool), changed));
+    let inserter = PostgresInserter {
+        pool: Arc::clone(pool),
+        due,
+    };
+    nonces::open(inserter, remote)
 }
 
 impl Writer for PostgresInserter {
@@ -116,14 +99,14 @@ impl Writer for PostgresInserter {
             is_due
         });
         let inserted = before(deadline, self.insert(nonces, time)).await;
-        let inserted = inserted.unwrap_or_else(|| Err(PostgresFault::TimedOut.into()));
+        let inserted = inserted.unwrap_or_else(|| Err(TimedOut.into()));
         inserted.map_err(|error| self.pool.failed(error))
     }
 }
 
 impl PostgresInserter {
     async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written, StoreError> {
-        let mut conn = self.pool.take().await?;
+        let mut conn = self.pool.take_for_nonces().await?;
         let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
         let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
@@ -155,7 +138,7 @@ impl PostgresInserter {
                 .await
             {
                 Ok(row) if row.try_get(0)? => {
-                    self.pool.put_back(conn);
+                    conn.put_back();
                     if row.try_get(1)? {
                         return Err(StoreError::Unavailable(ClocksApart.into()));
                     }
@@ -178,13 +161,9 @@ impl PostgresInserter {
                         lost: lost.unsigned_abs(),
                     });
                 }
-                Ok(_) => adopt_server(&mut conn, time, waived).await?,
+                Ok(_) => adopt_server(&conn, time, waived).await?,
                 Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
-                    make_slots(
-                        &mut conn,
-                        seconds.iter().map(|second| second / SLOT).collect(),
-                    )
-                    .await?;
+                    make_slots(&conn, seconds.iter().map(|second| second / SLOT).collect()).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -195,7 +174,7 @@ impl PostgresInserter {
 
 /// Notes that the database is on another server, or on a standby that was promoted. Nonces may be missing there, so
 /// every timestamp that a replica may have accepted before is rejected, unless the operator waives that.
-async fn adopt_server(conn: &mut Conn, time: Time, waived: bool) -> Result<(), StoreError> {
+async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<(), StoreError> {
     let length = time.length.saturating_add(SKEW);
     let (client, statement) = conn
         .prepare(
@@ -220,28 +199,8 @@ async fn adopt_server(conn: &mut Conn, time: Time, waived: bool) -> Result<(), S
     Ok(())
 }
 
-/// The name of the server that recorded nonces last, if it is no server of PostgreSQL.
-const ELSEWHERE: &str = "elsewhere";
-
-impl PostgresTx {
-    pub(super) async fn nonces_kept(&mut self) -> Result<NoncesKept, StoreError> {
-        let find = "SELECT server FROM nonce_state";
-        let server = self.row(find, &[], |row, _| row.text("server")).await?;
-        Ok(match server.flatten().as_deref() {
-            None => NoncesKept::Nowhere,
-            Some(ELSEWHERE) => NoncesKept::Elsewhere,
-            Some(_) => NoncesKept::Here,
-        })
-    }
-
-    pub(super) async fn keep_nonces_elsewhere(&mut self) -> Result<(), StoreError> {
-        let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
-        self.execute(note, &[&ELSEWHERE]).await.map(drop)
-    }
-}
-
 /// Makes the partitions that are missing. They are attached beside inserts that are under way and beside a dump.
-async fn make_slots(conn: &mut Conn, slots: Vec<i64>) -> Result<(), StoreError> {
+async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<(), StoreError> {
     let (client, statement) = conn
         .prepare("SELECT make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")
         .await?;
@@ -262,7 +221,7 @@ async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
         loop {
             let time = *due.borrow_and_update();
             let maintained = timeout(MAINTAIN_TIMEOUT, maintain_once(&pool, time)).await;
-            match maintained.unwrap_or_else(|_| Err(PostgresFault::TimedOut.into())) {
+            match maintained.unwrap_or_else(|_| Err(TimedOut.into())) {
                 Ok(()) => break,
                 Err(error) if !logged && !is_of_logged_outage(&error) => {
                     logged = true;
@@ -280,12 +239,12 @@ async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
 }
 
 async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<(), StoreError> {
-    let mut conn = pool.take().await?;
+    let mut conn = pool.take_for_nonces().await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.
     let (first, last) = ((now - length) / SLOT, (now + length) / SLOT + 2);
     for slot in first..=last {
-        make_slots(&mut conn, vec![slot]).await?;
+        make_slots(&conn, vec![slot]).await?;
     }
     let age = length + SKEW;
     let old = now - age;
@@ -301,6 +260,6 @@ async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Resul
             break;
         }
     }
-    pool.put_back(conn);
+    conn.put_back();
     Ok(())
 }

@@ -1,15 +1,20 @@
-//! Connections to PostgreSQL: kept, lent, and replaced after an outage.
+//! Connections to PostgreSQL: deadpool keeps and lends them; here is how they are made, and what an outage is.
 
 use std::{
-    collections::HashMap,
-    future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
     time::Duration,
 };
 
+use deadpool_postgres::{
+    ClientWrapper, Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+    Runtime, TimeoutType,
+};
 use tokio::{
-    sync::{Notify, Semaphore, SemaphorePermit},
-    task::AbortHandle,
+    runtime::Handle,
+    sync::Notify,
+    task::JoinHandle,
     time::{sleep, timeout},
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
@@ -18,76 +23,122 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{PostgresFault, url::CONNECT_TIMEOUT};
 use crate::store::{
     StoreError,
+    open::OpenProblem,
     remote::{Outage, jittered},
+    sql::TimedOut,
 };
 
-/// Connections for use cases at most; one more listens.
+/// Connections for use cases at most.
 const CONNECTIONS: usize = 16;
+/// Connections for nonces at most; one more listens.
+const NONCE_CONNECTIONS: usize = 3;
 /// How long a use case waits for a connection while all are in use.
-const WAIT: Duration = Duration::from_millis(250);
+pub(super) const WAIT: Duration = Duration::from_millis(250);
 /// How long a statement may take, if its use case does not allow more. The server ends it before the caller gives up,
 /// so that a slow statement is told from a server that hangs.
-pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The channel on which changes are reported.
-pub(super) const CHANNEL: &str = "countersign";
+const STATEMENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The connections of a store.
 pub(super) struct PostgresPool {
     config: Config,
-    tls: MakeRustlsConnect,
-    idle: Mutex<Vec<Conn>>,
-    permits: Semaphore,
+    connector: Connector,
+    use_cases: Pool,
+    nonces: Pool,
     outage: Outage,
     /// Something may have changed.
-    pub(super) changed: Notify,
+    changed: Arc<Notify>,
 }
 
-/// One connection. Dropping it closes it, whatever it is waiting for.
-pub(super) struct Conn {
-    client: Client,
-    statements: HashMap<&'static str, Statement>,
-    task: AbortHandle,
+/// Makes connections on the thread of the store: the runtimes of callers may end before them.
+#[derive(Clone)]
+struct Connector {
+    tls: MakeRustlsConnect,
+    thread: Handle,
+}
+
+impl Connect for Connector {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move {
+            let mut connecting = pin!(async {
+                let (client, connection) = config.connect(self.tls.clone()).await?;
+                // It ends with an error when the connection breaks, and every request on it fails with that.
+                let task = tokio::spawn(async { drop(connection.await) });
+                client.batch_execute(&settings()).await?;
+                Ok((client, task))
+            });
+            poll_fn(|context| {
+                let _entered = self.thread.enter();
+                connecting.as_mut().poll(context)
+            })
+            .await
+        })
+    }
+}
+
+/// A connection that is lent. Dropped before [`Conn::put_back`], it is closed, whatever it is waiting for.
+pub(super) struct Conn(Option<Object>);
+
+impl Conn {
+    /// The client.
+    pub(super) fn client(&self) -> Result<&ClientWrapper, PostgresFault> {
+        self.0.as_deref().ok_or(PostgresFault::PutBack)
+    }
+
+    /// The client and a statement, prepared the first time.
+    pub(super) async fn prepare(
+        &self,
+        sql: &str,
+    ) -> Result<(&ClientWrapper, Statement), StoreError> {
+        let client = self.client()?;
+        Ok((client, client.prepare_cached(sql).await?))
+    }
+
+    /// Keeps the connection for the next one who takes one.
+    pub(super) fn put_back(&mut self) {
+        self.0 = None;
+    }
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Conn {
-    /// The client and a statement, prepared the first time.
-    pub(super) async fn prepare(
-        &mut self,
-        sql: &'static str,
-    ) -> Result<(&Client, Statement), Error> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(sql).await?;
-                self.statements.insert(sql, statement.clone());
-                statement
-            }
-        };
-        Ok((&self.client, statement))
-    }
-
-    /// The client, for statements without parameters.
-    pub(super) const fn client(&self) -> &Client {
-        &self.client
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
     }
 }
 
 impl PostgresPool {
-    pub(super) fn new(config: Config, tls: MakeRustlsConnect) -> Self {
-        Self {
+    pub(super) fn new(
+        config: Config,
+        tls: MakeRustlsConnect,
+        thread: Handle,
+        changed: Arc<Notify>,
+    ) -> Result<Self, OpenProblem> {
+        let connector = Connector { tls, thread };
+        let pool = |size| {
+            let recycling_method = RecyclingMethod::Fast;
+            let settings = ManagerConfig { recycling_method };
+            let manager = Manager::from_connect(config.clone(), connector.clone(), settings);
+            let pool = Pool::builder(manager)
+                .max_size(size)
+                .runtime(Runtime::Tokio1)
+                .wait_timeout(Some(WAIT))
+                .create_timeout(Some(CONNECT_TIMEOUT));
+            pool.build()
+                .map_err(|error| OpenProblem::Failed(error.into()))
+        };
+        Ok(Self {
+            use_cases: pool(CONNECTIONS)?,
+            nonces: pool(NONCE_CONNECTIONS)?,
             config,
-            tls,
-            idle: Mutex::default(),
-            permits: Semaphore::new(CONNECTIONS),
+            connector,
             outage: Outage::none("postgres"),
-            changed: Notify::new(),
-        }
+            changed,
+        })
     }
 
     /// Succeeds unless there is an outage.
@@ -95,57 +146,35 @@ impl PostgresPool {
         self.outage.check()
     }
 
-    /// Waits until a connection may be used, which [`Self::take`] gives out.
-    pub(super) async fn permit(&self) -> Result<SemaphorePermit<'_>, StoreError> {
-        self.outage.check()?;
-        match timeout(WAIT, self.permits.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(PostgresFault::Overloaded.into()),
-        }
-    }
-
-    /// Gives a connection out, to be given back by [`Self::put_back`] if it is still good.
+    /// Lends a connection for a use case.
     pub(super) async fn take(&self) -> Result<Conn, StoreError> {
-        // An outage may have begun during the wait.
+        self.take_from(&self.use_cases).await
+    }
+
+    /// Lends a connection for nonces.
+    pub(super) async fn take_for_nonces(&self) -> Result<Conn, StoreError> {
+        self.take_from(&self.nonces).await
+    }
+
+    async fn take_from(&self, pool: &Pool) -> Result<Conn, StoreError> {
         self.outage.check()?;
-        while let Some(conn) = self.pop() {
-            if !conn.client.is_closed() {
-                return Ok(conn);
-            }
-        }
-        Ok(self.connect().await.map_err(PostgresFault::Connect)?)
+        let taken = pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => PostgresFault::Connect(error).into(),
+            PoolError::Timeout(TimeoutType::Wait) => PostgresFault::Overloaded.into(),
+            PoolError::Timeout(_) => StoreError::from(TimedOut),
+            error => StoreError::Unavailable(Box::new(error)),
+        });
+        Ok(Conn(Some(taken?)))
     }
 
-    fn pop(&self) -> Option<Conn> {
-        self.idle().pop()
+    /// Makes a connection and closes it again.
+    pub(super) async fn probe(&self) -> Result<(), StoreError> {
+        let (_, connection) = self.connector.connect(&self.config).await?;
+        connection.abort();
+        Ok(())
     }
 
-    /// Keeps a connection for the next use case.
-    pub(super) fn put_back(&self, conn: Conn) {
-        if !conn.client.is_closed() {
-            self.idle().push(conn);
-        }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Conn>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes a connection.
-    pub(super) async fn connect(&self) -> Result<Conn, Error> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await?;
-        // It ends with an error when the connection breaks, and every request on it fails with that.
-        let task = tokio::spawn(async { drop(connection.await) }).abort_handle();
-        let conn = Conn {
-            client,
-            statements: HashMap::new(),
-            task,
-        };
-        conn.client.batch_execute(&settings()).await?;
-        Ok(conn)
-    }
-
-    /// Looks at the error of a use case; begins an outage if the server cannot be reached or cannot serve.
+    /// Looks at an error; begins an outage if the server cannot be reached or cannot serve.
     pub(super) fn failed(self: &Arc<Self>, error: StoreError) -> StoreError {
         let StoreError::Unavailable(source) = &error else {
             return error;
@@ -156,36 +185,31 @@ impl PostgresPool {
                 // The connections that there are serve on.
                 error.code() != Some(&SqlState::TOO_MANY_CONNECTIONS)
             }
-            (_, Some(PostgresFault::TimedOut)) => true,
-            _ => false,
+            _ => source.is::<TimedOut>(),
         };
         if !is_outage {
             return error;
         }
         if self.outage.begin(&**source) {
-            self.idle().clear();
-            self.recover();
+            for pool in [&self.use_cases, &self.nonces] {
+                pool.retain(|_, _| false);
+            }
+            let pool = Arc::clone(self);
+            self.connector.thread.spawn(async move {
+                let probe = async || {
+                    let probing = timeout(CONNECT_TIMEOUT, pool.probe()).await;
+                    probing.unwrap_or_else(|_| Err(TimedOut.into()))
+                };
+                pool.outage.until(probe).await;
+                // Nobody was told of changes meanwhile.
+                pool.changed.notify_one();
+            });
         }
         self.outage.check().err().unwrap_or(error)
     }
 
-    fn recover(self: &Arc<Self>) {
-        let pool = Arc::clone(self);
-        tokio::spawn(async move {
-            let attempt = || async {
-                let connecting = timeout(CONNECT_TIMEOUT, pool.connect());
-                let conn = connecting.await.map_err(|_| PostgresFault::TimedOut)??;
-                pool.put_back(conn);
-                Ok::<_, PostgresFault>(())
-            };
-            pool.outage.until(attempt).await;
-            // Nobody was told of changes meanwhile.
-            pool.changed.notify_one();
-        });
-    }
-
-    /// Listens for changes, as long as the runtime lives.
-    pub(super) async fn listen(&self) {
+    /// Listens for changes, as long as the thread lives.
+    pub(super) async fn listen(self: Arc<Self>) {
         loop {
             // Not logged: the feed is asked regularly as well, and use cases report an outage.
             let _ = self.follow().await;
@@ -194,7 +218,7 @@ impl PostgresPool {
     }
 
     async fn follow(&self) -> Result<(), Error> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        let (client, mut connection) = self.config.connect(self.connector.tls.clone()).await?;
         let messages = async {
             loop {
                 match poll_fn(|cx| connection.poll_message(cx)).await {
@@ -206,7 +230,7 @@ impl PostgresPool {
             }
         };
         let listening = async {
-            client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+            client.batch_execute("LISTEN countersign").await?;
             // What changed before is in the table.
             self.changed.notify_one();
             std::future::pending::<Result<(), Error>>().await

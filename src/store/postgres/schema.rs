@@ -1,8 +1,10 @@
-//! The tables, and how an older database gets them.
+//! The tables and PostgreSQL's words.
+
+use crate::store::sql::{Statements, schema::Schema};
 
 /// The steps from an empty database to the newest schema; `meta.version` counts those taken. A step that was released
 /// is never changed.
-pub(super) const MIGRATIONS: &[&str] = &[
+const MIGRATIONS: &[&str] = &[
     // Times are seconds since 1970; lists are JSON; secrets are what `seal` keeps. Keys are compared by their bytes.
     r#"
     CREATE TABLE meta (
@@ -197,10 +199,90 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "#,
 ];
 
-/// The schema that this program knows.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "there are few of them"
-)]
-pub(super) const VERSION: i32 = MIGRATIONS.len() as i32;
+/// The tables.
+pub(super) const SCHEMA: Schema = Schema {
+    steps: MIGRATIONS,
+    // To create it takes a right that is not needed if it is there.
+    create: "
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'countersign') THEN
+                CREATE SCHEMA countersign;
+            END IF;
+        END $$",
+    // The tables are asked, for `to_regclass` may answer from before the lock was had.
+    exists: "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'meta'",
+    version: "SELECT version FROM countersign.meta",
+    set_version: "UPDATE countersign.meta SET version = ",
+    is_shared: true,
+};
+
+/// PostgreSQL's words.
+pub(super) const STATEMENTS: Statements = Statements {
+    schema: SCHEMA,
+    now: "extract(epoch FROM clock_timestamp())::bigint",
+    each: "json_array_elements_text($1::text::json)",
+    user_by_name: r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
+    lock_user: "FOR NO KEY UPDATE",
+    lock_token: "FOR UPDATE",
+    insert_tokens: r#"
+        INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+            issued_at, expires_at, last_used_at, revoked_at)
+        SELECT new ->> 0, decode(new ->> 1, 'hex'), new ->> 2, new ->> 3, new ->> 4,
+            (new ->> 5)::bigint, (new ->> 6)::bigint, (new ->> 7)::bigint, (new ->> 8)::bigint
+        FROM json_array_elements($1::text::json) AS new
+        WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = new ->> 0)
+        ON CONFLICT (token) DO NOTHING"#,
+    // Rows are locked in one order, or two processes could wait for each other. A token may be listed twice.
+    record_uses: "
+        WITH latest AS (
+            SELECT used ->> 0 AS token, max((used ->> 1)::bigint) AS at
+            FROM json_array_elements($1::text::json) AS used GROUP BY used ->> 0
+        ), locked AS (
+            SELECT access_tokens.token, latest.at FROM access_tokens
+            JOIN latest ON latest.token = access_tokens.token
+            WHERE last_used_at IS NULL OR last_used_at < latest.at
+            ORDER BY access_tokens.token FOR NO KEY UPDATE OF access_tokens
+        )
+        UPDATE access_tokens SET last_used_at = locked.at FROM locked
+        WHERE access_tokens.token = locked.token",
+    skip_changes: "UPDATE feed SET position = position + $1",
+    // The row of the feed is locked until the commit.
+    report_changes: "
+        WITH new AS (
+            SELECT change ->> 0 AS kind, change ->> 1 AS key, number
+            FROM json_array_elements($1::text::json) WITH ORDINALITY AS new (change, number)
+        ), head AS (
+            UPDATE feed SET position = position + (SELECT count(*) FROM new) RETURNING position
+        ), kept AS (
+            INSERT INTO changes (id, at, kind, key)
+            SELECT head.position - (SELECT count(*) FROM new) + new.number,
+                extract(epoch FROM clock_timestamp())::bigint, new.kind, new.key
+            FROM head, new
+        )
+        SELECT pg_notify('countersign', '')",
+    feed: "SELECT position FROM feed",
+    mark: "
+        SELECT CASE $1::text WHEN 'local_nonces_until' THEN local_nonces_until
+            ELSE imported_nonces_until END AS mark FROM meta",
+    // The greatest ignores what is null.
+    raise_mark: "
+        UPDATE meta SET
+            local_nonces_until = CASE $1::text WHEN 'local_nonces_until'
+                THEN greatest(local_nonces_until, $2) ELSE local_nonces_until END,
+            imported_nonces_until = CASE $1::text WHEN 'imported_nonces_until'
+                THEN greatest(imported_nonces_until, $2) ELSE imported_nonces_until END",
+    origin: "
+        SELECT id, greatest(local_nonces_until, imported_nonces_until,
+            (SELECT max(second) FROM nonces),
+            (SELECT nullif(greatest(floor, lost), 0) FROM nonce_state)) AS accepted_until
+        FROM meta",
+    purge: [
+        "DELETE FROM request_tokens WHERE token IN
+         (SELECT token FROM request_tokens WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        "DELETE FROM sessions WHERE id_hash IN
+         (SELECT id_hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        "DELETE FROM changes WHERE id IN
+         (SELECT id FROM changes WHERE at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    ],
+    wipe: "",
+};

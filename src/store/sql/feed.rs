@@ -1,94 +1,96 @@
-//! The feed of changes, the mark of local nonces, and what is dropped when it is old.
+//! The feed of changes.
 
-use super::Tx;
-use crate::{
-    clock::UnixTime,
-    store::{
-        StoreError,
-        port::Changes,
-        rows::{self, needed, seconds, unix_time},
-        rules::{KEEP_CHANGES, KEEP_ENDED, MOST_CHANGES},
-    },
+use async_trait::async_trait;
+
+use super::{Engine, Mode, Pace, run};
+use crate::store::{
+    StoreError,
+    port::{Change, Changes},
+    rows::{self, needed},
+    rules::MOST_CHANGES,
 };
 
-/// Rows that one transaction of [`purge`] deletes at most from each table, so that it is short.
-const PURGE_ROWS: i64 = 5_000;
-
-pub(super) async fn changes_since<T: Tx>(tx: &mut T, position: u64) -> Result<Changes, StoreError> {
-    let read_position = |row: &dyn rows::Columns, _: &_| needed(row.integer("position")?);
-    let head = tx.row(T::STATEMENTS.feed, &[], read_position).await?;
-    let head = head.ok_or(StoreError::Broken("the feed of changes is missing"))?;
-    let now = Changes {
-        position: head.unsigned_abs(),
-        ..Changes::default()
-    };
-    if position == 0 || position == now.position {
-        return Ok(now);
-    }
-    let all_in_doubt = Changes {
-        incomplete: true,
-        ..now.clone()
-    };
-    // A position from the future: the store was replaced by an older one.
-    let Some(missed) = i64::try_from(position)
-        .ok()
-        .map(|position| head - position)
-        .filter(|missed| (1..=MOST_CHANGES).contains(missed))
-    else {
-        return Ok(all_in_doubt);
-    };
-    let changes = tx
-        .rows(
-            "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id",
-            &[&(head - missed)],
-            |row, _| rows::change(row),
+/// The feed of changes, by which every process on the store learns what the others did.
+#[async_trait]
+pub trait Feed: Engine {
+    /// What this and every other process changed since `position` (0: only where the feed stands now).
+    async fn changes_since(&self, position: u64) -> Result<Changes, StoreError> {
+        run(
+            self,
+            "changes_since",
+            Mode::Snapshot,
+            Pace::Request,
+            async |tx| {
+                let head = tx.row(tx.statements().feed, &[], |row, _| {
+                    needed(row.integer("position")?)
+                });
+                let head = needed(head.await?)?;
+                let now = Changes {
+                    position: head.unsigned_abs(),
+                    ..Changes::default()
+                };
+                if position == 0 || position == now.position {
+                    return Ok(now);
+                }
+                // A position from the future: the store was replaced by an older one.
+                let missed = i64::try_from(position).map_or(-1, |position| head - position);
+                let changes = match (1..=MOST_CHANGES).contains(&missed) {
+                    true => {
+                        let find = "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id";
+                        tx.rows(find, &[&(head - missed)], rows::change).await?
+                    }
+                    false => Vec::new(),
+                };
+                // Ids have no gaps, so that missing rows are purged rows.
+                let incomplete = i64::try_from(changes.len()) != Ok(missed);
+                Ok(match incomplete {
+                    true => Changes { incomplete, ..now },
+                    false => Changes { changes, ..now },
+                })
+            },
         )
-        .await?;
-    // Ids have no gaps, so that missing rows are purged rows.
-    if changes.len() as u64 != missed.unsigned_abs() {
-        return Ok(all_in_doubt);
+        .await
     }
-    Ok(Changes { changes, ..now })
-}
 
-pub(super) async fn local_nonces_until<T: Tx>(tx: &mut T) -> Result<Option<UnixTime>, StoreError> {
-    let find = T::STATEMENTS.local_nonces_until;
-    let until = tx
-        .row(find, &[], |row, _| row.integer("local_nonces_until"))
-        .await?;
-    needed(until)?.map(unix_time).transpose()
-}
-
-pub(super) async fn set_local_nonces_until<T: Tx>(
-    tx: &mut T,
-    until: UnixTime,
-) -> Result<(), StoreError> {
-    let raise = T::STATEMENTS.raise_local_nonces_until;
-    tx.execute(raise, &[&seconds(until)]).await.map(drop)
-}
-
-pub(super) async fn imported_nonces_until<T: Tx>(
-    tx: &mut T,
-) -> Result<Option<UnixTime>, StoreError> {
-    let find = T::STATEMENTS.imported_nonces_until;
-    let until = tx
-        .row(find, &[], |row, _| row.integer("imported_nonces_until"))
-        .await?;
-    needed(until)?.map(unix_time).transpose()
-}
-
-/// Deletes some of what is old; `false`: there may be more.
-pub(super) async fn purge<T: Tx>(tx: &mut T, now: UnixTime) -> Result<bool, StoreError> {
-    let ended = seconds(now.before(KEEP_ENDED));
-    let oldest_change = seconds(now.before(KEEP_CHANGES));
-    let mut is_done = true;
-    for (statement, before) in T::STATEMENTS
-        .purge
-        .into_iter()
-        .zip([ended, ended, oldest_change])
-    {
-        let deleted = tx.execute(statement, &[&before, &PURGE_ROWS]).await?;
-        is_done &= deleted < PURGE_ROWS.unsigned_abs();
+    /// Waits until the engine reports that a process may have changed something since the last call; never completes
+    /// where the engine reports nothing. A report may be lost: [`Feed::changes_since`] is the truth.
+    async fn notified(&self) {
+        self.extensions().changed.notified().await;
     }
-    Ok(is_done)
+
+    /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
+    async fn record_command(&self, record: String) -> Result<(), StoreError> {
+        run(
+            self,
+            "record_command",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                tx.changed(Change::Command(record));
+                Ok(())
+            },
+        )
+        .await
+    }
+
+    /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
+    /// process serves, keeps nothing.
+    async fn record_failed_login(&self, report: String) -> Result<(), StoreError> {
+        if self.extensions().shared.is_none() {
+            return Ok(());
+        }
+        run(
+            self,
+            "record_failed_login",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                tx.changed(Change::FailedLogin(report));
+                Ok(())
+            },
+        )
+        .await
+    }
 }
+
+impl<E: Engine + ?Sized> Feed for E {}

@@ -1,6 +1,6 @@
 //! The token flow: a request token given out, decided on, exchanged.
 
-use super::{Tx, consumers, sessions, tokens, users};
+use super::{Param, Tx, consumers, sessions, tokens, users};
 use crate::{
     clock::UnixTime,
     secret::Secret,
@@ -14,38 +14,37 @@ use crate::{
     },
 };
 
-/// The identifier before the token of a redirect, should both be the same word.
-pub(in crate::store) const FIND_REQUEST_TOKEN: &str =
-    "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
-     ORDER BY token <> $1 LIMIT 1";
-
+/// Finds a request token by its identifier or by the token of its redirect; `ending` ends the statement.
 pub(super) async fn find(
-    tx: &mut impl Tx,
+    tx: &mut Tx,
     token: &str,
+    ending: &str,
 ) -> Result<Option<RequestToken>, StoreError> {
-    find_by(tx, FIND_REQUEST_TOKEN, token).await
+    if !tokens::is_text(token) {
+        return Ok(None);
+    }
+    // The identifier before the token of a redirect, should both be the same word.
+    let find = format!(
+        "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
+         ORDER BY token <> $1 LIMIT 1 {ending}"
+    );
+    tx.row(&find, &[&token], rows::request_token).await
 }
 
 /// Finds it and keeps others from deciding on it until the transaction ends.
-async fn lock<T: Tx>(tx: &mut T, token: &str) -> Result<Option<RequestToken>, StoreError> {
-    find_by(tx, T::STATEMENTS.lock_request_token, token).await
+async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>, StoreError> {
+    let ending = tx.statements().lock_token;
+    find(tx, token, ending).await
 }
 
-async fn find_by<T: Tx>(
-    tx: &mut T,
-    statement: &'static str,
-    token: &str,
-) -> Result<Option<RequestToken>, StoreError> {
-    if !T::is_text(token) {
-        return Ok(None);
+/// Keeps a request token; `false` if its consumer is not registered here.
+pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool, StoreError> {
+    let consumer = token.consumer.as_str();
+    let find = "SELECT 1 FROM consumers WHERE key = $1";
+    if !tx.has_row(find, &[&consumer]).await? {
+        return Ok(false);
     }
-    tx.row(statement, &[&token], rows::request_token).await
-}
-
-/// Keeps a request token of a consumer that is registered here.
-pub(super) async fn issue(tx: &mut impl Tx, token: &RequestToken) -> Result<(), StoreError> {
-    let seal = tx.seal();
-    let close = |field, secret: &Secret| seal.close(field, &token.token, secret);
+    let close = |field, secret: &Secret| tx.seal().close(field, &token.token, secret);
     let secret = close(field::REQUEST_TOKEN, &token.secret)?;
     let (user, verifier, redirect_token) = match &token.state {
         RequestTokenState::Authorized {
@@ -59,37 +58,25 @@ pub(super) async fn issue(tx: &mut impl Tx, token: &RequestToken) -> Result<(), 
         ),
         _ => (None, None, None),
     };
-    // Its consumer may have been removed meanwhile; then this token went with it.
-    let kept = tx
-        .execute(
-            r#"INSERT INTO request_tokens (token, secret, consumer, callback, permissions, issued_at,
-                 expires_at, state, "user", verifier, redirect_token, wrong_verifiers)
-             SELECT $1, $2, key, $4, $5, $6, $7, $8, $9, $10, $11, $12
-             FROM consumers WHERE key = $3"#,
-            &[
-                &token.token,
-                &secret,
-                &token.consumer.as_str(),
-                &callback_text(&token.callback),
-                &json(&token.permissions)?,
-                &seconds(token.issued_at),
-                &seconds(token.expires_at),
-                &state_word(&token.state),
-                &user,
-                &verifier,
-                &redirect_token,
-                &i64::from(token.wrong_verifiers),
-            ],
-        )
-        .await?;
-    match kept {
-        0 => tx.check_consumer_outside(),
-        _ => Ok(()),
-    }
+    let columns: [(&str, &dyn Param); 12] = [
+        ("token", &token.token),
+        ("secret", &secret),
+        ("consumer", &consumer),
+        ("callback", &callback_text(&token.callback)),
+        ("permissions", &json(&token.permissions)?),
+        ("issued_at", &seconds(token.issued_at)),
+        ("expires_at", &seconds(token.expires_at)),
+        ("state", &state_word(&token.state)),
+        (r#""user""#, &user),
+        ("verifier", &verifier),
+        ("redirect_token", &redirect_token),
+        ("wrong_verifiers", &i64::from(token.wrong_verifiers)),
+    ];
+    Ok(tx.insert("request_tokens", &columns, "").await? > 0)
 }
 
 pub(super) async fn decide(
-    tx: &mut impl Tx,
+    tx: &mut Tx,
     token: &str,
     session: &[u8; 32],
     decision: &Decision,
@@ -100,10 +87,15 @@ pub(super) async fn decide(
         return Ok(Decided::Unknown);
     };
     let consumer = consumers::find(tx, &found.consumer).await?;
-    let user = sessions::find(tx, session, now).await?;
-    let user = user.map(|(_, user)| user);
-    if let Err(outcome) = rules::may_decide(&found, consumer.as_ref(), user.as_ref(), now) {
-        return Ok(outcome);
+    let session = sessions::find(tx, session, now).await?;
+    let (Some((_, user)), Some(true)) = (session, consumer.map(|consumer| consumer.enabled)) else {
+        return Ok(Decided::Unknown);
+    };
+    if found.state != RequestTokenState::Issued {
+        return Ok(Decided::AlreadyDecided);
+    }
+    if now >= found.expires_at {
+        return Ok(Decided::Expired);
     }
     match decision {
         Decision::Allow {
@@ -112,19 +104,13 @@ pub(super) async fn decide(
             expires_at,
         } => {
             let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
-            tx.execute(
-                r#"UPDATE request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
-                     redirect_token = $4, expires_at = $5
-                 WHERE token = $1"#,
-                &[
-                    &token,
-                    &user.as_ref().map(|user| user.id.as_str()),
-                    &verifier,
-                    redirect_token,
-                    &seconds(*expires_at),
-                ],
-            )
-            .await?
+            let allow = r#"UPDATE request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
+                 redirect_token = $4, expires_at = $5
+                 WHERE token = $1"#;
+            let expires_at = seconds(*expires_at);
+            let user = user.id.as_str();
+            let params: [&dyn Param; 5] = [&token, &user, &verifier, redirect_token, &expires_at];
+            tx.execute(allow, &params).await?
         }
         Decision::Deny => {
             let deny = "UPDATE request_tokens SET state = 'denied' WHERE token = $1";
@@ -134,10 +120,7 @@ pub(super) async fn decide(
     Ok(Decided::Recorded)
 }
 
-pub(super) async fn exchange(
-    tx: &mut impl Tx,
-    exchange: &Exchange,
-) -> Result<Exchanged, StoreError> {
+pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchanged, StoreError> {
     let found = lock(tx, &exchange.token).await?;
     let user = match found.as_ref().map(|found| &found.state) {
         Some(RequestTokenState::Authorized { user, .. }) => users::find(tx, user).await?,
@@ -158,7 +141,7 @@ pub(super) async fn exchange(
             .await?;
         }
         (Exchanged::Exchanged { access_token, .. }, Some(found)) => {
-            if !tokens::insert(tx, access_token).await? {
+            if !tokens::insert(tx, &[access_token]).await? {
                 return Err(StoreError::Broken(
                     "a new access token has an identifier that is taken",
                 ));

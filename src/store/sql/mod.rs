@@ -1,189 +1,136 @@
-//! The use cases of a store on an SQL engine, the same for SQLite and PostgreSQL.
+//! The use cases of a store, written once, and the seam to the engine that keeps the records.
 //!
-//! A use case is a function over [`Tx`], one transaction; [`Engine`] runs many of them beside each other. Statements have
-//! their parameters as `$1`, in both engines; those that the engines word differently are in [`Statements`].
+//! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`], [`Sessions`],
+//! [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that another
+//! database implements that and nothing else. Statements have their parameters as `$1`, in all engines; those that the
+//! engines word differently are in [`Statements`].
 
-use std::{borrow::Cow, pin::Pin, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant as SystemInstant},
+};
+
+use async_trait::async_trait;
+use thiserror::Error;
+use tokio::{
+    sync::Notify,
+    time::{Instant, error::Elapsed, timeout_at},
+};
 
 use super::{
-    StoreError, StoreFuture,
-    port::{Change, NO_OTHER_WINDOW, NoncesKept},
+    StoreError,
+    port::Change,
     record::{AccessToken, Consumer},
-    rows::Read,
+    rows::{self, Read, json},
+    rules::MOST_CHANGES,
     seal::Seal,
 };
-use crate::{
-    clock::UnixTime,
-    names::ConsumerKey,
-    nonce::{NonceUse, SharedWindow},
-};
+use crate::{names::ConsumerKey, nonce::SharedWindow, telemetry::metrics::Metrics};
 
 mod consumers;
 mod feed;
 mod flow;
-pub(super) mod sealing;
+mod maintenance;
+pub(super) mod schema;
+mod sealing;
 mod sessions;
-mod store;
-pub(super) mod tokens;
+#[cfg(any(test, fuzzing))]
+pub mod tests;
+mod tokens;
 mod transfer;
-pub(super) mod users;
+mod users;
 
-pub(super) use flow::FIND_REQUEST_TOKEN;
+pub use super::rows::{Row, Value};
+pub use consumers::Consumers;
+pub use feed::Feed;
+pub use maintenance::Maintenance;
+pub use sessions::Sessions;
+pub use tokens::Tokens;
+pub use users::Users;
 
-/// A statement's parameter.
-pub(super) trait Param: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync {}
-impl<T: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync> Param for T {}
+/// A store: every use case.
+///
+/// Each method is one atomic step. A method that changes something returns only once the change is durable
+/// (it survives a power loss as far as the engine's medium does) and visible to every other process on the store.
+/// Times come from the caller, so that tests can move them.
+pub trait Store: Consumers + Users + Tokens + Sessions + Feed + Maintenance {}
 
-/// The parameters of a statement.
-pub(super) type Params<'p> = &'p [&'p dyn Param];
+impl<S: Consumers + Users + Tokens + Sessions + Feed + Maintenance + ?Sized> Store for S {}
 
-/// Statements that engines word differently.
-pub(super) struct Statements {
-    /// Finds the user of the login name `$1`, without regard to ASCII case.
-    pub(super) user_by_name: &'static str,
-    /// Keeps others from writing the user `$1` until the transaction ends.
-    pub(super) lock_user: &'static str,
-    /// [`FIND_REQUEST_TOKEN`], which keeps others from deciding on the token until the transaction ends.
-    pub(super) lock_request_token: &'static str,
-    /// Inserts an access token whose identifier is not in use. On an engine without [`Tx::is_token_removed`] it also checks
-    /// that the identifier was not in use before.
-    pub(super) insert_token: &'static str,
-    /// Revokes the token `$1` at the time `$2`, else now.
-    pub(super) revoke_at: &'static str,
-    /// Finds the `position` of the last change.
-    pub(super) feed: &'static str,
-    /// Finds the time `local_nonces_until`.
-    pub(super) local_nonces_until: &'static str,
-    /// Raises that time to `$1`.
-    pub(super) raise_local_nonces_until: &'static str,
-    /// Finds the time `imported_nonces_until`.
-    pub(super) imported_nonces_until: &'static str,
-    /// Raises that time to `$1`.
-    pub(super) raise_imported_nonces_until: &'static str,
-    /// Finds the `id` of the store and the last timestamp that may have been accepted, as `accepted_until`.
-    pub(super) origin: &'static str,
-    /// Deletes at most `$2` request tokens, sessions and changes from before `$1`; the oldest changes first, so that the
-    /// feed never has a hole that a reader takes for an end.
-    pub(super) purge: [&'static str; 3],
+/// A database that keeps the records of a store.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// Begins a transaction for a use case. Dropped before it is committed, it changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]
+    async fn begin(&self, use_case: &'static str, mode: Mode, pace: Pace)
+    -> Result<Tx, StoreError>;
+
+    /// What this engine has beside transactions.
+    fn extensions(&self) -> &Extensions;
 }
 
-/// A transaction under way.
-pub(super) trait Tx: Send {
-    /// The statements of the engine.
-    const STATEMENTS: Statements;
-
+/// What an engine has beside transactions.
+pub struct Extensions {
     /// How secrets are kept.
-    fn seal(&self) -> &Seal;
+    pub seal: Arc<Seal>,
+    /// Where times and faults of use cases are counted, once that is set.
+    pub metrics: OnceLock<Arc<Metrics>>,
+    /// Told when another process may have changed something; never, where the engine reports nothing.
+    pub changed: Arc<Notify>,
+    /// What only an engine has that several machines share.
+    pub shared: Option<Shared>,
+}
 
-    /// Runs a statement; returns how many rows it touched.
-    fn execute(
-        &mut self,
-        sql: &'static str,
-        params: Params<'_>,
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Reads all rows.
-    fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        params: Params<'_>,
-        read: Read<T>,
-    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
-
-    /// Reads the only row.
-    fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        params: Params<'_>,
-        read: Read<T>,
-    ) -> impl Future<Output = Result<Option<T>, StoreError>> + Send;
-
-    /// Whether the statement, which returns at most one row, returns it.
-    fn has_row(
-        &mut self,
-        sql: &'static str,
-        params: Params<'_>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        async move { Ok(self.row(sql, params, |_, _| Ok(())).await?.is_some()) }
+impl Extensions {
+    pub(super) fn new(seal: Arc<Seal>, shared: Option<Shared>) -> Self {
+        Self {
+            seal,
+            metrics: OnceLock::new(),
+            changed: Arc::default(),
+            shared,
+        }
     }
+}
 
-    /// Reports a change to every cache on the store, with the commit.
-    fn changed(&mut self, change: Change) -> Result<(), StoreError>;
+/// What only an engine has that several machines share.
+pub struct Shared {
+    /// Opens the window of nonces that all processes on the store share.
+    pub open_window: Box<dyn Fn() -> Box<dyn SharedWindow> + Send + Sync>,
+    /// Finds settings of the engine by which what was acknowledged may be lost, one sentence each.
+    pub findings: for<'t> fn(&'t mut Tx) -> TxFuture<'t, Vec<String>>,
+    /// Credentials that an existing system keeps in the same database.
+    pub outside: Box<dyn Outside>,
+}
 
-    /// Keeps no more changes than are reported one by one: caches that find so many, or a gap, take every record for
-    /// changed.
-    fn drop_changes(&mut self) -> Result<(), StoreError>;
+/// The result of a function over a transaction.
+pub type TxFuture<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
 
-    /// Forgets the changes of a part that was rolled back.
-    fn forget_changes(&mut self) {}
-
-    /// Writes last uses.
-    fn record_uses(
-        &mut self,
-        uses: &[(String, UnixTime)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Reads the rows of `sql` whose key, compared by `= ANY($1)`, is one of `keys`.
-    fn rows_among<T: Send>(
-        &mut self,
-        sql: &'static str,
-        keys: &[String],
-        read: Read<T>,
-    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
-
-    /// Keeps access tokens; `false` if an identifier is in use or was before.
-    fn insert_tokens(
-        &mut self,
-        tokens: &[&AccessToken],
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
-
-    /// Whether the identifier of an access token was in use before, if that is not for [`Statements::insert_token`] to find.
-    fn is_token_removed(&self, _token: &str) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    /// Gives a step of an import its time.
-    fn in_time<T: Send>(
-        step: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> impl Future<Output = Result<T, StoreError>> + Send {
-        step
-    }
-
-    /// Whether a caller's text can be in a column.
-    fn is_text(_text: &str) -> bool {
-        true
-    }
-
-    /// A name as a column holds it.
-    fn kept_text(name: &str) -> Cow<'_, str> {
-        Cow::Borrowed(name)
-    }
-
-    /// Finds a consumer of an existing system in the same database.
-    fn consumer_outside(
-        &mut self,
-        _key: &ConsumerKey,
-    ) -> impl Future<Output = Result<Option<Consumer>, StoreError>> + Send {
-        async { Ok(None) }
-    }
-
-    /// Finds an access token of an existing system in the same database.
-    fn access_token_outside(
-        &mut self,
-        _token: &str,
-    ) -> impl Future<Output = Result<Option<AccessToken>, StoreError>> + Send {
-        async { Ok(None) }
-    }
-
-    /// Succeeds if a request token may be dropped because its consumer has been removed.
-    fn check_consumer_outside(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
+/// Credentials that an existing system keeps in the same database.
+#[async_trait]
+pub trait Outside: Send + Sync {
+    /// Finds a consumer.
+    async fn consumer(
+        &self,
+        tx: &mut Tx,
+        key: &ConsumerKey,
+    ) -> Result<Option<Consumer>, StoreError>;
+    /// Finds an access token. Whether it was revoked here is not known to it.
+    async fn access_token(
+        &self,
+        tx: &mut Tx,
+        token: &str,
+    ) -> Result<Option<AccessToken>, StoreError>;
+    /// Whether there are consumers of the existing system at all.
+    fn has_consumers(&self) -> bool;
 }
 
 /// How use cases run beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
     /// One statement, or several that need not see the same state; writes nothing that others rely on.
     Single,
     /// Several statements that see one state.
@@ -193,65 +140,291 @@ pub(super) enum Mode {
     Shared,
     /// Changes consumers or users, or many records: alone among the writers of all processes.
     Alone,
+    /// Makes or migrates the tables: as [`Mode::Alone`], whatever schema the database has.
+    Schema,
+    /// Statements that cannot be in a transaction, by the connection that writes.
+    Bare,
 }
 
-/// A use case under way.
-pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+/// How long the caller of a use case waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As long as a request may wait: less than a second where the engine is on another machine.
+    Request,
+    /// Some seconds: a command, or work that nobody waits for.
+    Command,
+    /// Ten minutes for each statement: an export, an import, a migration.
+    Transfer,
+}
 
-/// A store on an SQL engine. What is not documented here is as in [`Store`](super::Store).
-pub(super) trait Engine: Send + Sync + 'static {
-    /// Its transactions.
-    type Tx: Tx;
-    /// How long a caller waits.
-    const TIMEOUT: Duration;
-    /// How long a caller waits for a change of a consumer or user, which may touch many tokens.
-    const ADMIN_TIMEOUT: Duration;
-    /// How long a caller waits for an export or an import. They may take long, and the command shows its progress.
-    const LONG_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
+/// How long a statement may take under [`Pace::Transfer`].
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
-    /// Runs a use case in a transaction that is durable when the future is ready. A fault changes nothing.
-    fn ask<T: Send + 'static>(
-        &self,
-        mode: Mode,
-        timeout: Duration,
-        work: impl for<'t> FnOnce(&'t mut Self::Tx) -> Work<'t, T> + Send + 'static,
-    ) -> StoreFuture<'_, T>;
+/// The engine did not answer in time.
+#[derive(Debug, Error)]
+#[error("the store did not answer in time")]
+pub(super) struct TimedOut;
 
+impl From<TimedOut> for StoreError {
+    fn from(error: TimedOut) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}
+
+/// A statement's parameter.
+pub trait Param: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync {}
+impl<T: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync> Param for T {}
+
+/// The parameters of a statement.
+pub type Params<'p> = &'p [&'p dyn Param];
+
+/// A connection of an engine with a transaction under way. Dropped before [`Connection::commit`] has succeeded, it
+/// changes nothing.
+#[async_trait]
+pub trait Connection: Send + Sync {
+    /// The statements of the engine.
+    fn statements(&self) -> &'static Statements;
+    /// Runs a statement; returns how many rows it touched.
+    async fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, StoreError>;
+    /// Runs a statement and reads all rows that it returns.
+    async fn rows(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError>;
+    /// Runs statements without parameters.
+    async fn batch(&mut self, sql: &str) -> Result<(), StoreError>;
+    /// Makes the changes durable.
+    async fn commit(&mut self) -> Result<(), StoreError>;
+    /// Looks at an error, this one's or a time-out; returns what the caller is told.
+    fn failed(&self, error: StoreError) -> StoreError {
+        error
+    }
+}
+
+/// Statements that engines word differently.
+pub struct Statements {
+    /// The tables.
+    pub schema: schema::Schema,
+    /// The present, in seconds since 1970.
+    pub now: &'static str,
+    /// Each element of the list `$1` of texts, which is JSON.
+    pub each: &'static str,
+    /// Finds the user of the login name `$1`, without regard to ASCII case.
+    pub user_by_name: &'static str,
+    /// Added to a statement that finds a user, keeps others from writing it until the transaction ends.
+    pub lock_user: &'static str,
+    /// Added to a statement that finds a request token, keeps others from deciding on it until the transaction ends.
+    pub lock_token: &'static str,
+    /// Inserts the access tokens `$1`, a list of lists of their columns with secrets in hexadecimal, that are not in use
+    /// and were not before.
+    pub insert_tokens: &'static str,
+    /// Writes the last uses `$1`, a list of tokens and times.
+    pub record_uses: &'static str,
+    /// Moves the feed on by `$1` changes that are not reported one by one.
+    pub skip_changes: &'static str,
+    /// Reports the changes `$1`, a list of kinds and keys, in the feed.
+    pub report_changes: &'static str,
+    /// Finds the `position` of the last change.
+    pub feed: &'static str,
+    /// Finds the time of the name `$1` among those of the store, as `mark`.
+    pub mark: &'static str,
+    /// Raises the time of the name `$1` to `$2`.
+    pub raise_mark: &'static str,
+    /// Finds the `id` of the store and the last timestamp that may have been accepted, as `accepted_until`.
+    pub origin: &'static str,
+    /// Deletes at most `$2` request tokens, sessions and changes from before `$1`; the oldest changes first, so that the
+    /// feed never has a hole that a reader takes for an end.
+    pub purge: [&'static str; 3],
     /// Overwrites what the engine's files still hold of secrets that were in clear.
-    fn wipe(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
+    pub wipe: &'static str,
+}
+
+/// How long a transaction may take.
+#[derive(Debug, Clone, Copy)]
+pub enum Limit {
+    /// Until then.
+    Until(Instant),
+    /// Each statement, this long.
+    Step(Duration),
+}
+
+impl Limit {
+    /// The limit of a use case that begins now: `whole`, or with [`Pace::Transfer`] for each step.
+    pub(super) fn of(pace: Pace, whole: Duration) -> Self {
+        match pace {
+            Pace::Request | Pace::Command => Self::Until(Instant::now() + whole),
+            Pace::Transfer => Self::Step(STEP_TIMEOUT),
+        }
     }
 
-    /// Revokes an access token of an existing system; `false` if there is none.
-    fn revoke_outside<'a>(&'a self, _token: &'a str) -> StoreFuture<'a, bool> {
-        Box::pin(async { Ok(false) })
+    /// When a statement that begins now has to be done.
+    pub(super) fn end(self) -> Instant {
+        match self {
+            Self::Until(end) => end,
+            Self::Step(step) => Instant::now() + step,
+        }
+    }
+}
+
+/// A transaction under way.
+pub struct Tx {
+    connection: Box<dyn Connection>,
+    seal: Arc<Seal>,
+    limit: Limit,
+    changes: Vec<Change>,
+    skipped_changes: i64,
+}
+
+impl Tx {
+    /// A transaction that an engine has begun.
+    pub(super) fn new(connection: Box<dyn Connection>, seal: Arc<Seal>, limit: Limit) -> Self {
+        Self {
+            connection,
+            seal,
+            limit,
+            changes: Vec::new(),
+            skipped_changes: 0,
+        }
     }
 
-    fn findings(&self) -> StoreFuture<'_, Vec<String>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn statements(&self) -> &'static Statements {
+        self.connection.statements()
     }
 
-    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
-        None
+    /// How secrets are kept.
+    fn seal(&self) -> &Seal {
+        &self.seal
     }
 
-    fn nonce_used<'a>(&'a self, _nonce: NonceUse<'a>) -> StoreFuture<'a, Option<bool>> {
-        Box::pin(async { Ok(None) })
+    fn checked<T>(&self, done: Result<Result<T, StoreError>, Elapsed>) -> Result<T, StoreError> {
+        done.unwrap_or_else(|_| Err(TimedOut.into()))
+            .map_err(|error| self.connection.failed(error))
     }
 
-    fn nonces_kept(&self) -> StoreFuture<'_, NoncesKept> {
-        Box::pin(async { Err(NO_OTHER_WINDOW) })
+    /// Runs a statement; returns how many rows it touched.
+    pub(super) async fn execute(
+        &mut self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<u64, StoreError> {
+        let work = self.connection.execute(sql, params);
+        let done = timeout_at(self.limit.end(), work).await;
+        self.checked(done)
     }
 
-    fn keep_nonces_elsewhere(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async { Err(NO_OTHER_WINDOW) })
+    /// Reads all rows.
+    pub(super) async fn rows<T>(
+        &mut self,
+        sql: &str,
+        params: Params<'_>,
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let work = self.connection.rows(sql, params);
+        let done = timeout_at(self.limit.end(), work).await;
+        let rows = self.checked(done)?;
+        rows.iter().map(|row| read(row, &self.seal)).collect()
     }
 
-    fn notified(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::pending())
+    /// Reads the first row.
+    pub(super) async fn row<T>(
+        &mut self,
+        sql: &str,
+        params: Params<'_>,
+        read: Read<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.rows(sql, params, read).await?.into_iter().next())
     }
 
-    fn record_failed_login(&self, _report: String) -> StoreFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
+    /// Whether the statement returns a row.
+    pub(super) async fn has_row(
+        &mut self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.row(sql, params, |_, _| Ok(())).await?.is_some())
     }
+
+    /// Reads the rows of `table` whose column `key` is one of `keys`.
+    async fn rows_among<T>(
+        &mut self,
+        table: &str,
+        key: &str,
+        keys: &[&str],
+        read: Read<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let each = self.statements().each;
+        let find = format!("SELECT * FROM {table} WHERE {key} IN (SELECT {each})");
+        self.rows(&find, &[&json(keys)?], read).await
+    }
+
+    /// Runs statements without parameters.
+    pub(super) async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+        let done = timeout_at(self.limit.end(), self.connection.batch(sql)).await;
+        self.checked(done)
+    }
+
+    /// Writes a row of these columns, of which the first is the key; `ending` says what becomes of a row that is there.
+    async fn insert(
+        &mut self,
+        table: &str,
+        columns: &[(&str, &dyn Param)],
+        ending: &str,
+    ) -> Result<u64, StoreError> {
+        let (names, params): (Vec<&str>, Vec<&dyn Param>) = columns.iter().copied().unzip();
+        let places: Vec<_> = (1..=names.len()).map(|place| format!("${place}")).collect();
+        let (names, places) = (names.join(", "), places.join(", "));
+        let insert = format!("INSERT INTO {table} ({names}) VALUES ({places}) {ending}");
+        self.execute(&insert, &params).await
+    }
+
+    /// Reports a change to every cache on the store, with the commit.
+    fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Keeps no more changes than are reported one by one: caches that find so many, or a gap, take every record for
+    /// changed.
+    fn drop_changes(&mut self) {
+        let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
+        let surplus = self.changes.len().saturating_sub(most);
+        self.changes.drain(..surplus);
+        self.skipped_changes += i64::try_from(surplus).unwrap_or(i64::MAX);
+    }
+
+    /// Commits. What was changed goes into the feed at the very end: the feed is locked until the commit, so that positions
+    /// are in the order of commits and nobody reads past one that is still to come.
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        if self.skipped_changes > 0 {
+            let skipped = self.skipped_changes;
+            self.execute(self.statements().skip_changes, &[&skipped])
+                .await?;
+        }
+        if !self.changes.is_empty() {
+            let columns: Vec<_> = self.changes.iter().map(rows::change_columns).collect();
+            let changes = json(&columns)?;
+            self.execute(self.statements().report_changes, &[&changes])
+                .await?;
+        }
+        let done = timeout_at(self.limit.end(), self.connection.commit()).await;
+        self.checked(done)
+    }
+}
+
+/// Runs a use case, and counts its time and its faults.
+pub(super) async fn run<T>(
+    engine: &(impl Engine + ?Sized),
+    use_case: &'static str,
+    mode: Mode,
+    pace: Pace,
+    work: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let begun = SystemInstant::now();
+    let attempt = async {
+        let mut tx = engine.begin(use_case, mode, pace).await?;
+        let value = work(&mut tx).await?;
+        tx.commit().await?;
+        Ok(value)
+    };
+    let result = attempt.await;
+    if let Some(metrics) = engine.extensions().metrics.get() {
+        metrics.store(use_case, begun.elapsed(), result.is_err());
+    }
+    result
 }

@@ -8,77 +8,30 @@ use crate::store::{
     seal::{Mismatch, field},
 };
 
-/// A column that holds secrets. Secrets are named by the key of their record.
-pub(in crate::store) struct Column {
-    field: &'static str,
-    any: &'static str,
-    batch: &'static str,
-    update: &'static str,
-}
-
-macro_rules! column {
-    ($field:expr, $table:literal, $key:literal, $name:literal) => {
-        Column {
-            field: $field,
-            any: concat!(
-                "SELECT ",
-                $name,
-                " AS kept FROM ",
-                $table,
-                " WHERE ",
-                $name,
-                " IS NOT NULL LIMIT 1"
-            ),
-            batch: concat!(
-                "SELECT ",
-                $key,
-                " AS record, ",
-                $name,
-                " AS kept FROM ",
-                $table,
-                " WHERE ",
-                $key,
-                " > $1 AND ",
-                $name,
-                " IS NOT NULL ORDER BY ",
-                $key,
-                " LIMIT 500"
-            ),
-            update: concat!(
-                "UPDATE ",
-                $table,
-                " SET ",
-                $name,
-                " = $3 WHERE ",
-                $key,
-                " = $1 AND ",
-                $name,
-                " = $2"
-            ),
-        }
-    };
-}
-
-/// Every column that holds secrets.
-pub(in crate::store) const COLUMNS: [Column; 6] = [
-    column!(field::CONSUMER, "consumers", "key", "secret"),
-    column!(
+/// Every column that holds secrets: the name of the field, the table, its key and the column. Secrets are named by the key
+/// of their record.
+const COLUMNS: [(&str, &str, &str, &str); 6] = [
+    (field::CONSUMER, "consumers", "key", "secret"),
+    (
         field::CONSUMER_PREVIOUS,
         "consumers",
         "key",
-        "previous_secret"
+        "previous_secret",
     ),
-    column!(field::USER, "users", "id", "password_hash"),
-    column!(field::ACCESS_TOKEN, "access_tokens", "token", "secret"),
-    column!(field::REQUEST_TOKEN, "request_tokens", "token", "secret"),
-    column!(field::VERIFIER, "request_tokens", "token", "verifier"),
+    (field::USER, "users", "id", "password_hash"),
+    (field::ACCESS_TOKEN, "access_tokens", "token", "secret"),
+    (field::REQUEST_TOKEN, "request_tokens", "token", "secret"),
+    (field::VERIFIER, "request_tokens", "token", "verifier"),
 ];
 
 /// Looks at one secret of each kind: a wrong `store.encryption_key_file` is told at the start, if it can be.
-pub(in crate::store) async fn mismatch(tx: &mut impl Tx) -> Result<Option<Mismatch>, StoreError> {
-    for column in &COLUMNS {
-        let kept = tx.row(column.any, &[], |row, _| needed(row.bytes("kept")?));
-        let kept = kept.await?;
+pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>, StoreError> {
+    for (_, table, _, column) in COLUMNS {
+        let any =
+            format!("SELECT {column} AS kept FROM {table} WHERE {column} IS NOT NULL LIMIT 1");
+        let kept = tx
+            .row(&any, &[], |row, _| needed(row.bytes("kept")?))
+            .await?;
         if let Some(mismatch) = kept.and_then(|kept| tx.seal().mismatch(&kept)) {
             return Ok(Some(mismatch));
         }
@@ -89,15 +42,20 @@ pub(in crate::store) async fn mismatch(tx: &mut impl Tx) -> Result<Option<Mismat
 /// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile is left as
 /// it is then.
 pub(super) async fn reseal(
-    tx: &mut impl Tx,
+    tx: &mut Tx,
     from: &ResealFrom,
     look: bool,
 ) -> Result<Resealed, StoreError> {
-    let Some(column) = COLUMNS.get(from.column) else {
+    let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
         return Ok(Resealed::default());
     };
+    let batch = format!(
+        "SELECT {key} AS record, {column} AS kept FROM {table}
+         WHERE {key} > $1 AND {column} IS NOT NULL ORDER BY {key} LIMIT 500"
+    );
+    let update = format!("UPDATE {table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
     let batch = tx
-        .rows(column.batch, &[&from.after], |row, _| {
+        .rows(&batch, &[&from.after], |row, _| {
             Ok((needed(row.text("record")?)?, needed(row.bytes("kept")?)?))
         })
         .await?;
@@ -118,11 +76,10 @@ pub(super) async fn reseal(
             continue;
         }
         resealed.older += 1;
-        match tx.seal().open(column.field, &record, &kept) {
+        match tx.seal().open(field, &record, &kept) {
             Ok(secret) if !look => {
-                let sealed = tx.seal().close(column.field, &record, &secret)?;
-                tx.execute(column.update, &[&record, &kept, &sealed])
-                    .await?;
+                let sealed = tx.seal().close(field, &record, &secret)?;
+                tx.execute(&update, &[&record, &kept, &sealed]).await?;
             }
             Ok(_) => {}
             Err(StoreError::Unopened(error)) => {

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use super::{Tx, users};
+use async_trait::async_trait;
+
+use super::{Engine, Mode, Pace, Param, Tx, run, users};
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -15,110 +17,172 @@ use crate::{
     },
 };
 
-pub(super) async fn open<T: Tx>(
-    tx: &mut T,
-    session: &Session,
-    verified: &VerifiedPassword,
-    most: NonZeroU32,
-) -> Result<bool, StoreError> {
-    let id = &session.user;
-    // Logins of one user are counted one after the other, and one of them replaces the hash.
-    let lock = T::STATEMENTS.lock_user;
-    tx.has_row(lock, &[&id.as_str()]).await?;
-    // The user may have been removed or disabled, or the password changed, while the password was checked.
-    let user = enabled_user(tx, id).await?;
-    if user.is_none_or(|user| user.password_hash != verified.hash) {
-        return Ok(false);
+/// Browser sessions.
+#[async_trait]
+pub trait Sessions: Engine {
+    /// Keeps a session, if its user is enabled and still has the password hash that was verified; else changes nothing
+    /// and returns `false`. Together with it, the hash is replaced by [`VerifiedPassword::rehashed`]: sessions go on, and
+    /// an import takes the replaced hash for the same content until another password is set.
+    ///
+    /// The user has at most `most` sessions afterwards: the oldest are ended.
+    ///
+    /// This is one step with the check, or a login under way while the password changes would leave a session.
+    async fn open_session(
+        &self,
+        session: Session,
+        verified: VerifiedPassword,
+        most: NonZeroU32,
+    ) -> Result<bool, StoreError> {
+        run(
+            self,
+            "open_session",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                let id = &session.user;
+                // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
+                // removed or disabled, or the password changed, while the password was checked.
+                let find = format!(
+                    "SELECT * FROM users WHERE id = $1 {}",
+                    tx.statements().lock_user
+                );
+                let user = tx.row(&find, &[&id.as_str()], rows::user).await?;
+                if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
+                    return Ok(false);
+                }
+                if let Some(rehashed) = &verified.rehashed {
+                    users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
+                    tx.changed(Change::User(id.clone()));
+                }
+                // Before the insertion: sessions of the same second have no order, and the new one must stay.
+                tx.execute(
+                    r#"DELETE FROM sessions WHERE id_hash IN
+                     (SELECT id_hash FROM sessions WHERE "user" = $1
+                      ORDER BY created_at DESC LIMIT 1000000 OFFSET $2)"#,
+                    &[&id.as_str(), &i64::from(most.get() - 1)],
+                )
+                .await?;
+                insert(tx, &session).await
+            },
+        )
+        .await
     }
-    if let Some(rehashed) = &verified.rehashed {
-        users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
-        tx.changed(Change::User(id.clone()))?;
+
+    /// Sets another password and keeps a session, which is then the only one of its user, if the user is enabled and still
+    /// has the hash `verified`; else changes nothing and returns `false`. Access tokens stay.
+    ///
+    /// This is one step with the check: neither of two changes at once is lost unnoticed.
+    async fn change_password(
+        &self,
+        session: Session,
+        verified: Secret,
+        hash: Secret,
+    ) -> Result<bool, StoreError> {
+        run(
+            self,
+            "change_password",
+            Mode::Alone,
+            Pace::Request,
+            async |tx| {
+                let user = users::find(tx, &session.user).await?;
+                let is_same =
+                    |user: &User| user.enabled && user.password_hash.as_ref() == Some(&verified);
+                if !user.is_some_and(|user| is_same(&user)) {
+                    return Ok(false);
+                }
+                users::set_password(tx, &session.user, &hash).await?;
+                insert(tx, &session).await
+            },
+        )
+        .await
     }
-    // Before the insertion: sessions of the same second have no order, and the new one must stay.
-    tx.execute(
-        r#"DELETE FROM sessions WHERE id_hash IN
-             (SELECT id_hash FROM sessions WHERE "user" = $1
-              ORDER BY created_at DESC LIMIT 1000000 OFFSET $2)"#,
-        &[&id.as_str(), &i64::from(most.get() - 1)],
-    )
-    .await?;
-    insert(tx, session).await?;
-    Ok(true)
+
+    /// Finds the session that is not ended at `now`, with its enabled user.
+    async fn session(
+        &self,
+        id_hash: &[u8; 32],
+        now: UnixTime,
+    ) -> Result<Option<(Session, User)>, StoreError> {
+        run(self, "session", Mode::Snapshot, Pace::Request, async |tx| {
+            find(tx, id_hash, now).await
+        })
+        .await
+    }
+
+    /// Ends a session; one that is not there is no error.
+    async fn close_session(&self, id_hash: &[u8; 32]) -> Result<(), StoreError> {
+        let delete = "DELETE FROM sessions WHERE id_hash = $1";
+        run(
+            self,
+            "close_session",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| tx.execute(delete, &[&id_hash.as_slice()]).await.map(drop),
+        )
+        .await
+    }
+
+    /// Counts a user's sessions that are not ended at `now`.
+    async fn open_sessions(
+        &self,
+        user: &UserId,
+        now: UnixTime,
+    ) -> Result<OpenSessions, StoreError> {
+        let count = r#"SELECT count(*) AS count, min(created_at) AS since
+             FROM sessions WHERE "user" = $1 AND expires_at > $2"#;
+        run(
+            self,
+            "open_sessions",
+            Mode::Single,
+            Pace::Request,
+            async |tx| {
+                let params: super::Params<'_> = &[&user.as_str(), &seconds(now)];
+                needed(tx.row(count, params, rows::open_sessions).await?)
+            },
+        )
+        .await
+    }
+
+    /// Ends all sessions of a user; no session or no such user is no error.
+    async fn close_sessions(&self, user: &UserId) -> Result<(), StoreError> {
+        run(
+            self,
+            "close_sessions",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| close_all(tx, user).await,
+        )
+        .await
+    }
 }
 
-pub(super) async fn change_password(
-    tx: &mut impl Tx,
-    session: &Session,
-    verified: &Secret,
-    hash: &Secret,
-) -> Result<bool, StoreError> {
-    let user = enabled_user(tx, &session.user).await?;
-    if user.is_none_or(|user| user.password_hash.as_ref() != Some(verified)) {
-        return Ok(false);
-    }
-    users::set_password(tx, &session.user, hash).await?;
-    insert(tx, session).await?;
-    Ok(true)
-}
+impl<E: Engine + ?Sized> Sessions for E {}
 
-async fn enabled_user(tx: &mut impl Tx, id: &UserId) -> Result<Option<User>, StoreError> {
-    Ok(users::find(tx, id).await?.filter(|user| user.enabled))
-}
-
-async fn insert(tx: &mut impl Tx, session: &Session) -> Result<(), StoreError> {
-    tx.execute(
-        r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at) VALUES ($1, $2, $3, $4)"#,
-        &[
-            &session.id_hash.as_slice(),
-            &session.user.as_str(),
-            &seconds(session.created_at),
-            &seconds(session.expires_at),
-        ],
-    )
-    .await
-    .map(drop)
+pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool, StoreError> {
+    let columns: [(&str, &dyn Param); 4] = [
+        ("id_hash", &session.id_hash.as_slice()),
+        (r#""user""#, &session.user.as_str()),
+        ("created_at", &seconds(session.created_at)),
+        ("expires_at", &seconds(session.expires_at)),
+    ];
+    Ok(tx.insert("sessions", &columns, "").await? > 0)
 }
 
 pub(super) async fn find(
-    tx: &mut impl Tx,
+    tx: &mut Tx,
     id_hash: &[u8; 32],
     now: UnixTime,
 ) -> Result<Option<(Session, User)>, StoreError> {
     let find = "SELECT * FROM sessions WHERE id_hash = $1 AND expires_at > $2";
     let params: super::Params<'_> = &[&id_hash.as_slice(), &seconds(now)];
-    let session = tx.row(find, params, |row, _| rows::session(row)).await?;
-    let Some(session) = session else {
+    let Some(session) = tx.row(find, params, rows::session).await? else {
         return Ok(None);
     };
-    let user = enabled_user(tx, &session.user).await?;
-    Ok(user.map(|user| (session, user)))
+    let user = users::find(tx, &session.user).await?;
+    Ok(user.filter(|user| user.enabled).map(|user| (session, user)))
 }
 
-pub(super) async fn close(tx: &mut impl Tx, id_hash: &[u8; 32]) -> Result<(), StoreError> {
-    let delete = "DELETE FROM sessions WHERE id_hash = $1";
-    tx.execute(delete, &[&id_hash.as_slice()]).await.map(drop)
-}
-
-pub(super) async fn count(
-    tx: &mut impl Tx,
-    user: &UserId,
-    now: UnixTime,
-) -> Result<OpenSessions, StoreError> {
-    let found = tx
-        .row(
-            r#"SELECT count(*) AS count, min(created_at) AS since
-             FROM sessions WHERE "user" = $1 AND expires_at > $2"#,
-            &[&user.as_str(), &seconds(now)],
-            |row, _| {
-                let count = needed(row.integer("count")?)?;
-                rows::open_sessions(count, row.integer("since")?)
-            },
-        )
-        .await?;
-    found.ok_or(StoreError::Broken("there is no count of sessions"))
-}
-
-pub(super) async fn close_all(tx: &mut impl Tx, user: &UserId) -> Result<(), StoreError> {
+pub(super) async fn close_all(tx: &mut Tx, user: &UserId) -> Result<(), StoreError> {
     let delete = r#"DELETE FROM sessions WHERE "user" = $1"#;
     tx.execute(delete, &[&user.as_str()]).await.map(drop)
 }

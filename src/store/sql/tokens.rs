@@ -1,189 +1,347 @@
-//! Access tokens outside the flow: found, issued, revoked, listed.
+//! Tokens: the flow in [`super::flow`], and access tokens outside it.
 
-use super::{Param, Tx};
+use async_trait::async_trait;
+
+use super::{Engine, Mode, Pace, Param, Tx, flow, run};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
     store::{
         StoreError,
-        port::{Added, Change, TokenFilter},
-        record::AccessToken,
-        rows::{self, Read, json, needed, seconds},
+        port::{Added, Change, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        record::{AccessToken, RequestToken},
+        rows::{self, json, seconds},
         seal::field,
     },
 };
 
-pub(super) async fn find<T: Tx>(
-    tx: &mut T,
-    token: &str,
-) -> Result<Option<AccessToken>, StoreError> {
-    if !T::is_text(token) {
+/// Uses that are written in one transaction: others are not held up for long.
+const USES: usize = 5_000;
+
+/// Request tokens and access tokens.
+#[async_trait]
+pub trait Tokens: Engine {
+    /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
+    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>, StoreError> {
+        run(
+            self,
+            "access_token",
+            Mode::Single,
+            Pace::Request,
+            async |tx| match (find(tx, token).await?, &self.extensions().shared) {
+                (None, Some(shared)) if is_text(token) => {
+                    let found = shared.outside.access_token(tx, token).await?;
+                    ended_here(tx, found).await
+                }
+                (found, _) => Ok(found),
+            },
+        )
+        .await
+    }
+
+    /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
+    async fn request_token(&self, token: &str) -> Result<Option<RequestToken>, StoreError> {
+        run(
+            self,
+            "request_token",
+            Mode::Single,
+            Pace::Request,
+            async |tx| flow::find(tx, token, "").await,
+        )
+        .await
+    }
+
+    /// Keeps a new request token.
+    async fn issue_request_token(&self, token: RequestToken) -> Result<(), StoreError> {
+        run(self, "issue_request_token", Mode::Shared, Pace::Request, async |tx| {
+            let shared = self.extensions().shared.as_ref();
+            match flow::issue(tx, &token).await? {
+                // Its consumer may have been removed meanwhile; then this token went with it.
+                false if shared.is_some_and(|shared| shared.outside.has_consumers()) => {
+                    Err(StoreError::Broken(
+                        "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
+                    ))
+                }
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+
+    /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
+    /// has ended, or a decision under way while the password changes would outlive it.
+    async fn decide(
+        &self,
+        token: &str,
+        session: &[u8; 32],
+        decision: Decision,
+        now: UnixTime,
+    ) -> Result<Decided, StoreError> {
+        run(self, "decide", Mode::Shared, Pace::Request, async |tx| {
+            flow::decide(tx, token, session, &decision, now).await
+        })
+        .await
+    }
+
+    /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
+        run(self, "exchange", Mode::Shared, Pace::Request, async |tx| {
+            flow::exchange(tx, &exchange).await
+        })
+        .await
+    }
+
+    /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
+    /// or the consumer is unknown, or the user is unknown or disabled.
+    async fn issue_access_token(&self, token: AccessToken) -> Result<Added, StoreError> {
+        let find = "SELECT 1 FROM consumers, users
+             WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
+        run(
+            self,
+            "issue_access_token",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                let owners: [&dyn Param; 2] = [&token.consumer.as_str(), &token.user.as_str()];
+                Ok(
+                    match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
+                        true => Added::Added,
+                        false => Added::Taken,
+                    },
+                )
+            },
+        )
+        .await
+    }
+
+    /// Revokes an access token for good; `false` if there is none. Revoking twice keeps the first time.
+    async fn revoke_access_token(&self, token: &str, now: UnixTime) -> Result<bool, StoreError> {
+        if !is_text(token) {
+            return Ok(false);
+        }
+        let is_ours = run(
+            self,
+            "revoke_access_token",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                let revoke = "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
+                if tx.execute(revoke, &[&token, &seconds(now)]).await? > 0 {
+                    tx.changed(Change::AccessToken(token.to_owned()));
+                    return Ok(true);
+                }
+                let find = "SELECT 1 FROM access_tokens WHERE token = $1";
+                tx.has_row(find, &[&token]).await
+            },
+        );
+        if is_ours.await? {
+            return Ok(true);
+        }
+        if self.extensions().shared.is_none() || self.access_token(token).await?.is_none() {
+            return Ok(false);
+        }
+        // One of the existing system: it is noted that it is revoked, whatever that system says.
+        let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
+        run(
+            self,
+            "revoke_access_token",
+            Mode::Shared,
+            Pace::Request,
+            async |tx| {
+                if tx.execute(note, &[&token]).await? > 0 {
+                    tx.changed(Change::AccessToken(token.to_owned()));
+                }
+                Ok(true)
+            },
+        )
+        .await
+    }
+
+    /// Revokes the access tokens of a user, a consumer or both; returns how many were not revoked before. A filter with
+    /// neither revokes nothing.
+    async fn revoke_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        now: UnixTime,
+    ) -> Result<u64, StoreError> {
+        if filter.user.is_none() && filter.consumer.is_none() {
+            return Ok(0);
+        }
+        run(
+            self,
+            "revoke_access_tokens",
+            Mode::Alone,
+            Pace::Command,
+            async |tx| {
+                let now = seconds(now);
+                let (condition, params) = condition(filter, vec![Box::new(now)]);
+                let revoke = format!(
+                    "UPDATE access_tokens SET revoked_at = $1
+                 WHERE revoked_at IS NULL AND {condition} RETURNING token"
+                );
+                let revoked = tx.rows(&revoke, &borrowed(&params), rows::token).await?;
+                let count = revoked.len() as u64;
+                for token in revoked {
+                    tx.changed(Change::AccessToken(token));
+                }
+                Ok(count)
+            },
+        )
+        .await
+    }
+
+    /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
+    async fn access_tokens(
+        &self,
+        filter: &TokenFilter,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<AccessToken>, StoreError> {
+        run(
+            self,
+            "access_tokens",
+            Mode::Single,
+            Pace::Request,
+            async |tx| {
+                let after = after.unwrap_or_default();
+                let (condition, params) =
+                    condition(filter, vec![Box::new(after), Box::new(i64::from(limit))]);
+                let list = format!(
+                    "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+                 ORDER BY token LIMIT $2"
+                );
+                tx.rows(&list, &borrowed(&params), rows::access_token).await
+            },
+        )
+        .await
+    }
+
+    /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
+    /// several transactions: each is written or not, and all can be written again.
+    async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<(), StoreError> {
+        let uses: Vec<_> = uses
+            .iter()
+            .map(|(token, at)| (token, seconds(*at)))
+            .collect();
+        for some in uses.chunks(USES) {
+            run(
+                self,
+                "record_uses",
+                Mode::Shared,
+                Pace::Command,
+                async |tx| {
+                    tx.execute(tx.statements().record_uses, &[&json(some)?])
+                        .await
+                        .map(drop)
+                },
+            )
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+impl<E: Engine + ?Sized> Tokens for E {}
+
+/// Whether an identifier that a caller names can be in a column: PostgreSQL has no NUL.
+pub(super) fn is_text(token: &str) -> bool {
+    !token.contains('\0')
+}
+
+async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>, StoreError> {
+    if !is_text(token) {
         return Ok(None);
     }
     let find = "SELECT * FROM access_tokens WHERE token = $1";
     tx.row(find, &[&token], rows::access_token).await
 }
 
-/// Finds a token that was given out here, else one of the existing system.
-pub(super) async fn find_anywhere<T: Tx>(
-    tx: &mut T,
-    token: &str,
+/// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
+async fn ended_here(
+    tx: &mut Tx,
+    found: Option<AccessToken>,
 ) -> Result<Option<AccessToken>, StoreError> {
-    match find(tx, token).await? {
-        None if T::is_text(token) => tx.access_token_outside(token).await,
-        found => Ok(found),
+    let Some(mut found) = found else {
+        return Ok(None);
+    };
+    let find = "SELECT 1 WHERE EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
+         OR EXISTS (SELECT 1 FROM removed_users WHERE id = $2)
+         OR EXISTS (SELECT 1 FROM users WHERE id = $2 AND NOT enabled)";
+    if tx
+        .has_row(find, &[&found.token, &found.user.as_str()])
+        .await?
+    {
+        found.revoked_at = Some(found.issued_at);
     }
+    Ok(Some(found))
 }
 
-/// A statement for each filter, so that each finds its index.
-macro_rules! select {
-    ($filter:literal) => {
-        concat!(
-            "SELECT * FROM access_tokens WHERE token > $1 AND coalesce(last_used_at, issued_at) <= $3 ",
-            $filter,
-            " ORDER BY token LIMIT $2"
-        )
-    };
-}
+type OwnedParams<'p> = Vec<Box<dyn Param + Send + 'p>>;
 
-/// As [`select`], to revoke.
-macro_rules! revoke {
-    ($filter:literal) => {
-        concat!(
-            "UPDATE access_tokens SET revoked_at = $1
-             WHERE revoked_at IS NULL AND coalesce(last_used_at, issued_at) <= $2 AND ",
-            $filter,
-            " RETURNING token"
-        )
-    };
-}
-
-pub(super) async fn list(
-    tx: &mut impl Tx,
-    filter: &TokenFilter,
-    after: Option<&str>,
-    limit: u32,
-) -> Result<Vec<AccessToken>, StoreError> {
+/// The condition of a filter, so that each finds its index, and its parameters after `params`.
+fn condition<'p>(
+    filter: &'p TokenFilter,
+    mut params: OwnedParams<'p>,
+) -> (String, OwnedParams<'p>) {
+    params.push(Box::new(filter.unused_since.map_or(i64::MAX, seconds)));
+    let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
-    let (after, limit) = (after.unwrap_or_default(), i64::from(limit));
-    let unused = filter.unused_since.map_or(i64::MAX, seconds);
-    let (find, params): (_, &[&dyn Param]) = match (&user, &consumer) {
-        (None, None) => (select!(""), &[&after, &limit, &unused]),
-        (Some(user), None) => (
-            select!(r#"AND "user" = $4"#),
-            &[&after, &limit, &unused, user],
-        ),
-        (None, Some(consumer)) => (
-            select!("AND consumer = $4"),
-            &[&after, &limit, &unused, consumer],
-        ),
-        (Some(user), Some(consumer)) => (
-            select!(r#"AND "user" = $4 AND consumer = $5"#),
-            &[&after, &limit, &unused, user, consumer],
-        ),
-    };
-    tx.rows(find, params, rows::access_token).await
+    for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
+        if let Some(value) = value {
+            params.push(Box::new(value));
+            condition += &format!(" AND {column} = ${}", params.len());
+        }
+    }
+    (condition, params)
 }
 
-pub(super) async fn issue(tx: &mut impl Tx, token: &AccessToken) -> Result<Added, StoreError> {
-    let may_be_issued = tx
-        .has_row(
-            "SELECT 1 FROM consumers, users
-             WHERE consumers.key = $1 AND users.id = $2 AND users.enabled",
-            &[&token.consumer.as_str(), &token.user.as_str()],
-        )
-        .await?;
-    if may_be_issued && insert(tx, token).await? {
-        Ok(Added::Added)
-    } else {
-        Ok(Added::Taken)
-    }
-}
-
-pub(super) async fn revoke<T: Tx>(
-    tx: &mut T,
-    token: &str,
-    now: UnixTime,
-) -> Result<bool, StoreError> {
-    if !T::is_text(token) {
-        return Ok(false);
-    }
-    let revoke = "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
-    if tx.execute(revoke, &[&token, &seconds(now)]).await? > 0 {
-        tx.changed(Change::AccessToken(token.to_owned()))?;
-        return Ok(true);
-    }
-    let find = "SELECT 1 FROM access_tokens WHERE token = $1";
-    tx.has_row(find, &[&token]).await
-}
-
-pub(super) async fn revoke_all(
-    tx: &mut impl Tx,
-    filter: &TokenFilter,
-    now: UnixTime,
-) -> Result<u64, StoreError> {
-    let user = filter.user.as_ref().map(UserId::as_str);
-    let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
-    let (now, unused) = (seconds(now), filter.unused_since.map_or(i64::MAX, seconds));
-    let (revoke, params): (_, &[&dyn Param]) = match (&user, &consumer) {
-        (None, None) => return Ok(0),
-        (Some(user), None) => (revoke!(r#""user" = $3"#), &[&now, &unused, user]),
-        (None, Some(consumer)) => (revoke!("consumer = $3"), &[&now, &unused, consumer]),
-        (Some(user), Some(consumer)) => (
-            revoke!(r#""user" = $3 AND consumer = $4"#),
-            &[&now, &unused, user, consumer],
-        ),
-    };
-    let read: Read<String> = |row, _| needed(row.text("token")?);
-    let revoked = tx.rows(revoke, params, read).await?;
-    let count = revoked.len() as u64;
-    for token in revoked {
-        tx.changed(Change::AccessToken(token))?;
-    }
-    Ok(count)
+fn borrowed<'p>(params: &'p OwnedParams<'_>) -> Vec<&'p dyn Param> {
+    params.iter().map(|param| &**param as &dyn Param).collect()
 }
 
 /// Revokes a token at the time that an import says, else now.
-pub(in crate::store) async fn revoke_at<T: Tx>(
-    tx: &mut T,
+pub(super) async fn revoke_at(
+    tx: &mut Tx,
     token: &str,
     at: Option<UnixTime>,
 ) -> Result<(), StoreError> {
-    let revoke = T::STATEMENTS.revoke_at;
-    tx.execute(revoke, &[&token, &at.map(seconds)]).await?;
-    tx.changed(Change::AccessToken(token.to_owned()))
+    let now = tx.statements().now;
+    let revoke =
+        format!("UPDATE access_tokens SET revoked_at = coalesce($2, {now}) WHERE token = $1");
+    tx.execute(&revoke, &[&token, &at.map(seconds)]).await?;
+    tx.changed(Change::AccessToken(token.to_owned()));
+    Ok(())
 }
 
-/// Keeps a token; `false` if its identifier is in use or was before.
-pub(in crate::store) async fn insert<T: Tx>(
-    tx: &mut T,
-    token: &AccessToken,
-) -> Result<bool, StoreError> {
-    if tx.is_token_removed(&token.token)? {
+/// Keeps tokens; `false` if an identifier is in use or was before.
+pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool, StoreError> {
+    let columns = tokens.iter().map(|token| {
+        let secret = tx
+            .seal()
+            .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
+        let hexadecimal: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((
+            &token.token,
+            hexadecimal,
+            token.consumer.as_str(),
+            token.user.as_str(),
+            json(&token.permissions)?,
+            seconds(token.issued_at),
+            token.expires_at.map(seconds),
+            token.last_used_at.map(seconds),
+            token.revoked_at.map(seconds),
+        ))
+    });
+    let columns: Vec<_> = columns.collect::<Result<_, StoreError>>()?;
+    let inserted = tx
+        .execute(tx.statements().insert_tokens, &[&json(&columns)?])
+        .await?;
+    if inserted != tokens.len() as u64 {
         return Ok(false);
     }
-    let secret = tx
-        .seal()
-        .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
-    let inserted = tx
-        .execute(
-            T::STATEMENTS.insert_token,
-            &[
-                &token.token,
-                &secret,
-                &token.consumer.as_str(),
-                &token.user.as_str(),
-                &json(&token.permissions)?,
-                &seconds(token.issued_at),
-                &token.expires_at.map(seconds),
-                &token.last_used_at.map(seconds),
-                &token.revoked_at.map(seconds),
-            ],
-        )
-        .await?;
-    if inserted > 0 {
-        tx.changed(Change::AccessToken(token.token.clone()))?;
+    for token in tokens {
+        tx.changed(Change::AccessToken(token.token.clone()));
     }
-    Ok(inserted > 0)
+    Ok(true)
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Tx, consumers, tokens, users};
+use super::{Tx, consumers, maintenance, tokens, users};
 use crate::store::{
     StoreError,
     port::Change,
-    record::{AccessToken, password_cost},
-    rows::{self, Read, digest, name, needed, seconds, unix_time},
+    record::password_cost,
+    rows::{self, Read, digest, name, needed, unix_time},
     rules::{self, Action, Seen, folded},
     transfer::{
         BATCH, Conflict, Export, Import, ImportList, Imported, MAX_PASSWORD_MILLISECONDS,
@@ -43,7 +43,7 @@ const KINDS: [(&str, Read<Record>); 6] = [
     ),
 ];
 
-pub(super) async fn export(tx: &mut impl Tx) -> Result<Export, StoreError> {
+pub(super) async fn export(tx: &mut Tx) -> Result<Export, StoreError> {
     let origin = origin(tx).await?;
     let mut records: Vec<Record> = Vec::new();
     for (page, read) in KINDS {
@@ -59,14 +59,14 @@ pub(super) async fn export(tx: &mut impl Tx) -> Result<Export, StoreError> {
 }
 
 /// Which store this is, and up to which timestamp it may have accepted requests.
-async fn origin<T: Tx>(tx: &mut T) -> Result<Origin, StoreError> {
+async fn origin(tx: &mut Tx) -> Result<Origin, StoreError> {
     let read: Read<_> = |row, _| {
         Ok(Origin {
             store: needed(row.text("id")?)?,
             accepted_until: unix_time(row.integer("accepted_until")?.unwrap_or(0))?,
         })
     };
-    needed(tx.row(T::STATEMENTS.origin, &[], read).await?)
+    needed(tx.row(tx.statements().origin, &[], read).await?)
 }
 
 /// An import under way.
@@ -80,13 +80,12 @@ struct State {
     milliseconds: fn(&str) -> u32,
 }
 
-pub(super) async fn import<T: Tx>(tx: &mut T, list: &ImportList) -> Result<Import, StoreError> {
+pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import, StoreError> {
     tx.execute("SAVEPOINT import", &[]).await?;
     if let Some(from) = &list.origin
         && from.store != origin(tx).await?.store
     {
-        let raise = T::STATEMENTS.raise_imported_nonces_until;
-        tx.execute(raise, &[&seconds(from.accepted_until)]).await?;
+        maintenance::raise_mark(tx, maintenance::IMPORTED, from.accepted_until).await?;
     }
     let mut state = State {
         imported: Imported::default(),
@@ -96,15 +95,16 @@ pub(super) async fn import<T: Tx>(tx: &mut T, list: &ImportList) -> Result<Impor
         milliseconds: list.milliseconds,
     };
     for batch in list.records.chunks(BATCH) {
-        T::in_time(import_batch(tx, batch, &mut state)).await?;
+        import_batch(tx, batch, &mut state).await?;
         if state.problems.len() >= MAX_PROBLEMS {
             break;
         }
-        tx.drop_changes()?;
+        tx.drop_changes();
     }
     if list.dry_run || !state.problems.is_empty() {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
-        tx.forget_changes();
+        tx.changes.clear();
+        tx.skipped_changes = 0;
     }
     tx.execute("RELEASE SAVEPOINT import", &[]).await?;
     state.problems.truncate(MAX_PROBLEMS);
@@ -116,7 +116,7 @@ pub(super) async fn import<T: Tx>(tx: &mut T, list: &ImportList) -> Result<Impor
 
 /// Imports some records; a problem leaves changes, which the caller rolls back.
 async fn import_batch(
-    tx: &mut impl Tx,
+    tx: &mut Tx,
     batch: &[Numbered],
     state: &mut State,
 ) -> Result<(), StoreError> {
@@ -155,7 +155,7 @@ async fn import_batch(
             (Action::Add, Record::RemovedToken(token)) => {
                 let insert = "INSERT INTO removed_tokens (token) VALUES ($1)";
                 tx.execute(insert, &[token]).await?;
-                tx.changed(Change::AccessToken(token.clone()))?;
+                tx.changed(Change::AccessToken(token.clone()));
                 seen.removed_tokens.insert(token.clone());
             }
             (Action::Add, Record::Consumer(consumer)) => {
@@ -177,7 +177,7 @@ async fn import_batch(
             _ => {}
         }
     }
-    if tx.insert_tokens(&new_tokens).await? {
+    if new_tokens.is_empty() || tokens::insert(tx, &new_tokens).await? {
         Ok(())
     } else {
         Err(StoreError::Broken("a token comes twice in the import"))
@@ -224,7 +224,7 @@ impl State {
 }
 
 /// Reads what the store has under the keys of some records.
-async fn look_up(tx: &mut impl Tx, batch: &[Numbered]) -> Result<Seen, StoreError> {
+async fn look_up<'l>(tx: &mut Tx, batch: &'l [Numbered]) -> Result<Seen, StoreError> {
     let (mut keys, mut ids, mut tokens) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (_, record) in batch {
         let (consumer, user, token) = record.names();
@@ -232,23 +232,20 @@ async fn look_up(tx: &mut impl Tx, batch: &[Numbered]) -> Result<Seen, StoreErro
         ids.extend(user.map(|id| id.as_str()));
         tokens.extend(token.map(String::as_str));
     }
-    let list = |set: BTreeSet<&'_ str>| set.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let list = |set: BTreeSet<&'l str>| set.into_iter().collect::<Vec<_>>();
     let (keys, ids, tokens) = (list(keys), list(ids), list(tokens));
-    let find = "SELECT * FROM consumers WHERE key = ANY($1)";
-    let consumers = tx.rows_among(find, &keys, rows::consumer).await?;
-    let find = "SELECT * FROM users WHERE id = ANY($1)";
-    let users = tx.rows_among(find, &ids, rows::user).await?;
-    let find = "SELECT key FROM removed_consumers WHERE key = ANY($1)";
+    let consumers = tx.rows_among("consumers", "key", &keys, rows::consumer);
+    let consumers = consumers.await?;
+    let users = tx.rows_among("users", "id", &ids, rows::user).await?;
     let read: Read<_> = |row, _| needed(row.text("key")?);
-    let removed_consumers = tx.rows_among(find, &keys, read).await?;
-    let find = "SELECT id FROM removed_users WHERE id = ANY($1)";
+    let removed_consumers = tx.rows_among("removed_consumers", "key", &keys, read);
+    let removed_consumers = removed_consumers.await?;
     let read: Read<_> = |row, _| needed(row.text("id")?);
-    let removed_users = tx.rows_among(find, &ids, read).await?;
-    let find = "SELECT * FROM access_tokens WHERE token = ANY($1)";
-    let found: Vec<AccessToken> = tx.rows_among(find, &tokens, rows::access_token).await?;
-    let find = "SELECT token FROM removed_tokens WHERE token = ANY($1)";
-    let read: Read<_> = |row, _| needed(row.text("token")?);
-    let removed_tokens = tx.rows_among(find, &tokens, read).await?;
+    let removed_users = tx.rows_among("removed_users", "id", &ids, read).await?;
+    let found = tx.rows_among("access_tokens", "token", &tokens, rows::access_token);
+    let found = found.await?;
+    let removed_tokens = tx.rows_among("removed_tokens", "token", &tokens, rows::token);
+    let removed_tokens = removed_tokens.await?;
     Ok(Seen {
         consumers: by(consumers, |consumer| consumer.key.clone()),
         users: by(users, |user| user.id.clone()),

@@ -1,89 +1,19 @@
 //! Opening the file: what it is, that it is ours, and that it is ready before any thread starts.
 
 use std::{
-    error::Error,
     fs::{File, OpenOptions},
     io,
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
-use thiserror::Error;
 
-use super::{
-    Params, schema,
-    threads::{Connections, block_on},
-    tx::SqliteTx,
-};
-use crate::store::{
-    StoreError,
-    seal::{Mismatch, Seal},
-    sql::{sealing::mismatch, users::fill_costs},
-};
+use super::schema;
+use crate::store::{StoreError, open::OpenProblem};
 
-/// Why a store cannot be opened. Each names the file and the fix; nothing was changed.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The directory of the file is missing.
-    #[error("{}: its directory does not exist; make it, or correct store.url", .0.display())]
-    DirectoryMissing(PathBuf),
-    /// Neither a file nor absent.
-    #[error("{}: is not a file; correct store.url", .0.display())]
-    NotAFile(PathBuf),
-    /// The file or its directory cannot be read and written.
-    #[error("{}: cannot be read and written; give this user the right to, on the file and on its directory", .path.display())]
-    NotWritable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The file has other content.
-    #[error("{}: is not an SQLite database; move it away, or correct store.url", .0.display())]
-    NotADatabase(PathBuf),
-    /// The file is an SQLite database, but none of ours.
-    #[error("{}: is the database of another program; correct store.url", .0.display())]
-    OfAnotherProgram(PathBuf),
-    /// A newer version of countersign has migrated the file.
-    #[error("{}: has schema {found} and this version knows schema {known}; run the newer version", .path.display())]
-    NewerSchema {
-        /// The file.
-        path: PathBuf,
-        /// The schema of the file.
-        found: i64,
-        /// The newest schema that this program knows.
-        known: i64,
-    },
-    /// Another process holds the file for too long.
-    #[error("{}: is locked by another process; wait for it or end it, and try again", .0.display())]
-    Locked(PathBuf),
-    /// The secrets are sealed.
-    #[error("{}: is encrypted; name its key in store.encryption_key_file", .0.display())]
-    KeyMissing(PathBuf),
-    /// The secrets are in clear, and there is a key.
-    #[error("{}: has secrets that are not encrypted; encrypt them with countersign rekey", .0.display())]
-    InClear(PathBuf),
-    /// The secrets are sealed with another key.
-    #[error("{}: is encrypted with another key; correct store.encryption_key_file", .0.display())]
-    WrongKey(PathBuf),
-    /// Something else: the disk, the system, a damaged file.
-    #[error("{}: cannot be opened; see the cause, and restore a backup if the file is damaged", .path.display())]
-    Failed {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
-
-/// Connections that read.
-const READERS: usize = 2;
 /// How long one step waits for the lock of another process: less than callers wait for an answer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 /// Bytes to which the write-ahead log is cut back when it has been emptied into the file.
@@ -91,53 +21,39 @@ const LOG_BYTES: u32 = 16 << 20;
 /// Statements kept ready by each connection: all there are.
 const STATEMENTS: usize = 128;
 
-/// Makes or takes up the file and brings it to the newest schema.
-pub(super) fn open(params: &Params) -> Result<Connections, OpenError> {
+/// Makes or opens the file; returns the connection that writes and the one that reads.
+pub(super) fn open(path: &Path, is_sealed: bool) -> Result<(Connection, Connection), OpenProblem> {
     // A relative name could read as `:memory:` or as a URI.
-    let path = &std::path::absolute(&params.path).map_err(|error| failed(&params.path, error))?;
+    let path = &std::path::absolute(path)?;
     create_or_check(path)?;
     let has_log = log_of(path).metadata().is_ok_and(|log| log.len() > 0);
-    let step = |error| explain(path, error);
-    let mut tx = SqliteTx {
-        sql: connect(path).map_err(step)?,
-        seal: Arc::new(
-            Seal::sealed(&params.keys, params.accepts_clear)
-                .map_err(|error| failed(path, error))?,
-        ),
-    };
-    if tx.sql.is_readonly("main").map_err(step)? {
-        let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem).into();
-        return Err(OpenError::NotWritable {
-            path: path.clone(),
-            source,
-        });
+    let writer = connect(path)?;
+    if writer.is_readonly("main")? {
+        let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
+        return Err(OpenProblem::NotWritable(source.into()));
     }
     // Looked at before anything is written, for a file that is not ours or newer stays as it is, and so does a log that
     // somebody who was killed has left beside it.
-    keep_log(&tx.sql, has_log).map_err(step)?;
-    if !schema::is_ours(&tx.sql).map_err(step)? {
-        return Err(OpenError::OfAnotherProgram(path.clone()));
+    keep_log(&writer, has_log)?;
+    if !schema::is_ours(&writer)? {
+        return Err(OpenProblem::OfAnotherProgram);
     }
-    refuse_newer(path, &tx.sql)?;
-    use_log(&tx.sql).map_err(step)?;
-    prepare(path, params, &mut tx)?;
-    keep_log(&tx.sql, false).map_err(step)?;
-    let mut readers = Vec::with_capacity(READERS);
-    for _ in 0..READERS {
-        let sql = connect(path).map_err(step)?;
-        sql.pragma_update(None, "query_only", true).map_err(step)?;
-        let seal = Arc::clone(&tx.seal);
-        readers.push(SqliteTx { sql, seal });
+    let (found, known) = (schema::version(&writer)?, schema::SCHEMA.known());
+    if found > known {
+        return Err(OpenProblem::NewerSchema { found, known });
     }
-    Ok(Connections {
-        writer: tx,
-        readers,
-    })
+    use_log(&writer)?;
+    keep_log(&writer, false)?;
+    // What sealing replaces is overwritten, not only let go.
+    writer.pragma_update(None, "secure_delete", is_sealed)?;
+    let reader = connect(path)?;
+    reader.pragma_update(None, "query_only", true)?;
+    Ok((writer, reader))
 }
 
 /// Makes an empty file that only its owner can read, before SQLite would make one that others can; its companions get
 /// their mode from it.
-fn create_or_check(path: &Path) -> Result<(), OpenError> {
+fn create_or_check(path: &Path) -> Result<(), OpenProblem> {
     let created = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -147,8 +63,7 @@ fn create_or_check(path: &Path) -> Result<(), OpenError> {
     match created {
         Ok(_) => {
             tracing::info!(path = %path.display(), "the store is created");
-            let synced = File::open(directory).and_then(|directory| directory.sync_all());
-            synced.map_err(|error| failed(path, error))
+            Ok(File::open(directory)?.sync_all()?)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(path),
         Err(error)
@@ -157,9 +72,9 @@ fn create_or_check(path: &Path) -> Result<(), OpenError> {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
             ) =>
         {
-            Err(OpenError::DirectoryMissing(path.to_owned()))
+            Err(OpenProblem::DirectoryMissing)
         }
-        Err(error) => Err(unwritable(path, error)),
+        Err(error) => Err(unwritable(error)),
     }
 }
 
@@ -168,13 +83,13 @@ const SHORTEST: u64 = 512;
 
 /// Does not open the file: to close it again would take away the locks that another connection of this process has
 /// on it. SQLite finds out by itself what is no database.
-fn check(path: &Path) -> Result<(), OpenError> {
-    let metadata = path.metadata().map_err(|error| unwritable(path, error))?;
+fn check(path: &Path) -> Result<(), OpenProblem> {
+    let metadata = path.metadata().map_err(unwritable)?;
     if !metadata.is_file() {
-        return Err(OpenError::NotAFile(path.to_owned()));
+        return Err(OpenProblem::NotAFile);
     }
     if (1..SHORTEST).contains(&metadata.len()) {
-        return Err(OpenError::NotADatabase(path.to_owned()));
+        return Err(OpenProblem::NotADatabase);
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         tracing::warn!(path = %path.display(), "others than the owner may open the store; set its mode to 0600");
@@ -222,62 +137,6 @@ fn use_log(sql: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Migrates, all or nothing, and checks that the keys are the right ones.
-fn prepare(path: &Path, params: &Params, tx: &mut SqliteTx) -> Result<(), OpenError> {
-    let step = |error| explain(path, error);
-    // What sealing replaces is overwritten, not only let go.
-    let pragma = tx
-        .sql
-        .pragma_update(None, "secure_delete", !params.keys.is_empty());
-    pragma.map_err(step)?;
-    tx.sql.execute_batch("BEGIN IMMEDIATE").map_err(step)?;
-    let prepared = prepare_in_transaction(path, tx);
-    if prepared.is_err() && !tx.sql.is_autocommit() {
-        // Closing the connection would do as much.
-        let _ = tx.sql.execute_batch("ROLLBACK");
-    }
-    prepared
-}
-
-fn prepare_in_transaction(path: &Path, tx: &mut SqliteTx) -> Result<(), OpenError> {
-    let step = |error| explain(path, error);
-    let found = schema::version(&tx.sql).map_err(step)?;
-    refuse_newer(path, &tx.sql)?;
-    schema::migrate(&tx.sql).map_err(step)?;
-    let mismatch = block_on(mismatch(tx)).map_err(|error| failed(path, error))?;
-    match mismatch {
-        None => {}
-        Some(Mismatch::InClear) => return Err(OpenError::InClear(path.to_owned())),
-        Some(Mismatch::KeyMissing(_)) if tx.seal.has_no_key() => {
-            return Err(OpenError::KeyMissing(path.to_owned()));
-        }
-        Some(Mismatch::KeyMissing(_)) => return Err(OpenError::WrongKey(path.to_owned())),
-    }
-    if found < schema::COSTS_SINCE {
-        block_on(fill_costs(tx)).map_err(|error| failed(path, error))?;
-    }
-    tx.sql.execute_batch("COMMIT").map_err(step)
-}
-
-fn refuse_newer(path: &Path, sql: &Connection) -> Result<(), OpenError> {
-    let found = schema::version(sql).map_err(|error| explain(path, error))?;
-    if found > schema::VERSION {
-        return Err(OpenError::NewerSchema {
-            path: path.to_owned(),
-            found,
-            known: schema::VERSION,
-        });
-    }
-    Ok(())
-}
-
-/// Writes the file again and empties the log, so that neither keeps a secret from before it was sealed.
-pub(super) fn wipe(path: &Path) -> rusqlite::Result<()> {
-    let sql = connect(path)?;
-    sql.execute_batch("VACUUM")?;
-    sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-}
-
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -285,53 +144,30 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Says what a fault of SQLite means for the operator.
-fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            OpenError::Locked(path.to_owned())
-        }
-        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase(path.to_owned()),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            OpenError::NotWritable {
-                path: path.to_owned(),
-                source: error.into(),
+impl From<rusqlite::Error> for OpenProblem {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            _ if is_busy(&error) => Self::Locked,
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Self::NotWritable(error.into())
             }
+            _ => Self::Failed(error.into()),
         }
-        _ => failed(path, error),
     }
 }
 
-fn unwritable(path: &Path, error: io::Error) -> OpenError {
+fn unwritable(error: io::Error) -> OpenProblem {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            OpenError::NotWritable {
-                path: path.to_owned(),
-                source: error.into(),
-            }
+            OpenProblem::NotWritable(error.into())
         }
-        _ => failed(path, error),
-    }
-}
-
-pub(super) fn failed(path: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> OpenError {
-    OpenError::Failed {
-        path: path.to_owned(),
-        source: error.into(),
+        _ => error.into(),
     }
 }
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::Error::{
-            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
-        };
-        match error {
-            FromSqlConversionFailure(..)
-            | IntegralValueOutOfRange(..)
-            | InvalidColumnType(..)
-            | Utf8Error(..) => Self::Broken("a column has a value of another type"),
-            error => Self::Unavailable(Box::new(error)),
-        }
+        Self::Unavailable(Box::new(error))
     }
 }

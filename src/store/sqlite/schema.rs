@@ -1,9 +1,11 @@
-//! The tables, and how an older file gets them.
+//! The tables and SQLite's words.
 
 use rusqlite::Connection;
 
+use crate::store::sql::{Statements, schema::Schema};
+
 /// Marks a file as ours: `CtSn`.
-pub(super) const APPLICATION_ID: i32 = 0x4374_536e;
+const APPLICATION_ID: i32 = 0x4374_536e;
 
 /// The steps from an empty file to the newest schema; `user_version` counts those taken. A step that was released is
 /// never changed.
@@ -144,16 +146,9 @@ const MIGRATIONS: &[&str] = &[
     ",
 ];
 
-/// The schema from which on `users.password_cost` is there. What an older file has to have in it can only be told from
-/// the opened hashes.
-pub(super) const COSTS_SINCE: i64 = 2;
-
-/// The schema that this program knows.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
-
 /// The schema of the file: 0 for an empty one.
 pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
-    sql.prepare_cached("SELECT user_version FROM pragma_user_version")?
+    sql.prepare_cached(SCHEMA.version)?
         .query_row([], |row| row.get(0))
 }
 
@@ -166,15 +161,57 @@ pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
     Ok(id == APPLICATION_ID || (id == 0 && tables == 0 && version(&sql)? == 0))
 }
 
-/// Takes the steps that the file has not taken yet, in the transaction that is open.
-pub(super) fn migrate(sql: &Connection) -> rusqlite::Result<()> {
-    let taken = usize::try_from(version(sql)?).unwrap_or(0);
-    for step in MIGRATIONS.iter().skip(taken) {
-        sql.execute_batch(step)?;
-    }
-    if taken < MIGRATIONS.len() {
-        sql.pragma_update(None, "application_id", APPLICATION_ID)?;
-        sql.pragma_update(None, "user_version", VERSION)?;
-    }
-    Ok(())
-}
+/// The tables.
+pub(super) const SCHEMA: Schema = Schema {
+    steps: MIGRATIONS,
+    create: "PRAGMA application_id = 0x4374536e",
+    exists: "SELECT 1 FROM pragma_user_version WHERE user_version > 0",
+    version: "SELECT user_version AS version FROM pragma_user_version",
+    set_version: "PRAGMA user_version = ",
+    is_shared: false,
+};
+
+/// SQLite's words. A transaction that writes is alone, so that nothing has to be locked.
+pub(super) const STATEMENTS: Statements = Statements {
+    schema: SCHEMA,
+    now: "unixepoch()",
+    each: "value FROM json_each($1)",
+    // The column's collation folds ASCII letters and no others.
+    user_by_name: "SELECT * FROM users WHERE name = $1",
+    lock_user: "",
+    lock_token: "",
+    insert_tokens: "
+        INSERT INTO access_tokens (token, secret, consumer, user, permissions,
+            issued_at, expires_at, last_used_at, revoked_at)
+        SELECT value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4,
+            value ->> 5, value ->> 6, value ->> 7, value ->> 8
+        FROM json_each($1)
+        WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = value ->> 0)
+        ON CONFLICT (token) DO NOTHING",
+    record_uses: "
+        UPDATE access_tokens SET last_used_at = used.at
+        FROM (SELECT value ->> 0 AS token, max(value ->> 1) AS at FROM json_each($1) GROUP BY 1) AS used
+        WHERE access_tokens.token = used.token AND (last_used_at IS NULL OR last_used_at < used.at)",
+    skip_changes: "UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'changes'",
+    // Not the caller's clock but the system's: this time is only compared with those of other processes.
+    report_changes: "
+        INSERT INTO changes (at, kind, key)
+        SELECT unixepoch(), value ->> 0, value ->> 1 FROM json_each($1) ORDER BY key",
+    feed: "SELECT seq AS position FROM sqlite_sequence WHERE name = 'changes'",
+    mark: "SELECT (SELECT value FROM meta WHERE name = $1) AS mark",
+    raise_mark: "
+        INSERT INTO meta (name, value) VALUES ($1, $2)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value > value",
+    origin: "
+        SELECT (SELECT value FROM meta WHERE name = 'id') AS id, (SELECT max(value) FROM meta
+            WHERE name IN ('local_nonces_until', 'imported_nonces_until')) AS accepted_until",
+    purge: [
+        "DELETE FROM request_tokens WHERE rowid IN
+         (SELECT rowid FROM request_tokens WHERE expires_at < $1 LIMIT $2)",
+        "DELETE FROM sessions WHERE id_hash IN
+         (SELECT id_hash FROM sessions WHERE expires_at < $1 LIMIT $2)",
+        "DELETE FROM changes WHERE id IN
+         (SELECT id FROM changes WHERE at < $1 ORDER BY id LIMIT $2)",
+    ],
+    wipe: "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
+};

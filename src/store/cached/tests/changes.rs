@@ -4,7 +4,7 @@ use super::*;
 
 impl Setup {
     fn tell(&self, change: Change) {
-        self.store.records().changes.push(change);
+        self.store.tell(change);
     }
 
     async fn follow(&self) {
@@ -58,11 +58,7 @@ async fn a_token_given_out_is_known_at_once() {
     let setup = setup();
     setup.follow().await;
     assert!(setup.cached.access(b"new").await.unwrap().is_none());
-    setup
-        .store
-        .records()
-        .tokens
-        .insert("new".into(), token("new", "c"));
+    setup.store.put_access_token(&token("new", "c"));
     setup.tell(Change::AccessToken("new".into()));
     setup.follow().await;
     assert!(setup.cached.access(b"new").await.unwrap().is_some());
@@ -76,15 +72,11 @@ async fn a_change_of_a_consumer_reaches_its_tokens() {
     let key: ConsumerKey = "c".parse().unwrap();
     setup
         .store
-        .records()
-        .consumers
-        .get_mut(&key)
-        .unwrap()
-        .enabled = false;
+        .change_consumer("c", |consumer| consumer.enabled = false);
     setup.tell(Change::Consumer(key.clone()));
     setup.follow().await;
     assert!(!setup.access().await.unwrap().consumer.enabled);
-    setup.store.records().consumers.remove(&key);
+    setup.store.sql("DELETE FROM consumers");
     setup.tell(Change::Consumer(key));
     setup.follow().await;
     assert!(setup.access().await.is_none());
@@ -100,11 +92,7 @@ async fn a_change_reaches_tokens_of_a_consumer_that_is_in_the_cache_no_more() {
     setup.cached.consumer(b"c").await.unwrap();
     setup
         .store
-        .records()
-        .consumers
-        .get_mut(&"c".parse().unwrap())
-        .unwrap()
-        .enabled = false;
+        .change_consumer("c", |consumer| consumer.enabled = false);
     setup.tell(Change::Consumer("c".parse().unwrap()));
     setup.follow().await;
     assert!(!setup.access().await.unwrap().consumer.enabled);
@@ -118,26 +106,19 @@ async fn a_gap_in_the_feed_puts_everything_in_doubt() {
     setup.store.hold();
     let held = {
         let cached = Arc::clone(&setup.cached);
-        setup
-            .store
-            .records()
-            .tokens
-            .insert("u".into(), token("u", "c"));
-        let arrived = setup.store.arrived.notified();
+        setup.store.put_access_token(&token("u", "c"));
         let task = tokio::spawn(async move { cached.access(b"u").await });
-        arrived.await;
+        setup.store.arrived().await;
         task
     };
     setup.store.let_new_ones_pass();
     setup.revoke();
     setup
         .store
-        .records()
-        .tokens
-        .get_mut("u")
-        .unwrap()
-        .revoked_at = Some(START);
-    setup.store.records().incomplete = true;
+        .change_access_token("u", |token| token.revoked_at = Some(START));
+    setup
+        .store
+        .sql("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'changes'");
     setup.follow().await;
     assert!(setup.is_revoked().await);
     setup.store.release();

@@ -17,7 +17,8 @@ async fn an_entry_is_read_again_after_its_time() {
 #[tokio::test]
 async fn an_unknown_key_is_asked_for_again_after_its_time() {
     let setup = setup();
-    let issued = setup.store.records().tokens.remove("t").unwrap();
+    let issued = setup.store.access_token_of("t").unwrap();
+    setup.store.sql("DELETE FROM access_tokens");
     for _ in 0..2 {
         assert!(setup.access().await.is_none());
     }
@@ -26,9 +27,9 @@ async fn an_unknown_key_is_asked_for_again_after_its_time() {
         negative_ttl: Duration::from_millis(1),
         ..params()
     });
-    setup.store.records().tokens.clear();
+    setup.store.sql("DELETE FROM access_tokens");
     assert!(setup.access().await.is_none());
-    setup.store.records().tokens.insert("t".into(), issued);
+    setup.store.put_access_token(&issued);
     while setup.access().await.is_none() {
         tokio::task::yield_now().await;
     }
@@ -38,7 +39,7 @@ async fn an_unknown_key_is_asked_for_again_after_its_time() {
 async fn a_removed_record_is_unknown_after_its_time() {
     let setup = setup();
     setup.access().await;
-    setup.store.records().tokens.clear();
+    setup.store.sql("DELETE FROM access_tokens");
     setup.later(60);
     assert!(setup.access().await.is_none());
     // And stays so, also while the store fails.
@@ -78,11 +79,7 @@ async fn a_consumer_that_is_another_is_noticed_under_a_fresh_token() {
     setup.access().await.unwrap();
     setup
         .store
-        .records()
-        .consumers
-        .get_mut(&"c".parse().unwrap())
-        .unwrap()
-        .enabled = false;
+        .change_consumer("c", |consumer| consumer.enabled = false);
     setup.later(29);
     assert!(setup.access().await.unwrap().consumer.enabled);
     setup.later(1);
@@ -181,13 +178,9 @@ async fn nothing_changed_is_used_while_the_store_fails() {
 #[tokio::test]
 async fn the_old_secret_verifies_until_its_grace_ends() {
     let setup = setup();
-    setup
-        .store
-        .records()
-        .consumers
-        .get_mut(&"c".parse().unwrap())
-        .unwrap()
-        .previous_secret = Some((Secret::from("old"), START.after(seconds(10))));
+    setup.store.change_consumer("c", |consumer| {
+        consumer.previous_secret = Some((Secret::from("old"), START.after(seconds(10))))
+    });
     let found = setup.access().await.unwrap();
     for (later, keys) in [(0, 2), (9, 2), (10, 1)] {
         let now = START.after(seconds(later));

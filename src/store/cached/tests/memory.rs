@@ -25,6 +25,7 @@ async fn fill() {
         ..params()
     });
     let name = |what: &str, number: u64| format!("{what}{number:07}{}", "x".repeat(19));
+    let (mut consumers, mut tokens) = (Vec::new(), Vec::new());
     for number in 0..PAIRS {
         let mut consumer = Consumer::for_tests(&name("consumer", number));
         consumer.secret = Secret::from(name("secret", number));
@@ -32,10 +33,11 @@ async fn fill() {
         let mut token = token(&name("token", number), consumer.key.as_str());
         token.secret = Secret::from(name("secret", number));
         token.permissions.clone_from(&consumer.permissions);
-        let mut records = setup.store.records();
-        records.tokens.insert(token.token.clone(), token);
-        records.consumers.insert(consumer.key.clone(), consumer);
+        tokens.push(token);
+        consumers.push(consumer);
     }
+    setup.store.put_all(&consumers, &tokens);
+    drop((consumers, tokens));
     let mut before = 0;
     for number in 0..PAIRS {
         if number == FIRST {
@@ -54,7 +56,9 @@ async fn fill() {
 #[test]
 fn a_consumer_with_a_token_takes_at_most_1200_bytes() {
     if std::env::var_os(FILLS).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
         return runtime.unwrap().block_on(fill());
     }
     // In a process of its own, where no other test takes memory.

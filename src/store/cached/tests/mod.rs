@@ -1,5 +1,4 @@
 mod changes;
-mod double;
 mod expiry;
 mod loading;
 mod memory;
@@ -10,11 +9,9 @@ use std::{
     time::Duration,
 };
 
-use double::Double;
-
 use super::*;
-use crate::store::feed::Feed;
 use crate::store::record::{AccessToken, Consumer};
+use crate::store::{feed::Feed, tests::TestStore};
 
 const START: UnixTime = UnixTime(1_000_000);
 
@@ -55,7 +52,7 @@ fn consumer_changed() -> Change {
 
 /// A store with the consumer `c` and its token `t`, a cache in front of it, and their clock.
 struct Setup {
-    store: Arc<Double>,
+    store: Arc<TestStore>,
     cached: Arc<Cached>,
     clock: Clock,
     feed: Feed,
@@ -64,12 +61,9 @@ struct Setup {
 }
 
 fn setup_with(params: &Params) -> Setup {
-    let store = Arc::new(Double::new());
-    store
-        .records()
-        .consumers
-        .insert("c".parse().unwrap(), Consumer::for_tests("c"));
-    store.records().tokens.insert("t".into(), token("t", "c"));
+    let store = Arc::new(TestStore::default());
+    store.put_consumer(&Consumer::for_tests("c"));
+    store.put_access_token(&token("t", "c"));
     let clock = Clock::manual(START);
     let behind: Arc<dyn Store> = Arc::clone(&store) as _;
     let cached = Arc::new(Cached::new(Arc::clone(&behind), params, clock.clone()));
@@ -97,8 +91,8 @@ impl Setup {
     /// Reads of consumers and of tokens so far.
     fn reads(&self) -> (usize, usize) {
         (
-            self.store.consumer_reads.load(SeqCst),
-            self.store.token_reads.load(SeqCst),
+            self.store.calls_of("consumer"),
+            self.store.calls_of("access_token"),
         )
     }
 
@@ -113,7 +107,8 @@ impl Setup {
 
     /// Revokes `t` in the store, where nobody is told.
     fn revoke(&self) {
-        self.store.records().tokens.get_mut("t").unwrap().revoked_at = Some(START);
+        let revoke = |token: &mut AccessToken| token.revoked_at = Some(START);
+        self.store.change_access_token("t", revoke);
     }
 
     async fn access(&self) -> Option<Arc<AccessCredentials>> {
@@ -126,10 +121,9 @@ impl Setup {
 
     /// Asks for `t` in a task of its own, and returns when its read is at the gate.
     async fn ask_and_be_held(&self) -> tokio::task::JoinHandle<Answer> {
-        let arrived = self.store.arrived.notified();
         let cached = Arc::clone(&self.cached);
         let task = tokio::spawn(async move { cached.access(b"t").await });
-        arrived.await;
+        self.store.arrived().await;
         task
     }
 }

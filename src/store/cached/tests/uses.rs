@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn written(setup: &Setup) -> Option<UnixTime> {
+    setup.store.access_token_of("t").unwrap().last_used_at
+}
+
 fn at(later: u64) -> UnixTime {
     START.after(seconds(later))
 }
@@ -20,11 +24,8 @@ async fn uses_are_written_once_with_the_latest_time() {
     setup.cached.flush_uses().await.unwrap();
     setup.cached.touch(&found, at(4));
     setup.cached.flush_uses().await.unwrap();
-    let written = std::mem::take(&mut setup.store.records().uses);
-    assert_eq!(
-        written,
-        [[("t".to_owned(), at(3))], [("t".to_owned(), at(4))]]
-    );
+    assert_eq!(written(&setup), Some(at(4)));
+    assert_eq!(setup.store.calls_of("record_uses"), 2);
 }
 
 #[tokio::test]
@@ -39,7 +40,7 @@ async fn uses_that_could_not_be_written_are_kept() {
     setup.store.fail(false);
     setup.cached.flush_uses().await.unwrap();
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(setup.store.records().uses, [[("t".to_owned(), at(2))]]);
+    assert_eq!(written(&setup), Some(at(2)));
 }
 
 #[tokio::test]
@@ -48,15 +49,14 @@ async fn uses_are_kept_when_writing_is_given_up() {
     let found = setup.access().await.unwrap();
     setup.cached.touch(&found, at(1));
     setup.store.hold();
-    let arrived = setup.store.arrived.notified();
     let cached = Arc::clone(&setup.cached);
     let flush = tokio::spawn(async move { cached.flush_uses().await });
-    arrived.await;
+    setup.store.arrived().await;
     flush.abort();
     assert!(flush.await.is_err());
     setup.store.release();
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(setup.store.records().uses, [[("t".to_owned(), at(1))]]);
+    assert_eq!(written(&setup), Some(at(1)));
 }
 
 #[tokio::test]
@@ -67,19 +67,16 @@ async fn many_uses_are_written_in_parts_and_all_of_them() {
     });
     for number in 0..12_000 {
         let name = format!("t{number}");
-        setup
-            .store
-            .records()
-            .tokens
-            .insert(name.clone(), token(&name, "c"));
+        setup.store.put_access_token(&token(&name, "c"));
         let found = setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
         setup.cached.touch(&found, at(1));
     }
     setup.cached.flush_uses().await.unwrap();
-    let written = std::mem::take(&mut setup.store.records().uses);
-    assert!(written.iter().all(|part| part.len() <= USES_AT_ONCE));
-    let names: std::collections::BTreeSet<_> = written.into_iter().flatten().collect();
-    assert_eq!(names.len(), 12_000);
+    assert_eq!(setup.store.calls_of("record_uses"), 3);
+    assert_eq!(
+        setup.store.count("access_tokens WHERE last_used_at > 0"),
+        12_000
+    );
 }
 
 #[tokio::test]
@@ -88,11 +85,7 @@ async fn a_use_that_is_not_written_yet_outlives_the_entry() {
     setup.cached.touch(&setup.access().await.unwrap(), at(50));
     setup
         .store
-        .records()
-        .tokens
-        .get_mut("t")
-        .unwrap()
-        .permissions = vec!["p".parse().unwrap()];
+        .change_access_token("t", |token| token.permissions = vec!["p".parse().unwrap()]);
     setup.later(60);
     let found = setup.access().await.unwrap();
     assert_eq!(found.permissions.len(), 1);
@@ -107,11 +100,7 @@ async fn a_later_use_in_the_store_is_seen() {
     // Another process was used later.
     setup
         .store
-        .records()
-        .tokens
-        .get_mut("t")
-        .unwrap()
-        .last_used_at = Some(at(20));
+        .change_access_token("t", |token| token.last_used_at = Some(at(20)));
     setup.later(30);
     assert_eq!(setup.access().await.unwrap().last_used(), Some(at(10)));
     assert_eq!(
@@ -126,11 +115,7 @@ async fn a_later_use_in_the_store_is_seen() {
     );
     setup
         .store
-        .records()
-        .tokens
-        .get_mut("t")
-        .unwrap()
-        .last_used_at = Some(at(70));
+        .change_access_token("t", |token| token.last_used_at = Some(at(70)));
     setup.later(60);
     assert_eq!(setup.access().await.unwrap().last_used(), Some(at(70)));
 }
