@@ -447,6 +447,7 @@ async fn finds_out_what_the_passwords_of_an_older_file_cost() {
                  ALTER TABLE consumers DROP COLUMN rsa_only;
                  ALTER TABLE consumers DROP COLUMN description;
                  ALTER TABLE consumers DROP COLUMN website;
+                 DROP TABLE removed_consumers;
                  DELETE FROM meta;
                  PRAGMA user_version = 1",
             )
