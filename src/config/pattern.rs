@@ -35,6 +35,29 @@ impl PathPattern {
     pub fn is_same(&self, other: &Self) -> bool {
         self.shape == other.shape
     }
+
+    /// Whether some path matches both, and one has a parameter where the other has a literal: an API that ignores case
+    /// can then take a value of the parameter for the literal.
+    #[must_use]
+    pub fn is_confusable(&self, other: &Self) -> bool {
+        let is_literal = |segment: &PathSegment| matches!(segment, PathSegment::Literal(_));
+        let (one, other) = (&self.shape, &other.shape);
+        let met = one.iter().zip(other).position(|(one, other)| {
+            matches!(
+                (one, other),
+                (PathSegment::Rest, _) | (_, PathSegment::Rest)
+            ) || one != other && is_literal(one) && is_literal(other)
+        });
+        let same_length = one.len() == other.len();
+        let same = met.unwrap_or(one.len().min(other.len()));
+        let differs = one[..same] != other[..same];
+        match met.map(|at| (&one[at], &other[at])) {
+            None => same_length && differs,
+            Some((PathSegment::Rest, _)) => differs || other[same..].iter().any(is_literal),
+            Some((_, PathSegment::Rest)) => differs || one[same..].iter().any(is_literal),
+            Some(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for PathPattern {
@@ -132,6 +155,27 @@ mod tests {
 
     fn pattern(text: &str) -> PathPattern {
         PathPattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn finds_patterns_that_an_api_without_case_confuses() {
+        for (one, other, confusable) in [
+            ("/users/me", "/users/{id}", true),
+            ("/{a}/me", "/users/{b}", true),
+            ("/users/me", "/{*rest}", true),
+            ("/users/{id}/x", "/users/me/{*rest}", true),
+            ("/users/{id}", "/{*rest}", true),
+            ("/{a}/{b}", "/{*rest}", false),
+            ("/users/me", "/users/you", false),
+            ("/users/me", "/users/{id}/x", false),
+            ("/users/{id}", "/members/{*rest}", false),
+            ("/users/{a}", "/users/{b}", false),
+            ("/", "/{*rest}", false),
+        ] {
+            let (one, other) = (pattern(one), pattern(other));
+            assert_eq!(one.is_confusable(&other), confusable, "{one} {other}");
+            assert_eq!(other.is_confusable(&one), confusable, "{other} {one}");
+        }
     }
 
     #[test]

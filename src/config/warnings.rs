@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::Method;
+
 use super::{
     Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted,
     rules::{Finding, Findings, report},
@@ -176,6 +178,18 @@ fn store(config: &Config, found: &mut Findings) {
 fn operations(config: &Config, found: &mut Findings) {
     for (index, operation) in config.operation.iter().enumerate() {
         self::operation(index, operation, found);
+        let path = &operation.path;
+        let other = config.operation[..index].iter().find(|other| {
+            path.is_confusable(&other.path)
+                && share_a_method(operation, other)
+                && !have_same_rules(config, operation, other)
+        });
+        report! { found;
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other =>
+                "{path} and {} can match one path and have different rules, so an API that ignores case, a trailing dot \
+                 or an extension serves one under the rules of the other; give both the same rules, or make sure that \
+                 the API compares paths exactly", other.path;
+        }
     }
     let unlisted = config.operations.unlisted.and_then(|Unlisted(kind)| kind);
     let kind = unlisted.filter(|kind| *kind != Kind::Anonymous);
@@ -198,6 +212,28 @@ fn operation(index: usize, operation: &Operation, found: &mut Findings) {
         [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
             "anybody can call {path} without the permission that it asks of consumers";
     }
+}
+
+/// Whether one request can match both, as far as its method goes: `GET` also allows `HEAD`.
+fn share_a_method(one: &Operation, other: &Operation) -> bool {
+    let allows = |operation: &Operation, method: &Method| {
+        operation.methods.is_empty()
+            || operation.methods.contains(method)
+            || *method == Method::HEAD && operation.methods.contains(&Method::GET)
+    };
+    one.methods.is_empty()
+        || one.methods.iter().any(|method| allows(other, method))
+        || other.methods.iter().any(|method| allows(one, method))
+}
+
+fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
+    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
+    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
+    one.permission == other.permission
+        && within(one, other)
+        && within(other, one)
+        && enforcement(one) == enforcement(other)
+        && one.upgrade == other.upgrade
 }
 
 fn admin(config: &Config, found: &mut Findings) {

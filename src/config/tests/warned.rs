@@ -85,6 +85,18 @@ fn warns_of_what_is_valid_and_unwise() {
             "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/a\"\npermission = \"a\"\naccess = [\"consumer\", \"anonymous\"]",
             &["operation[1].access"],
         ),
+        (
+            "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/u/{id}\"\npermission = \"a\"\n[[operation]]\npath = \"/u/%40me\"",
+            &["operation[2].path"],
+        ),
+        (
+            "[[operation]]\npath = \"/u/me\"\nmethods = \"HEAD\"\naccess = \"user\"\n[[operation]]\npath = \"/u/{*rest}\"\nmethods = [\"POST\", \"GET\"]",
+            &["operation[2].path"],
+        ),
+        (
+            "[[operation]]\npath = \"/u/me\"\nmethods = \"PUT\"\naccess = \"user\"\n[[operation]]\npath = \"/u/{id}\"\nmethods = \"GET\"",
+            &[],
+        ),
     ] {
         assert_eq!(warned(text), keys, "{text}");
     }
