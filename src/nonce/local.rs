@@ -27,8 +27,8 @@ use crate::clock::UnixTime;
 const SHARDS: usize = 16;
 /// Seconds that one call of [`LocalWindow::maintain`] drops at most.
 const MAX_DROPPED: usize = 64;
-/// How much higher, in seconds, than the highest one of its own runs a file explains a high-water mark: another process on
-/// the same store, with files of its own, may have written it a little later.
+/// The store's high-water mark may be this many seconds above the highest one that the file knows, and the file still counts
+/// as complete: another process on the same store, with files of its own, may have written the mark a little later.
 const MARK_SLACK: u64 = 60;
 /// Buckets that are found without moka: those of the default window back and ahead, and more.
 const RECENT: usize = 1024;

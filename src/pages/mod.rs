@@ -160,7 +160,7 @@ impl Pages {
     ///
     /// # Errors
     /// A form that cannot be read or names a mode, a repeated Origin or Sec-Fetch-Site, an asset that does not exist, every
-    /// [`PageError`], and faults of the store.
+    /// The page's own rejections, and faults of the store.
     ///
     /// # Cancel safety
     /// A change is made whole or not at all.

@@ -172,7 +172,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
         keys,
         opening,
     } = params;
-    // Otherwise only somebody without the key can have put secrets in clear there.
+    // Any other opening rejects clear secrets in an encrypted store: their writer did not have the key.
     let accepts_clear = matches!(opening, Opening::Reseal | Opening::Check);
     let seal = || Seal::sealed(&keys, accepts_clear).map(Arc::new);
     let (place, opened) = match backend {

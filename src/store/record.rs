@@ -13,7 +13,7 @@ pub enum Dialect {
     /// RFC 5849 §3.4.1: every query and form parameter is signed.
     #[default]
     Rfc5849,
-    /// The service's description: `oauth_` parameters and form body parameters alone, beside RFC 5849's.
+    /// Base strings with `oauth_` and form body parameters alone, as old services describe them, and those of RFC 5849.
     Legacy,
 }
 

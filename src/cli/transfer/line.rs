@@ -55,7 +55,7 @@ pub(super) enum LineError {
     #[error("a second export begins here; import one after the other")]
     SecondExport,
     #[error(
-        "the export is of version {0} and this program reads {VERSION}; take another countersign"
+        "the export is of version {0} and this program reads {VERSION}; use a countersign that reads version {0}"
     )]
     Version(u64),
     #[error(

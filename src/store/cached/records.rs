@@ -3,9 +3,8 @@
 //! # Changes
 //!
 //! [`Announced`] counts announcements of changes. A read remembers the count from before it. To announce a change is to
-//! raise the count and then to remove the entry. So an entry that is found in moka is current if either the count is still
-//! the one of its read, or that has been seen before while the entry was in moka: a later announcement would have
-//! removed it.
+//! raise the count and then to remove the entry. So an entry in moka is current if the count is still that of its read. Once
+//! this was seen, the entry stays current while it is in moka, because a later announcement removes it.
 
 use std::{
     future::Future,

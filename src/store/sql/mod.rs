@@ -135,8 +135,8 @@ pub enum Mode {
     Single,
     /// Several statements that see one state.
     Snapshot,
-    /// Writes tokens or sessions: beside others of its kind, which lock the rows they decide on, and never beside
-    /// [`Mode::Alone`]. So consumers and users do not change while it looks at them.
+    /// Writes tokens or sessions. Several may run at once, because each locks the rows that it decides on; none runs together
+    /// with [`Mode::Alone`], so consumers and users do not change meanwhile.
     Shared,
     /// Changes consumers or users, or many records: alone among the writers of all processes.
     Alone,
