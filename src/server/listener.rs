@@ -198,12 +198,12 @@ pub async fn accept<H: Handler>(
 }
 
 /// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
-/// requests would be lost.
+/// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
 fn accept_queued<H: Handler>(listener: TcpListener, tcp: &Tcp, handler: &Rc<H>) {
     let Ok(listener) = listener.into_std() else {
         return;
     };
-    loop {
+    for _ in 0..BACKLOG {
         match listener.accept() {
             Ok((stream, address)) => {
                 let stream = stream.set_nonblocking(true).map(|()| stream);

@@ -182,6 +182,10 @@ async fn says_what_is_wrong_with_a_query() {
             "the column enabled has the type int4; make it boolean",
         ),
         (
+            "SELECT secret, title AS name, scopes AS permissions, active AS enabled, false AS enabled FROM clients WHERE client_key = $1",
+            "has the column enabled twice; select it once",
+        ),
+        (
             "SELECT secret, title AS name, scopes AS permissions, active AS enabled FROM clients WHERE length(client_key) = $1",
             "$1 is compared with a column of the type int4; write column::text = $1",
         ),

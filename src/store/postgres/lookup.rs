@@ -146,8 +146,13 @@ fn problem(statement: &Statement, columns: &[(&str, ColumnKind)]) -> Option<Stri
     }
     let names = || columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     columns.iter().find_map(|(name, kind)| {
-        let mut found = statement.columns().iter();
-        match found.find(|column| column.name() == *name) {
+        let found = statement.columns().iter();
+        let mut found = found.filter(|column| column.name() == *name);
+        match found.next() {
+            // A row has one value for each name, and which of the two it is would be a guess.
+            Some(_) if found.next().is_some() => {
+                Some(format!("has the column {name} twice; select it once"))
+            }
             None => Some(format!(
                 "has no column {name}; select {}",
                 names().join(", ")

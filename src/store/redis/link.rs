@@ -270,7 +270,7 @@ impl LinkState {
                 };
                 let connected = self.connect_to_primary(&node).await;
                 let moved = match &connected {
-                    Err(RedisFault::Redis(error)) => moved(error, &node),
+                    Err(RedisFault::Redis(error)) if self.target.is_cluster => moved(error, &node),
                     _ => None,
                 };
                 match moved {

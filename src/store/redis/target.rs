@@ -22,6 +22,8 @@ pub struct Target {
     pub(super) nodes: Vec<RedisNode>,
     /// The nodes are Sentinels, and not servers or members of a Cluster.
     pub(super) sentinel: Option<Sentinel>,
+    /// The nodes are members of a Cluster, each of which may name the node that has the nonces.
+    pub(super) is_cluster: bool,
     tls: Option<TlsFiles>,
     pub(super) login: RedisLogin,
     pub(super) db: i64,
@@ -103,6 +105,7 @@ impl Target {
         Ok(Self {
             nodes,
             sentinel,
+            is_cluster: kind == "cluster",
             tls: tls.then_some(query.tls),
             login,
             db,
