@@ -258,10 +258,14 @@ fn fails_closed_and_loses_nothing(
             break;
         }
     }
-    assert_eq!(failed, 10, "the store takes no more");
-    // Asked at once: the condition ends when no write has failed for some seconds.
+    assert_eq!(failed, 10, "no more request tokens are given out");
+    // Which one is noticed depends on what needs room first, the nonces of these calls or their tokens.
     let ready = told.proxy.ask_admin("/readyz").text();
-    assert!(ready.contains("degraded: disk_full since "), "{ready}");
+    let noticed = [
+        "not ready: nonce_window_full since ",
+        "degraded: disk_full since ",
+    ];
+    assert!(noticed.iter().any(|text| ready.contains(text)), "{ready}");
     let lines = told.proxy.log().lines().into_iter();
     let audited = lines.filter(|line| line.contains("request_token_issued"));
     assert_eq!(
