@@ -204,6 +204,10 @@ fn responses_that_nobody_takes_keep_their_requests_under_way() {
         raw.frame(HEADERS, END_HEADERS | END_STREAM, stream * 2 + 1, &head)
             .unwrap();
     }
+    // All 40 are let in before another call could take a place.
+    for _ in 0..40 {
+        raw.next_of(HEADERS);
+    }
     within(PATIENCE, "no more are let in", || {
         (proxy.send(Call::get("/")).status == 503).then_some(())
     });
