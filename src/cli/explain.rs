@@ -18,7 +18,7 @@ use super::{
 use crate::oauth::{
     BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
     Selection, ShapeError, SignatureMethod, SigningKey,
-    diagnosis::{self, Attempt, CalledUrl, Diagnosis, diagnose_thoroughly},
+    diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
     is_body_hash, sign, verify,
 };
 use crate::{
@@ -272,22 +272,18 @@ fn examine(
         let uri = &request.uri;
         diagnose_thoroughly(&Attempt {
             method: request.method.into(),
-            url: CalledUrl {
-                scheme: uri.scheme,
-                authority: uri.authority.to_owned(),
-                path: uri.path.into(),
-                query: uri.query.unwrap_or_default().into(),
-                prefix: String::new(),
-            },
+            scheme: uri.scheme,
+            authority: uri.authority.to_owned(),
+            path: uri.path.into(),
+            query: uri.query.unwrap_or_default().into(),
+            prefix: String::new(),
             parameters: diagnosis::pairs(parameters),
             realm: parameters.realm().map(<[u8]>::to_vec),
             other_body: other_body.into(),
-            secrets: diagnosis::Secrets {
-                consumer: secrets.consumer_secret.clone(),
-                previous: previous.map(|(secret, _)| secret.clone()),
-                token: secrets.token_secret.clone(),
-                rsa: rsa.cloned(),
-            },
+            consumer_secret: secrets.consumer_secret.clone(),
+            previous_secret: previous.map(|(secret, _)| secret.clone()),
+            token_secret: secrets.token_secret.clone(),
+            rsa: rsa.cloned(),
             other_urls: server.map_or_else(Vec::new, |server| server.other_urls.clone()),
             callbacks: server.map_or_else(Vec::new, |server| server.callbacks.clone()),
             signature_method: method,

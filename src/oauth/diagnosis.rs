@@ -9,13 +9,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{cell::Cell, fmt};
+use std::fmt;
 
-pub use self::recipe::Pair;
-use self::{
-    recipe::{Recipe, Target},
-    table::TABLE,
-};
+use self::recipe::Recipe;
+pub use self::{recipe::Pair, table::TABLE};
 use super::{
     method::SignatureMethod, name::ProtocolParameter, origin::Scheme, parameters::Parameters,
     rsa::RsaPublicKey,
@@ -28,16 +25,30 @@ use crate::secret::Secret;
 pub struct Attempt {
     /// The request method as sent.
     pub method: Vec<u8>,
-    /// The URL for which the request should have been signed.
-    pub url: CalledUrl,
+    /// The scheme of the URL for which the request should have been signed.
+    pub scheme: Scheme,
+    /// Its host and port, in any case.
+    pub authority: String,
+    /// Its path as sent.
+    pub path: Vec<u8>,
+    /// Its query as sent; empty if there is none.
+    pub query: Vec<u8>,
+    /// The path prefix of the public URL, where `path` begins with it; else empty.
+    pub prefix: String,
     /// The parameters, decoded, in the order in which they came; without `oauth_signature`.
     pub parameters: Vec<Pair>,
     /// The realm of the Authorization header field.
     pub realm: Option<Vec<u8>>,
     /// A body that is not a form; empty if there is none.
     pub other_body: Vec<u8>,
-    /// The secrets and the key of the consumer.
-    pub secrets: Secrets,
+    /// The consumer's secret.
+    pub consumer_secret: Secret,
+    /// The secret that the consumer had before, if it verifies no longer.
+    pub previous_secret: Option<Secret>,
+    /// The token's secret; empty without a token.
+    pub token_secret: Secret,
+    /// The consumer's public key.
+    pub rsa: Option<RsaPublicKey>,
     /// Other URLs of this service and of the API behind it; the first [`MAX_URLS`] are tried.
     pub other_urls: Vec<OtherUrl>,
     /// The callbacks that are registered for the consumer; the first [`MAX_CALLBACKS`] are tried.
@@ -46,34 +57,6 @@ pub struct Attempt {
     pub signature_method: SignatureMethod,
     /// `oauth_signature`, decoded.
     pub signature: Vec<u8>,
-}
-
-/// The URL of an [`Attempt`].
-#[derive(Debug, Clone)]
-pub struct CalledUrl {
-    /// The scheme.
-    pub scheme: Scheme,
-    /// Host and port, in any case.
-    pub authority: String,
-    /// The path as sent.
-    pub path: Vec<u8>,
-    /// The query as sent; empty if there is none.
-    pub query: Vec<u8>,
-    /// The path prefix of the public URL, where `path` begins with it; else empty.
-    pub prefix: String,
-}
-
-/// The secrets of an [`Attempt`].
-#[derive(Debug, Clone)]
-pub struct Secrets {
-    /// The consumer's secret.
-    pub consumer: Secret,
-    /// The secret that the consumer had before, if it verifies no longer.
-    pub previous: Option<Secret>,
-    /// The token's secret; empty without a token.
-    pub token: Secret,
-    /// The consumer's public key.
-    pub rsa: Option<RsaPublicKey>,
 }
 
 /// A URL that a consumer may have signed in place of the one that it called.
@@ -101,55 +84,40 @@ pub const MAX_CALLBACKS: usize = 4;
 #[must_use]
 pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
     let signature = ProtocolParameter::Signature.as_str().as_bytes();
-    let signed = parameters
-        .iter()
-        .filter(|parameter| parameter.name != signature);
-    let pair = signed.map(|parameter| Pair {
-        place: parameter.place,
-        name: parameter.name.to_vec(),
-        value: parameter.value.to_vec(),
-    });
-    pair.collect()
+    let signed = parameters.iter().filter(|it| it.name != signature);
+    signed
+        .map(|it| Pair::new(it.place, it.name, it.value))
+        .collect()
 }
 
-/// A mistake that consumers are known to make when they sign: a row of the table.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Mistake(usize);
-
-impl Mistake {
-    /// All of them, in the order of the table.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..TABLE.len()).map(Self)
-    }
-
-    /// The fixed word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        TABLE[self.0].word
-    }
-
+/// A mistake that consumers are known to make when they sign: a row of the [`TABLE`].
+pub struct Mistake {
+    /// The fixed word for it, a label of metrics and logs.
+    pub word: &'static str,
     /// The advice for the consumer's author, in one sentence.
-    #[must_use]
-    pub const fn advice(self) -> &'static str {
-        TABLE[self.0].advice
-    }
+    pub advice: &'static str,
+    /// Makes the mistake: returns the ways to sign that it may lead to.
+    make: for<'a> fn(&Recipe<'a>) -> Vec<Recipe<'a>>,
+}
 
-    /// Makes it: the ways to sign that it may lead to.
-    fn make(self, recipe: &Recipe, attempt: &Attempt) -> Vec<Recipe> {
-        (TABLE[self.0].make)(recipe, attempt)
+impl PartialEq for Mistake {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
     }
 }
+
+impl Eq for Mistake {}
 
 impl fmt::Display for Mistake {
     /// `word: advice`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.word(), self.advice())
+        write!(f, "{}: {}", self.word, self.advice)
     }
 }
 
 impl fmt::Debug for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.word)
     }
 }
 
@@ -157,7 +125,7 @@ impl fmt::Debug for Mistake {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The mistakes, one or two.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<&'static Mistake>,
     /// The base string that the consumer signed.
     pub base_string: Vec<u8>,
 }
@@ -166,18 +134,16 @@ pub struct Diagnosis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Finds the one mistake that explains the signature. `may_go_on` is asked again and again, at most some ten microseconds of work
+/// Finds the one mistake that explains the signature. `may_go_on` is asked repeatedly, at most some ten microseconds of work
 /// apart for a small request.
 ///
 /// # Errors
-/// [`Stopped`] once `may_go_on` says no.
+/// [`Stopped`] once `may_go_on` returns false.
 pub fn diagnose(
     attempt: &Attempt,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Diagnosis>, Stopped> {
-    let search = Search::new(attempt, may_go_on);
-    let found = search.one(&Recipe::right(attempt), None, usize::MAX);
-    search.result(found)
+    search(&Recipe::right(attempt), None, usize::MAX, may_go_on)
 }
 
 /// Finds one mistake, or else two that were made together; takes some fifty times as long as [`diagnose`].
@@ -186,66 +152,40 @@ pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
     /// How many ways to make a mistake are tried together with another mistake.
     const WAYS: usize = 3;
 
-    let search = Search::new(attempt, &|| true);
     let right = Recipe::right(attempt);
-    search.one(&right, None, usize::MAX).or_else(|| {
-        Mistake::all().find_map(|first| {
-            let wrong = first.make(&right, attempt);
+    let search = |from: &_, made, ways| search(from, made, ways, &|| true).ok().flatten();
+    search(&right, None, usize::MAX).or_else(|| {
+        TABLE.iter().find_map(|first| {
+            let wrong = (first.make)(&right);
             let mut ways = wrong.iter().take(WAYS);
-            ways.find_map(|wrong| search.one(wrong, Some(first), WAYS))
+            ways.find_map(|wrong| search(wrong, Some(first), WAYS))
         })
     })
 }
 
-struct Search<'a> {
-    attempt: &'a Attempt,
-    /// The bytes that a way to sign has to lead to, for each reading of the signature.
-    targets: Vec<Target>,
-    may_go_on: &'a dyn Fn() -> bool,
-    stopped: Cell<bool>,
-}
-
-impl<'a> Search<'a> {
-    fn new(attempt: &'a Attempt, may_go_on: &'a dyn Fn() -> bool) -> Self {
-        Self {
-            attempt,
-            targets: Target::all(attempt),
-            may_go_on,
-            stopped: Cell::new(false),
+/// Finds the mistake that leads from `recipe` to the signature that was sent, other than the one already `made`. Of each mistake
+/// this many `ways` are tried.
+fn search(
+    recipe: &Recipe<'_>,
+    made: Option<&'static Mistake>,
+    ways: usize,
+    may_go_on: &dyn Fn() -> bool,
+) -> Result<Option<Diagnosis>, Stopped> {
+    for mistake in TABLE.iter().filter(|it| Some(*it) != made) {
+        let wrong = (mistake.make)(recipe);
+        // No recipe leads to a signature that no key of this consumer can have made.
+        let possible = wrong.iter().take(ways).filter(|it| !it.readings.is_empty());
+        for wrong in possible {
+            if !may_go_on() {
+                return Err(Stopped);
+            }
+            if wrong.leads_to_sent() {
+                return Ok(Some(Diagnosis {
+                    mistakes: made.into_iter().chain([mistake]).collect(),
+                    base_string: wrong.base_string().to_vec(),
+                }));
+            }
         }
     }
-
-    fn result(&self, found: Option<Diagnosis>) -> Result<Option<Diagnosis>, Stopped> {
-        match found {
-            None if self.stopped.get() => Err(Stopped),
-            found => Ok(found),
-        }
-    }
-
-    /// Finds the mistake that leads from `recipe` to the signature, other than the one that led to `recipe`; of each mistake this
-    /// many `ways` are tried.
-    fn one(&self, recipe: &Recipe, made: Option<Mistake>, ways: usize) -> Option<Diagnosis> {
-        // Nothing explains what no key of this consumer can have made.
-        if self.targets.is_empty() {
-            return None;
-        }
-        let mut others = Mistake::all().filter(|mistake| Some(*mistake) != made);
-        others.find_map(|mistake| {
-            let wrong = mistake.make(recipe, self.attempt);
-            let mut wrong = wrong.iter().take(ways);
-            let found = wrong.find(|wrong| self.matches(wrong))?;
-            Some(Diagnosis {
-                mistakes: made.into_iter().chain([mistake]).collect(),
-                base_string: found.base_string().to_vec(),
-            })
-        })
-    }
-
-    fn matches(&self, recipe: &Recipe) -> bool {
-        if self.stopped.get() || !(self.may_go_on)() {
-            self.stopped.set(true);
-            return false;
-        }
-        self.targets.iter().any(|target| recipe.leads_to(target))
-    }
+    Ok(None)
 }

@@ -103,7 +103,7 @@ impl Details {
             verified: has_valid_signature(failure),
             reason: None,
             missing_permission,
-            diagnosis: mistake(failure).map(Mistake::word),
+            diagnosis: mistake(failure).map(|it| it.word),
             host,
             skew_seconds: skew_seconds(failure),
             upstream: None,
@@ -152,7 +152,7 @@ const fn skew_seconds(failure: &Failure) -> Option<i64> {
     }
 }
 
-fn mistake(failure: &Failure) -> Option<Mistake> {
+fn mistake(failure: &Failure) -> Option<&'static Mistake> {
     match failure {
         Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => *mistake,
         _ => None,
@@ -278,7 +278,7 @@ impl RequestRecord {
             metrics.clock_skew(skew);
         }
         if let Some(mistake) = mistake(failure) {
-            metrics.diagnosed(mistake.word());
+            metrics.diagnosed(mistake.word);
         }
     }
 

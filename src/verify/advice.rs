@@ -19,7 +19,7 @@ use crate::{
     clock::UnixTime,
     oauth::{
         Parameters, Place, Selection,
-        diagnosis::{self, Attempt, CalledUrl, Mistake, Secrets, Stopped, diagnose},
+        diagnosis::{self, Attempt, Mistake, diagnose},
     },
     parse::signed::SignedRequest,
     secret::Secret,
@@ -43,14 +43,12 @@ pub trait UnreadBody {
     fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
 }
 
-/// How much computing time diagnoses may take in a second, in the whole process. It suffices for some ten of them.
-const BUDGET: Duration = Duration::from_millis(BUDGET_MILLISECONDS);
-
-/// Code that is not optimized is slow, and tests still have to see each mistake named.
-const BUDGET_MILLISECONDS: u64 = if cfg!(debug_assertions) { 500 } else { 50 };
+/// Diagnoses take at most one part in this many of a core's time, in the whole process; one part in 20 suffices for some ten
+/// of them a second. Code that is not optimized is slow, and tests still have to see each mistake named.
+const SHARE: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
 
 /// A diagnosis does not begin with less time than this, in which that of a small request ends.
-const SMALLEST_SHARE: Duration = Duration::from_millis(BUDGET_MILLISECONDS / 5);
+const SMALLEST_SHARE: Duration = Duration::from_millis(200 / SHARE as u64);
 
 /// How many requests may wait for their diagnosis; any further one is not diagnosed.
 const QUEUE: usize = 16;
@@ -68,58 +66,44 @@ const MAX_BEGINNING_BYTES: usize = 400;
 pub const RSA_ONLY: &str =
     "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
 
-/// The outcome of a diagnosis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Finding {
-    Mistake(Mistake),
-    Unknown,
-    TooLarge,
-    NotNow,
-}
+/// Why no mistake is named.
+const UNKNOWN: &str = "no known mistake makes this signature";
+/// See [`UNKNOWN`].
+const TOO_LARGE: &str = "a request of this size is not diagnosed: sign a smaller one first";
+/// See [`UNKNOWN`].
+const NOT_NOW: &str = "not diagnosed, because too many signatures are wrong at present: send the request again in a few seconds";
 
 /// Finds the mistake that caused a wrong signature.
 #[derive(Debug)]
 pub(super) struct Adviser {
     started: Instant,
     queue: Semaphore,
-    /// Locked for as long as a diagnosis runs, so that there is one at a time.
+    /// Locked while a diagnosis runs, so that there is one at a time.
     budget: Arc<Mutex<Budget>>,
 }
 
-/// The computing time that is left for diagnoses: [`BUDGET`] at most, refilled by that much a second.
-#[derive(Debug)]
-struct Budget {
-    left: Duration,
-    /// When it was refilled last, counted from any moment.
-    refilled: Duration,
-}
+/// The time, since any fixed moment, at which diagnoses will have taken no more than their share.
+#[derive(Debug, Default)]
+struct Budget(Duration);
 
 impl Budget {
-    /// The time that may be spent at `now`.
-    fn left(&mut self, now: Duration) -> Duration {
-        let since = now
-            .saturating_sub(self.refilled)
-            .min(Duration::from_secs(1));
-        self.refilled = now;
-        self.left = BUDGET.min(self.left + BUDGET.mul_f64(since.as_secs_f64()));
-        self.left
+    /// The computing time that may be spent at `now`.
+    fn left(&self, now: Duration) -> Duration {
+        const SECOND: Duration = Duration::from_secs(1);
+        (now + SECOND).saturating_sub(self.0).min(SECOND) / SHARE
     }
 
-    fn spend(&mut self, spent: Duration) {
-        self.left = self.left.saturating_sub(spent);
+    fn spend(&mut self, now: Duration, spent: Duration) {
+        self.0 = self.0.max(now) + spent * SHARE;
     }
 }
 
 impl Default for Adviser {
     fn default() -> Self {
-        let budget = Budget {
-            left: BUDGET,
-            refilled: Duration::ZERO,
-        };
         Self {
             started: Instant::now(),
             queue: Semaphore::new(QUEUE),
-            budget: Arc::new(Mutex::new(budget)),
+            budget: Arc::default(),
         }
     }
 }
@@ -135,51 +119,53 @@ impl Adviser {
         unread: Option<&mut dyn UnreadBody>,
         credential: &Credential,
         now: UnixTime,
-    ) -> (Option<String>, Option<Mistake>) {
+    ) -> (Option<String>, Option<&'static Mistake>) {
         if params.advice == Advice::Off {
             return (None, None);
         }
-        let finding = match bytes_if_small(request) {
-            None => Finding::TooLarge,
-            Some(bytes) => {
-                let mut parameters = request.parameters.iter();
-                let is_form = parameters.any(|parameter| parameter.place == Place::Body);
-                let body = match unread {
-                    Some(unread) if request.body.is_none() => {
-                        unread.read(MAX_BYTES.saturating_sub(bytes)).await
-                    }
-                    _ => request.body.filter(|_| !is_form),
-                };
-                let body = body.unwrap_or_default();
-                self.examine(|| attempt(params, request, body, credential, now))
-                    .await
+        let Some(bytes) = bytes_if_small(request) else {
+            return (Some(general(request, TOO_LARGE)), None);
+        };
+        let mut parameters = request.parameters.iter();
+        let is_form = parameters.any(|parameter| parameter.place == Place::Body);
+        let body = match unread {
+            Some(unread) if request.body.is_none() => {
+                unread.read(MAX_BYTES.saturating_sub(bytes)).await
             }
+            _ => request.body.filter(|_| !is_form),
         };
-        let advice = finding.advice(request);
-        let mistake = match finding {
-            Finding::Mistake(mistake) => Some(mistake),
-            _ => None,
+        let body = body.unwrap_or_default();
+        let attempt = || attempt(params, request, body, credential, now);
+        let found = self.examine(attempt).await;
+        let advice = match found {
+            Ok(mistake) => mistake.advice.to_owned(),
+            Err(reason) => general(request, reason),
         };
-        if params.advice == Advice::Hint || finding == Finding::TooLarge {
-            return (Some(advice), mistake);
-        }
-        let base = base_string(request, Selection::Rfc5849).to_vec();
-        let base = String::from_utf8_lossy(&base);
-        (
-            Some(format!("{advice}; the base string here is {base}")),
-            mistake,
-        )
+        let base = || base_string(request, Selection::Rfc5849).to_vec();
+        let advice = match params.advice {
+            Advice::Full => {
+                let base = String::from_utf8_lossy(&base()).into_owned();
+                format!("{advice}; the base string here is {base}")
+            }
+            Advice::Off | Advice::Hint => advice,
+        };
+        (Some(advice), found.ok())
     }
 
     /// Diagnoses an attempt on a thread that serves no requests, if there is time left for it.
-    async fn examine(&self, attempt: impl FnOnce() -> Attempt) -> Finding {
-        let Ok(_place) = self.queue.try_acquire() else {
-            return Finding::NotNow;
-        };
+    ///
+    /// # Errors
+    /// Why no mistake is named.
+    async fn examine(
+        &self,
+        attempt: impl FnOnce() -> Attempt,
+    ) -> Result<&'static Mistake, &'static str> {
+        let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
-        let left = budget.left(self.started.elapsed());
+        let now = self.started.elapsed();
+        let left = budget.left(now);
         if left < SMALLEST_SHARE {
-            return Finding::NotNow;
+            return Err(NOT_NOW);
         }
         let attempt = attempt();
         // The thread holds the budget: a caller that goes away does not make room for another diagnosis.
@@ -187,48 +173,33 @@ impl Adviser {
             let begun = computing_time();
             let spent = || computing_time().saturating_sub(begun);
             let found = diagnose(&attempt, &|| spent() < left);
-            budget.spend(spent());
+            budget.spend(now, spent());
             found
         });
-        match found.await {
-            Ok(Ok(Some(found))) => found
-                .mistakes
-                .first()
-                .copied()
-                .map_or(Finding::Unknown, Finding::Mistake),
-            Ok(Ok(None)) => Finding::Unknown,
-            Ok(Err(Stopped)) | Err(_) => Finding::NotNow,
-        }
+        let Ok(Ok(found)) = found.await else {
+            return Err(NOT_NOW);
+        };
+        let mistake = found.and_then(|found| found.mistakes.first().copied());
+        mistake.ok_or(UNKNOWN)
     }
 }
 
-impl Finding {
-    /// The advice for the author of the consumer.
-    fn advice(self, request: &SignedRequest<'_>) -> String {
-        let reason = match self {
-            Self::Mistake(mistake) => return mistake.advice().to_owned(),
-            Self::Unknown => "no known mistake makes this signature",
-            Self::TooLarge => "a request of this size is not diagnosed: sign a smaller one first",
-            Self::NotNow => {
-                "not diagnosed, because too many signatures are wrong at present: send the request again in a few seconds"
-            }
-        };
-        let parameters = &Parameters::new();
-        let beginning = BaseString {
-            parameters,
-            ..base_string(request, Selection::Rfc5849)
-        };
-        let beginning = String::from_utf8_lossy(&beginning.to_vec()).into_owned();
-        let beginning = match beginning.len() {
-            0..=MAX_BEGINNING_BYTES => format!(" begin with {beginning} and"),
-            _ => String::new(),
-        };
-        format!(
-            "{reason}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
-             of a form body and of the Authorization header but realm and oauth_signature, sorted, as RFC 5849 section 3.4.1 says; \
-             and compare the consumer secret and the token secret byte by byte with those that were issued"
-        )
-    }
+/// The advice for the author of the consumer where no mistake is named, for this `reason`.
+fn general(request: &SignedRequest<'_>, reason: &str) -> String {
+    let beginning = BaseString {
+        parameters: &Parameters::new(),
+        ..base_string(request, Selection::Rfc5849)
+    };
+    let beginning = String::from_utf8_lossy(&beginning.to_vec()).into_owned();
+    let beginning = match beginning.len() {
+        0..=MAX_BEGINNING_BYTES => format!(" begin with {beginning} and"),
+        _ => String::new(),
+    };
+    format!(
+        "{reason}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
+         of a form body and of the Authorization header but realm and oauth_signature, sorted, as RFC 5849 section 3.4.1 says; \
+         and compare the consumer secret and the token secret byte by byte with those that were issued"
+    )
 }
 
 /// The computing time of this thread.
@@ -265,22 +236,18 @@ fn attempt(
     let expired = previous.filter(|(_, until)| now >= *until);
     Attempt {
         method: request.method.to_vec(),
-        url: CalledUrl {
-            scheme: request.url.origin.scheme,
-            authority: request.url.origin.authority(),
-            path: request.path.to_vec(),
-            query: request.query.to_vec(),
-            prefix: request.url.prefix.clone(),
-        },
+        scheme: request.url.origin.scheme,
+        authority: request.url.origin.authority(),
+        path: request.path.to_vec(),
+        query: request.query.to_vec(),
+        prefix: request.url.prefix.clone(),
         parameters: diagnosis::pairs(request.parameters),
         realm: request.parameters.realm().map(<[u8]>::to_vec),
         other_body: body.to_vec(),
-        secrets: Secrets {
-            consumer: consumer.secret.clone(),
-            previous: expired.map(|(secret, _)| secret.clone()),
-            token: credential.token_secret().unwrap_or(Secret::from("")),
-            rsa: consumer.rsa().cloned(),
-        },
+        consumer_secret: consumer.secret.clone(),
+        previous_secret: expired.map(|(secret, _)| secret.clone()),
+        token_secret: credential.token_secret().unwrap_or(Secret::from("")),
+        rsa: consumer.rsa().cloned(),
         other_urls: params.other_urls.clone(),
         callbacks: consumer.callbacks().to_vec(),
         signature_method: request.credentials.signature_method,
@@ -291,6 +258,8 @@ fn attempt(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BUDGET: Duration = Duration::from_millis(1_000 / SHARE as u64);
 
     #[test]
     fn spends_no_more_than_the_budget_in_a_second() {
@@ -306,7 +275,7 @@ mod tests {
                 } else {
                     left.min(BUDGET / 2)
                 };
-                budget.spend(spent);
+                budget.spend(now, spent);
                 spent
             });
             let spent: Duration = spent.sum();
@@ -315,9 +284,10 @@ mod tests {
             assert!((most / 2..=most).contains(&spent), "{second}: {spent:?}");
         }
         // What is left over is not kept for later.
-        assert_eq!(budget.left(Duration::from_secs(1_000)), BUDGET);
+        let later = Duration::from_secs(1_000);
+        assert_eq!(budget.left(later), BUDGET);
         // Time that goes back refills nothing.
-        budget.spend(BUDGET);
+        budget.spend(later, BUDGET);
         assert_eq!(budget.left(Duration::from_secs(1)), Duration::ZERO);
     }
 
@@ -327,11 +297,11 @@ mod tests {
         let never = || -> Attempt { unreachable!("not diagnosed") };
         let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
         let places: Vec<_> = places.collect();
-        assert_eq!(adviser.examine(never).await, Finding::NotNow);
+        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
         drop(places);
         tokio::time::pause();
-        adviser.budget.lock().await.left = Duration::ZERO;
-        adviser.budget.lock().await.refilled = adviser.started.elapsed();
-        assert_eq!(adviser.examine(never).await, Finding::NotNow);
+        let now = adviser.started.elapsed();
+        adviser.budget.lock().await.spend(now, BUDGET);
+        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
     }
 }

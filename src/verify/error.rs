@@ -51,7 +51,7 @@ pub enum Rejection {
         /// Advice for the caller, as far as `signature.advice` allows it.
         advice: Option<String>,
         /// The known mistake that makes the signature.
-        mistake: Option<Mistake>,
+        mistake: Option<&'static Mistake>,
     },
     /// `oauth_body_hash` is another body's.
     #[error("wrong body hash")]

@@ -91,7 +91,7 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
         );
     }
     let described =
-        |mistake: &Mistake| matches!(mistake.word(), "query_unsigned" | "ampersand_missing");
+        |mistake: &&Mistake| matches!(mistake.word, "query_unsigned" | "ampersand_missing");
     if diagnosis.mistakes.iter().all(described) {
         text += "The token calls take this one as well, and the dialect legacy leaves the query unsigned\n";
     }

@@ -1,13 +1,14 @@
-//! A way to sign a request, as a list of choices. The right one makes those of RFC 5849; a mistake changes some of them.
+//! A way to sign a request, as a list of choices, and the changes that mistakes make to them.
 //!
 //! This shares nothing with the base string of the check itself, which has no room for mistakes.
 
-use std::{cell::OnceCell, rc::Rc};
-
-use base64::{
-    Engine,
-    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD},
+use std::{
+    cell::OnceCell,
+    ops::{Deref, DerefMut},
+    rc::Rc,
 };
+
+use base64::{Engine, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
 use super::Attempt;
@@ -21,7 +22,7 @@ use crate::oauth::{
 };
 
 /// A parameter, decoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pair {
     /// Where it stood.
     pub place: Place,
@@ -31,24 +32,35 @@ pub struct Pair {
     pub value: Vec<u8>,
 }
 
-/// Makes other bytes of a text.
-pub(super) type Bytes = fn(&[u8]) -> Vec<u8>;
-/// Joins the consumer's secret and the token's.
-pub(super) type Join = fn(&[u8], &[u8]) -> Vec<u8>;
-/// Makes what a pair is sorted by, of the pair and its encoded form.
-pub(super) type Order = fn(&Pair, &[Vec<u8>; 2]) -> [Vec<u8>; 2];
+impl Pair {
+    pub(super) fn new(place: Place, name: &[u8], value: &[u8]) -> Self {
+        let (name, value) = (name.to_vec(), value.to_vec());
+        Self { place, name, value }
+    }
+}
 
-/// The choices on the way to a signature. It holds a key, so it is not printable.
+/// Changes the bytes of a text.
+pub(super) type Bytes = fn(&[u8]) -> Vec<u8>;
+/// Joins the consumer's secret and the token's to a key.
+type Join = fn(&[u8], &[u8]) -> Vec<u8>;
+/// Makes the sort key of a pair, from the pair and its encoded form.
+type Order = fn(&Pair, &[Vec<u8>; 2]) -> [Vec<u8>; 2];
+/// Makes the bytes of a signature from a key and a base string, in this order; `None` if they cannot be made here.
+type Mac = fn(SignatureMethod, &[u8], &[u8]) -> Option<Vec<u8>>;
+
+/// The choices on the way to a signature; those on the way to its base string are in [`Text`]. It holds a key, so it is not
+/// printable.
 #[derive(Clone)]
-pub(super) struct Recipe {
-    pub(super) text: Text,
-    /// The base string, once it was needed: changes of the key share it.
-    base_string: OnceCell<Rc<[u8]>>,
+pub(super) struct Recipe<'a> {
+    pub(super) attempt: &'a Attempt,
+    text: Rc<Text>,
     /// The consumer's secret and the token's.
     pub(super) secrets: [Zeroizing<Vec<u8>>; 2],
-    pub(super) join: Join,
-    pub(super) hash: Hash,
-    pub(super) spelling: Spelling,
+    join: Join,
+    pub(super) signature_method: SignatureMethod,
+    pub(super) mac: Mac,
+    /// The signature that was sent, in each way in which it can be read.
+    pub(super) readings: Rc<[Reading]>,
 }
 
 /// The choices on the way to a base string.
@@ -66,10 +78,12 @@ pub(super) struct Text {
     pub(super) order: Order,
     /// How names and values are encoded.
     pub(super) codings: [Coding; 2],
-    /// Whether the `=` of an empty value is written.
+    /// Whether the `=` of an empty value is left out.
     pub(super) bare_names: bool,
     /// How the URI and the normalized parameters are encoded.
     pub(super) outer: [Coding; 2],
+    /// The base string, once it was needed: changes of the key share it.
+    base_string: OnceCell<Vec<u8>>,
 }
 
 /// How a text is percent-encoded.
@@ -85,8 +99,8 @@ pub(super) struct Coding {
     pub(super) plus: bool,
     /// Whether escapes have lower-case letters.
     pub(super) lower: bool,
-    /// How often the text is encoded.
-    pub(super) times: u8,
+    /// Whether the text is not encoded at all.
+    pub(super) plain: bool,
 }
 
 impl Coding {
@@ -97,23 +111,23 @@ impl Coding {
         escaped: "",
         plus: false,
         lower: false,
-        times: 1,
+        plain: false,
     };
 
     /// Not encoded.
     pub(super) const PLAIN: Self = Self {
-        times: 0,
+        plain: true,
         ..Self::RIGHT
     };
 
-    pub(super) fn encode(self, text: &[u8]) -> Vec<u8> {
-        (0..self.times).fold((self.bytes)(text), |text, _| self.encode_once(&text))
-    }
-
-    fn encode_once(self, text: &[u8]) -> Vec<u8> {
+    fn encode(self, text: &[u8]) -> Vec<u8> {
+        let text = (self.bytes)(text);
+        if self.plain {
+            return text;
+        }
         let [left, escaped] = [self.left, self.escaped].map(str::as_bytes);
         let mut out = Vec::with_capacity(2 * text.len());
-        for &byte in text {
+        for byte in text {
             let is_plain = percent::is_unreserved(byte) && !escaped.contains(&byte);
             match byte {
                 b' ' if self.plus => out.push(b'+'),
@@ -126,209 +140,222 @@ impl Coding {
     }
 }
 
-/// How key and base string are joined to a signature.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hash {
-    /// As the signature method does.
-    Method(SignatureMethod),
-    /// HMAC, but the base string is the key.
-    Swapped(SignatureMethod),
-    /// The hash of the base string without any key.
-    Keyless(SignatureMethod),
-}
-
-/// How the bytes of a signature are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
-    /// Padded base64.
-    Right,
-    /// Base64 without its `=`.
-    Unpadded,
-    /// Base64 with `-` and `_`, padded or not.
-    UrlSafe,
-    /// Hexadecimal digits, or base64 of them.
-    Hex,
-    /// Base64, percent-encoded once more than its place asks for.
-    EncodedTwice,
-    /// Base64, not percent-encoded for its place, so that each `+` arrived as a space.
-    NotEncoded,
-    /// Base64 with a line break at the end or within.
-    LineBreak,
-}
-
-impl Spelling {
-    const ALL: [Self; 7] = [
-        Self::Right,
-        Self::Unpadded,
-        Self::UrlSafe,
-        Self::Hex,
-        Self::EncodedTwice,
-        Self::NotEncoded,
-        Self::LineBreak,
-    ];
-
-    /// The bytes that `sent` spells in this way, and no simpler one.
-    fn read(self, sent: &[u8]) -> Option<Vec<u8>> {
-        match self {
-            Self::Right => STANDARD.decode(sent).ok(),
-            Self::Unpadded => STANDARD_NO_PAD.decode(sent).ok(),
-            Self::UrlSafe => URL_SAFE
-                .decode(sent)
-                .or_else(|_| URL_SAFE_NO_PAD.decode(sent))
-                .ok(),
-            Self::Hex => unhex(sent).or_else(|| unhex(&STANDARD.decode(sent).ok()?)),
-            Self::EncodedTwice => STANDARD.decode(percent::decode(sent).ok()?).ok(),
-            Self::NotEncoded => STANDARD.decode(replaced(sent, b" ", b"+")).ok(),
-            Self::LineBreak => {
-                let breaks = |byte: &u8| matches!(byte, b'\r' | b'\n');
-                let rest: Vec<u8> = sent.iter().copied().filter(|byte| !breaks(byte)).collect();
-                STANDARD.decode(rest).ok()
-            }
-        }
-    }
-
-    /// The secrets that `sent` spells under PLAINTEXT.
-    fn read_plain(self, sent: &[u8]) -> Option<Vec<u8>> {
-        match self {
-            Self::Right => Some(sent.to_vec()),
-            Self::EncodedTwice => Some(percent::decode(sent).ok()?.into_owned()),
-            Self::LineBreak => Some(sent.trim_ascii_end().to_vec()),
-            _ => None,
-        }
-    }
-}
-
 /// The bytes that a way to sign has to lead to, for one reading of the signature that was sent.
-pub(super) struct Target {
-    spelling: Spelling,
+pub(super) struct Reading {
     bytes: Vec<u8>,
-    /// The bytes are what this method of RSA signed.
+    /// The bytes are the digest that this RSA method signed.
     rsa: Option<SignatureMethod>,
 }
 
-impl Target {
-    /// The targets of all readings that a key of the consumer can have led to.
-    pub(super) fn all(attempt: &Attempt) -> Vec<Self> {
-        let sent = &attempt.signature;
-        let rsa = attempt.secrets.rsa.as_ref();
-        let mut targets: Vec<Self> = Vec::new();
+impl Reading {
+    /// The readings of `sent` that a key of the consumer can have led to.
+    fn all(attempt: &Attempt, sent: &[u8]) -> Rc<[Self]> {
+        let decoded = STANDARD.decode(sent).ok();
+        // A public key opens what its private key signed: one operation in place of one for each recipe.
+        let key = attempt.rsa.as_ref().zip(decoded.as_ref());
+        let opened = key.and_then(|(key, signature)| key.open(signature));
+        let opened = opened.map(|(method, digest)| (digest, Some(method)));
+        let hash = decoded.filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));
         // The secrets themselves, as under PLAINTEXT, have an '&' between them.
         let plain = attempt.signature_method == SignatureMethod::Plaintext || sent.contains(&b'&');
-        for spelling in Spelling::ALL {
-            let read = spelling.read(sent);
-            let hash = read
-                .iter()
-                .filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));
-            let hash = hash.map(|bytes| (bytes.clone(), None));
-            let plain = plain.then(|| spelling.read_plain(sent)).flatten();
-            // A public key opens what its private key signed: one operation in place of one for each recipe.
-            let opened = rsa
-                .zip(read.as_ref())
-                .and_then(|(rsa, read)| rsa.open(read));
-            let opened = opened.map(|(method, digest)| (digest, Some(method)));
-            let all = hash.chain(plain.map(|bytes| (bytes, None))).chain(opened);
-            for (bytes, rsa) in all {
-                if targets.iter().all(|simpler| simpler.bytes != bytes) {
-                    targets.push(Self {
-                        spelling,
-                        bytes,
-                        rsa,
-                    });
-                }
-            }
-        }
-        targets
+        let plain = plain.then(|| sent.to_vec());
+        let unsigned = [hash, plain].map(|bytes| Some((bytes?, None)));
+        let all = unsigned.into_iter().chain([opened]).flatten();
+        all.map(|(bytes, rsa)| Self { bytes, rsa }).collect()
     }
 }
 
-impl Recipe {
+impl Deref for Recipe<'_> {
+    type Target = Text;
+
+    fn deref(&self) -> &Text {
+        &self.text
+    }
+}
+
+impl DerefMut for Recipe<'_> {
+    /// Detaches the text from other recipes, and forgets its base string.
+    fn deref_mut(&mut self) -> &mut Text {
+        let text = Rc::make_mut(&mut self.text);
+        text.base_string.take();
+        text
+    }
+}
+
+impl<'a> Recipe<'a> {
     /// The right way to sign the request.
-    pub(super) fn right(attempt: &Attempt) -> Self {
-        let url = &attempt.url;
-        let (host, port) = split_authority(&url.authority).unwrap_or((&url.authority, None));
-        Self {
-            text: Text {
-                method: attempt.method.to_ascii_uppercase(),
-                scheme: prefix_of(url.scheme),
-                host: host.to_ascii_lowercase(),
-                port: port.filter(|&port| port != url.scheme.default_port()),
-                path: match &*url.path {
-                    b"" => b"/".to_vec(),
-                    path => path.to_vec(),
-                },
-                uri_query: Vec::new(),
-                pairs: Rc::new(attempt.parameters.clone()),
-                order: |_, encoded| encoded.clone(),
-                codings: [Coding::RIGHT; 2],
-                bare_names: false,
-                outer: [Coding::RIGHT; 2],
+    pub(super) fn right(attempt: &'a Attempt) -> Self {
+        let authority = &attempt.authority;
+        let (host, port) = split_authority(authority).unwrap_or((authority, None));
+        let text = Text {
+            method: attempt.method.to_ascii_uppercase(),
+            scheme: prefix_of(attempt.scheme),
+            host: host.to_ascii_lowercase(),
+            port: port.filter(|&port| port != attempt.scheme.default_port()),
+            path: match &*attempt.path {
+                b"" => b"/".to_vec(),
+                path => path.to_vec(),
             },
+            uri_query: Vec::new(),
+            pairs: Rc::new(attempt.parameters.clone()),
+            order: |_, encoded| encoded.clone(),
+            codings: [Coding::RIGHT; 2],
+            bare_names: false,
+            outer: [Coding::RIGHT; 2],
             base_string: OnceCell::new(),
-            secrets: [&attempt.secrets.consumer, &attempt.secrets.token]
+        };
+        Self {
+            attempt,
+            text: Rc::new(text),
+            secrets: [&attempt.consumer_secret, &attempt.token_secret]
                 .map(|secret| Zeroizing::new(secret.expose().to_vec())),
             join: |consumer, token| [&*encoded(consumer), b"&", &encoded(token)].concat(),
-            hash: Hash::Method(attempt.signature_method),
-            spelling: Spelling::Right,
+            signature_method: attempt.signature_method,
+            mac,
+            readings: Reading::all(attempt, &attempt.signature),
         }
     }
 
-    /// The recipe with other choices for the base string.
-    pub(super) fn with_text(&self, change: impl FnOnce(&mut Text)) -> Self {
-        let mut changed = Self {
-            base_string: OnceCell::new(),
-            ..self.clone()
-        };
-        change(&mut changed.text);
-        changed
-    }
-
-    /// Whether this way leads to the signature that was sent, read in that way.
-    pub(super) fn leads_to(&self, target: &Target) -> bool {
-        if self.spelling != target.spelling {
-            return false;
-        }
+    /// Whether this way leads to the signature that was sent, in one of its readings.
+    pub(super) fn leads_to_sent(&self) -> bool {
         // A mistake that matches is the right signature of another request, so time must not tell how much of it was right.
-        let made = match (target.rsa, self.hash) {
-            (Some(method), Hash::Method(named)) => {
-                (method == named).then(|| method.digest(self.base_string()))
-            }
-            (Some(_), _) => None,
-            (None, _) => self.signature(),
-        };
-        made.is_some_and(|made| signature::equal(&made, &target.bytes))
+        self.readings.iter().any(|reading| {
+            let made = match reading.rsa {
+                Some(method) if method != self.signature_method => None,
+                Some(method) => Some(method.digest(self.base_string())),
+                None => self.signature(),
+            };
+            made.is_some_and(|made| signature::equal(&made, &reading.bytes))
+        })
     }
 
     /// The bytes of the signature; nothing for the RSA methods, whose private key is not here.
     pub(super) fn signature(&self) -> Option<Vec<u8>> {
         let [consumer, token] = &self.secrets;
         let key = Zeroizing::new((self.join)(consumer, token));
-        match self.hash {
-            Hash::Method(SignatureMethod::Plaintext) => Some(key.to_vec()),
-            Hash::Method(method) => hmac(method, &key, self.base_string()),
-            Hash::Swapped(method) => hmac(method, self.base_string(), &key),
-            Hash::Keyless(method) => Some(method.digest(self.base_string())),
-        }
+        (self.mac)(self.signature_method, &key, self.base_string())
     }
 
-    /// The base string that these choices lead to.
-    pub(super) fn base_string(&self) -> &[u8] {
-        self.base_string
-            .get_or_init(|| self.text.base_string().into())
+    /// The recipe with one change.
+    pub(super) fn one(&self, change: impl FnOnce(&mut Self)) -> Vec<Self> {
+        let mut changed = self.clone();
+        change(&mut changed);
+        vec![changed]
+    }
+
+    /// One recipe for each value.
+    pub(super) fn each<V>(
+        &self,
+        values: impl IntoIterator<Item = V>,
+        change: impl Fn(&mut Self, V),
+    ) -> Vec<Self> {
+        let values = values.into_iter();
+        values
+            .flat_map(|value| self.one(|recipe| change(recipe, value)))
+            .collect()
+    }
+
+    pub(super) fn joins<const N: usize>(&self, joins: [Join; N]) -> Vec<Self> {
+        self.each(joins, |recipe, join| recipe.join = join)
+    }
+
+    /// With other secrets, the consumer's and the token's; `None` leaves one as it is.
+    pub(super) fn with_secrets<'s>(
+        &self,
+        secrets: impl IntoIterator<Item = [Option<&'s [u8]>; 2]>,
+    ) -> Vec<Self> {
+        self.each(secrets, |recipe, secrets| {
+            for (secret, other) in recipe.secrets.iter_mut().zip(secrets) {
+                if let Some(other) = other {
+                    *secret = Zeroizing::new(other.to_vec());
+                }
+            }
+        })
+    }
+
+    /// Changes both secrets or one, to each of the texts that `change` makes of it.
+    pub(super) fn each_secret(&self, change: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> Vec<Self> {
+        let [consumer, token] = self.secrets.each_ref().map(|secret| change(secret));
+        let (consumer, token) = (
+            consumer.iter().map(|it| Some(&**it)),
+            token.iter().map(|it| Some(&**it)),
+        );
+        let both = consumer.clone().zip(token.clone()).map(<[_; 2]>::from);
+        let one = consumer
+            .map(|it| [it, None])
+            .chain(token.map(|it| [None, it]));
+        self.with_secrets(both.chain(one))
+    }
+
+    /// The signature that was sent was meant to be `text`.
+    pub(super) fn meant(&self, text: impl IntoIterator<Item = Vec<u8>>) -> Vec<Self> {
+        self.each(text, |recipe, text| {
+            recipe.readings = Reading::all(recipe.attempt, &text);
+        })
+    }
+
+    /// Names and values encoded in that way, but for reserved characters that are left as they are and unreserved ones that are
+    /// escaped: `[left, escaped]`.
+    pub(super) fn coded<const N: usize>(
+        &self,
+        coding: Coding,
+        characters: [[&'static str; 2]; N],
+    ) -> Vec<Self> {
+        self.each(characters, |recipe, [left, escaped]| {
+            let coding = Coding {
+                left,
+                escaped,
+                ..coding
+            };
+            recipe.codings = [coding; 2];
+        })
+    }
+
+    /// Names and values with characters left as they are: those of one word after the other.
+    pub(super) fn leaving(&self, words: &'static str) -> Vec<Self> {
+        let ways = words
+            .split(' ')
+            .map(|left| self.coded(Coding::RIGHT, [[left, ""]]));
+        ways.flatten().collect()
+    }
+
+    pub(super) fn sorted(&self, order: Order) -> Vec<Self> {
+        self.one(|recipe| recipe.order = order)
+    }
+
+    pub(super) fn paths<P: AsRef<[u8]>>(&self, paths: impl IntoIterator<Item = P>) -> Vec<Self> {
+        self.each(paths, |recipe, path| recipe.path = path.as_ref().to_vec())
+    }
+
+    /// With other pairs.
+    pub(super) fn with_pairs(&self, change: impl FnOnce(&mut Vec<Pair>)) -> Vec<Self> {
+        self.one(|recipe| change(Rc::make_mut(&mut recipe.pairs)))
+    }
+
+    pub(super) fn each_pair(&self, change: impl FnMut(&mut Pair)) -> Vec<Self> {
+        self.with_pairs(|pairs| pairs.iter_mut().for_each(change))
+    }
+
+    pub(super) fn keep(&self, kept: impl FnMut(&Pair) -> bool) -> Vec<Self> {
+        self.with_pairs(|pairs| pairs.retain(kept))
+    }
+
+    pub(super) fn add(&self, name: &[u8], value: &[u8]) -> Vec<Self> {
+        self.with_pairs(|pairs| pairs.push(Pair::new(Place::Body, name, value)))
     }
 }
 
 impl Text {
-    fn base_string(&self) -> Vec<u8> {
-        let port = self.port.map(|port| format!(":{port}"));
-        let origin = [self.scheme, &self.host, port.as_deref().unwrap_or_default()].concat();
-        let uri = [origin.as_bytes(), &self.path, &self.uri_query].concat();
-        let [uri_coding, parameters_coding] = self.outer;
-        [
-            &*self.method,
-            &uri_coding.encode(&uri),
-            &parameters_coding.encode(&self.normalized()),
-        ]
-        .join(&b'&')
+    /// The base string that these choices lead to.
+    pub(super) fn base_string(&self) -> &[u8] {
+        self.base_string.get_or_init(|| {
+            let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+            let origin = [self.scheme, &self.host, &port].concat();
+            let uri = [origin.as_bytes(), &self.path, &self.uri_query].concat();
+            let [uri_coding, parameters_coding] = self.outer;
+            let parameters = parameters_coding.encode(&self.normalized());
+            [&*self.method, &uri_coding.encode(&uri), &parameters].join(&b'&')
+        })
     }
 
     fn normalized(&self) -> Vec<u8> {
@@ -340,10 +367,9 @@ impl Text {
         let mut encoded: Vec<_> = encoded.collect();
         encoded.sort_by(|(left, _), (right, _)| left.cmp(right));
         let written = encoded.into_iter().map(|(_, [name, value])| {
-            if self.bare_names && value.is_empty() {
-                name
-            } else {
-                [name, value].join(&b'=')
+            match self.bare_names && value.is_empty() {
+                true => name,
+                false => [name, value].join(&b'='),
             }
         });
         written.collect::<Vec<_>>().join(&b'&')
@@ -362,27 +388,11 @@ pub(super) fn encoded(text: &[u8]) -> Vec<u8> {
     percent::encode(text).into_bytes()
 }
 
-/// The text with each `from` written as `to`.
-pub(super) fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut start = 0;
-    for at in memchr::memmem::find_iter(text, from) {
-        out.extend_from_slice(&text[start..at]);
-        out.extend_from_slice(to);
-        start = at + from.len();
+/// The signature of a method that shares a secret.
+pub(super) fn mac(method: SignatureMethod, key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
+    if method == SignatureMethod::Plaintext {
+        return Some(key.to_vec());
     }
-    out.extend_from_slice(&text[start..]);
-    out
-}
-
-/// The bytes of hexadecimal digits.
-pub(super) fn unhex(text: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_chunks();
-    let bytes = pairs.iter().map(|&digits| percent::escaped(digits).ok());
-    bytes.collect::<Option<_>>().filter(|_| rest.is_empty())
-}
-
-fn hmac(method: SignatureMethod, key: &[u8], message: &[u8]) -> Option<Vec<u8>> {
-    let signature = signature::sign_text(method, &SigningKey::from_text(key), message)?;
+    let signature = signature::sign_text(method, &SigningKey::from_text(key), text)?;
     STANDARD.decode(signature).ok()
 }
