@@ -18,6 +18,9 @@ use crate::{
 
 const DAY: u64 = 86_400;
 
+/// Days before the end of a certificate at which the log has a line.
+const MARKS: [u64; 3] = [1, 7, 30];
+
 /// Days before the end from which on the process is degraded.
 const EXPIRING: u64 = 7;
 
@@ -118,19 +121,42 @@ impl Certificate {
     }
 }
 
-/// Notes the conditions of the certificates that are `shown` at `now`.
-pub(super) fn look(shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
-    let expiring = |one: &Certificate| {
-        let (key, path, end) = (one.key, one.path.display(), one.not_after);
-        let days = one.days_left(now);
-        let ends_soon = one.problem(now).is_none() && one.seconds_left(now) <= EXPIRING * DAY;
-        ends_soon.then(|| format!("{key}: {path} ends at {end}, in {days} days; renew it"))
-    };
-    let joined = |causes: Vec<String>| (!causes.is_empty()).then(|| causes.join("; "));
-    let problems = shown.iter().filter_map(|one| one.problem(now)).collect();
-    conditions.set(Condition::CertificateExpired, joined(problems));
-    let causes = shown.iter().filter_map(expiring).collect();
-    conditions.set(Condition::CertificateExpiring, joined(causes));
+/// Watches the dates of the certificates that are shown.
+#[derive(Debug, Default)]
+pub(super) struct Dates {
+    /// The certificates that have passed one of [`MARKS`], by file and end, with the last mark that they passed.
+    passed: Vec<(PathBuf, UnixTime, u64)>,
+}
+
+impl Dates {
+    /// Notes the conditions of the certificates that are `shown` at `now`, and logs each mark once when it is passed.
+    pub(super) fn look(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
+        let (mut expired, mut expiring, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+        for one in shown {
+            let (key, path, end) = (one.key, one.path.display(), one.not_after);
+            let (days, left) = (one.days_left(now), one.seconds_left(now));
+            if let Some(problem) = one.problem(now) {
+                expired.push(problem);
+                continue;
+            }
+            if left <= EXPIRING * DAY {
+                expiring.push(format!(
+                    "{key}: {path} ends at {end}, in {days} days; renew it"
+                ));
+            }
+            if let Some(&mark) = MARKS.iter().find(|&&mark| left <= mark * DAY) {
+                let mark = (one.path.clone(), end, mark);
+                if !self.passed.contains(&mark) {
+                    tracing::warn!(key, file = %path, days_left = days, %end, "certificate ends soon; renew it");
+                }
+                passed.push(mark);
+            }
+        }
+        self.passed = passed;
+        let joined = |causes: Vec<String>| (!causes.is_empty()).then(|| causes.join("; "));
+        conditions.set(Condition::CertificateExpired, joined(expired));
+        conditions.set(Condition::CertificateExpiring, joined(expiring));
+    }
 }
 
 /// The state of the files of both sides' TLS at one moment.
@@ -170,7 +196,7 @@ fn stamp(path: impl AsRef<Path>) -> Option<FileStamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::{clock::Clock, telemetry::tests::logged};
 
     const NOW: UnixTime = UnixTime(1_800_000_000);
 
@@ -209,15 +235,44 @@ mod tests {
     }
 
     #[test]
-    fn the_last_days_are_a_condition() {
+    fn each_mark_is_logged_once_and_the_last_days_are_a_condition() {
         let conditions = Conditions::new(Clock::manual(NOW));
-        for (until, is_expiring) in [(31, false), (8, false), (7, true), (1, true)] {
-            let one = certificate(-1, until);
-            look(&[one], UnixTime(NOW.0 + 1), &conditions);
-            let expiring = conditions.lasts(Condition::CertificateExpiring);
-            assert_eq!(expiring, is_expiring, "{until} days");
+        let (mut dates, shown) = (Dates::default(), [certificate(-1, 31)]);
+        let mut look = |day: u64, second: u64| {
+            let now = UnixTime(NOW.0 + day * DAY + second);
+            let lines = logged(|| dates.look(&shown, now, &conditions));
+            let marks = lines.iter().filter(|line| line.contains("ends soon"));
+            assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
+            (
+                marks.count(),
+                conditions.lasts(Condition::CertificateExpiring),
+            )
+        };
+        for (day, is_logged, is_expiring) in [
+            (0, false, false),
+            (1, true, false),
+            (2, false, false),
+            (23, false, false),
+            (24, true, true),
+            (25, false, true),
+            (29, false, true),
+            (30, true, true),
+        ] {
+            let found = look(day, 1);
+            assert_eq!(found, (is_logged.into(), is_expiring), "day {day}");
+            for second in 2..5 {
+                assert_eq!(look(day, second), (0, is_expiring), "day {day}");
+            }
         }
-        look(&[certificate(-9, -1)], NOW, &conditions);
+        // A start in the last days logs the mark that was passed last, and so does a new certificate that ends soon.
+        let mut dates = Dates::default();
+        for (until, count) in [(20, 1), (20, 0), (5, 1), (5, 0), (6, 1)] {
+            let lines = logged(|| dates.look(&[certificate(-1, until)], NOW, &conditions));
+            let text = format!("days_left={until} ");
+            let found = lines.iter().filter(|line| line.contains(&text)).count();
+            assert_eq!(found, count, "{until} days");
+        }
+        dates.look(&[certificate(-9, -1)], NOW, &conditions);
         assert!(conditions.lasts(Condition::CertificateExpired));
         assert!(!conditions.lasts(Condition::CertificateExpiring));
     }

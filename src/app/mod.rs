@@ -35,7 +35,7 @@ use tokio::{
 
 use self::{
     admin_listener::AdminListener,
-    certificates::{Certificate, Stamps},
+    certificates::{Certificate, Dates, Stamps},
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
@@ -153,6 +153,7 @@ pub struct App {
     admin: Vec<(&'static str, AdminListener)>,
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
+    dates: Dates,
     /// Where every listener is bound, with its key.
     own: Vec<OwnListener>,
     /// Where the public listeners are bound.
@@ -231,7 +232,7 @@ impl App {
             bounds: Arc::new(Bounds::new(connections(&config), per_address)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
         };
-        let app = Self {
+        let mut app = Self {
             config: Box::new(config),
             log,
             reload,
@@ -242,6 +243,7 @@ impl App {
             listeners,
             admin,
             stamps,
+            dates: Dates::default(),
             own,
             addresses,
         };
@@ -382,10 +384,11 @@ impl App {
         self.look_at_dates();
     }
 
-    fn look_at_dates(&self) {
+    fn look_at_dates(&mut self) {
         let services = &self.services;
         let shown = services.certificates.load();
-        certificates::look(&shown, services.clock.now(), &services.conditions);
+        let now = services.clock.now();
+        self.dates.look(&shown, now, &services.conditions);
     }
 
     /// Makes what a reload swaps. A certificate that callers reject replaces none that they accept.

@@ -184,22 +184,7 @@ impl Conditions {
 
 #[cfg(test)]
 mod tests {
-    use tracing_subscriber::layer::SubscriberExt as _;
-
-    use super::{super::captured::CapturedLog, *};
-
-    /// The lines that `work` logs.
-    fn logged(work: impl FnOnce()) -> Vec<String> {
-        let kept = CapturedLog::default();
-        let writer = kept.clone();
-        let lines = tracing_subscriber::fmt::layer()
-            .without_time()
-            .with_ansi(false)
-            .with_writer(move || writer.clone());
-        let subscriber = tracing_subscriber::registry().with(lines);
-        tracing::subscriber::with_default(subscriber, work);
-        kept.take().lines().map(str::to_owned).collect()
-    }
+    use super::{super::tests::logged, *};
 
     #[test]
     fn the_log_has_the_beginning_and_the_end_and_since_stays() {

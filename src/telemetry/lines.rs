@@ -74,7 +74,7 @@ impl<W: fmt::Write> fmt::Write for Visible<W> {
 mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    use super::{super::captured::CapturedLog, *};
+    use super::{super::tests::CapturedLog, *};
 
     #[test]
     fn an_access_line_is_what_the_library_would_write_and_nothing_in_it_steers_a_terminal() {

@@ -178,7 +178,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{super::captured::CapturedLog, *};
+    use super::{super::tests::CapturedLog, *};
 
     fn of_target(level: &LogLevel, target: &str) -> LevelFilter {
         use tracing::Level;

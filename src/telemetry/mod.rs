@@ -1,8 +1,6 @@
 //! The log, the metrics, the ids of requests, and the redaction of secrets.
 
 pub mod audit;
-#[cfg(test)]
-mod captured;
 pub mod causes;
 pub mod conditions;
 pub mod lines;
@@ -11,3 +9,5 @@ pub mod metrics;
 pub mod redact;
 pub mod request_id;
 pub mod stopwatch;
+#[cfg(test)]
+pub(crate) mod tests;

@@ -480,4 +480,9 @@ fn nonces_that_replicas_share_are_not_called_kept_in_memory() {
     builder.set("store.url", postgres.database().into());
     let ended = check(&builder);
     has(&ended.stdout, &["kept in the store, for all replicas"]);
+    let port = nobody().port();
+    builder.set("nonce.url", format!("redis://127.0.0.1:{port}").into());
+    let ended = check(&builder);
+    let place = format!("127.0.0.1:{port}: cannot be reached");
+    has(&ended.stderr, &["nonce.url", &place]);
 }

@@ -64,6 +64,9 @@ fn a_crash_leaves_no_core_dump() {
     prlimit(Some(proxy.pid()), Resource::Core, unlimited).unwrap();
     proxy.signal(Signal::ABORT);
     assert!(!proxy.wait().core_dumped());
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/countersign.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    assert!(unit.lines().any(|line| line == "LimitCORE=0"), "{unit}");
 }
 
 #[track_caller]

@@ -7,7 +7,9 @@ use super::{
     caller::{Caller, with_certificates, with_tls},
 };
 use crate::support::has;
-use crate::support::{Connection, PATIENCE, Upstream, program::Ended, proxy::Builder, within};
+use crate::support::{
+    Connection, PATIENCE, Proxy, Upstream, program::Ended, proxy::Builder, within,
+};
 
 #[track_caller]
 fn check(builder: &Builder) -> Ended {
@@ -64,6 +66,11 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
                 && line.contains(what))
             .then_some(())
         });
+        let ready = proxy.ask_admin("/readyz");
+        ready.has_status(200);
+        has(&ready.text(), &["degraded: certificate_expired since 20"]);
+        let condition = "countersign_degraded{cause=\"certificate_expired\"}";
+        assert_eq!(proxy.metric(condition), 1.0);
     }
     let ended = check(&with_tls(&api, &dated(&authority, -60, 60 * 86_400 + 60))).done();
     assert!(!ended.stderr.contains("listen.tls"), "{ended:?}");
@@ -86,6 +93,7 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
             && line.contains("in 5 days"))
         .then_some(())
     });
+    is_logged_once(&proxy, 5);
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(200);
     has(&ready.text(), &["degraded: certificate_expiring since 20"]);
@@ -96,6 +104,39 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
     );
     let left = proxy.metric(&name);
     assert!((432_000.0..435_700.0).contains(&left), "{left}");
+}
+
+/// The log has one line of a mark that the certificate passed.
+#[track_caller]
+fn is_logged_once(proxy: &Proxy, days: i64) {
+    let text = format!("days_left={days} ");
+    proxy.log().wait_for("the days that are left", |line| {
+        (line.contains("WARN") && line.contains(&text)).then_some(())
+    });
+    let lines = proxy.log().lines();
+    let count = lines.iter().filter(|line| line.contains("ends soon"));
+    assert_eq!(count.count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn the_log_names_a_certificate_that_ends_within_30_7_or_1_days() {
+    let (api, authority) = (Upstream::start(), Authority::new("CA"));
+    for (seconds, days, is_degraded) in [
+        (30 * 86_400 - 60, 29, false),
+        (7 * 86_400 - 60, 6, true),
+        (86_400 - 60, 0, true),
+    ] {
+        let proxy = with_tls(&api, &dated(&authority, -60, seconds)).start();
+        is_logged_once(&proxy, days);
+        let ready = proxy.ask_admin("/readyz").text();
+        assert_eq!(ready.contains("certificate_expiring"), is_degraded);
+    }
+    let proxy = with_tls(&api, &dated(&authority, -60, 30 * 86_400 + 3_600)).start();
+    let lines = proxy.log().lines();
+    assert!(
+        !lines.iter().any(|line| line.contains("ends soon")),
+        "{lines:#?}"
+    );
 }
 
 #[test]
