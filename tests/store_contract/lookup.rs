@@ -48,7 +48,10 @@ struct Legacy {
 
 impl Legacy {
     fn new() -> Self {
-        let server = Server::shared();
+        Self::on(Server::shared())
+    }
+
+    fn on(server: Arc<Server>) -> Self {
         let url = server.database();
         server.sql(database_of(&url), LEGACY);
         Self { server, url }
@@ -229,4 +232,36 @@ async fn says_what_is_wrong_with_a_query() {
         error.starts_with("store.lookup.token_sql: ") && error.contains("does not exist"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_query_that_never_ends_stops_a_start_and_says_so() {
+    // It outlives the program that began it, so it has a server of its own.
+    let legacy = Legacy::on(Arc::new(Server::start()));
+    legacy.server.sql(
+        database_of(&legacy.url),
+        "CREATE FUNCTION stuck() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+            LOOP
+                BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END;
+            END LOOP;
+        END $$",
+    );
+    let lookup = Lookup {
+        consumer_sql: Some(
+            "SELECT secret, title AS name, scopes AS permissions, active AS enabled
+             FROM clients WHERE client_key = $1 OR stuck()",
+        ),
+        token_sql: None,
+    };
+    let (ended, ends) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let error = legacy.open(lookup, Opening::Serve).err();
+        ended.send(error.map(|error| error.to_string()))
+    });
+    let error = ends.recv_timeout(std::time::Duration::from_secs(60));
+    let error = error
+        .expect("the start ends")
+        .expect("the query is an error");
+    assert!(error.contains("store.lookup.consumer_sql"), "{error}");
+    assert!(error.contains("does not end within"), "{error}");
 }

@@ -13,12 +13,13 @@ use async_trait::async_trait;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio::time::timeout;
 use tokio_postgres::{
     Statement,
     types::{ToSql, Type},
 };
 
-use super::pool::Conn;
+use super::{COMMAND_TIMEOUT, pool::Conn};
 use crate::{
     clock::{Clock, UnixTime},
     names::{ConsumerKey, InvalidName, Permission},
@@ -122,7 +123,10 @@ pub(super) async fn check(conn: &Conn, lookup: &Lookup) -> Result<(), LookupErro
             client.batch_execute("COMMIT").await?;
             Ok::<_, StoreError>(Ok(rows.len()))
         };
-        let rows = run.await.map_err(|error| failed(causes(&error)))?;
+        // The server's own time-out is no bound: a function may go on after it, and the server may hang.
+        let rows = timeout(COMMAND_TIMEOUT, run).await;
+        let rows = rows.map_err(|_| failed(format!("does not end within {COMMAND_TIMEOUT:?}")))?;
+        let rows = rows.map_err(|error| failed(causes(&error)))?;
         if rows.map_err(failed)? > 0 {
             return Err(failed(
                 "finds a row for a value that is in no table; compare the column with $1"
