@@ -77,7 +77,10 @@ pub(super) fn start(services: &Arc<Services>) {
     let mark = Some(Condition::NonceMark);
     every(MARK_CHECK, services, mark, async move |services| {
         let now = services.clock.now();
-        let maintained = services.nonces.maintain(now).await;
+        // Deleting files may take long: nobody waits for this thread.
+        let nonces = Arc::clone(&services.nonces);
+        let maintained = spawn_blocking(move || nonces.window().maintain(now)).await?;
+        services.nonces.maintain_shared(now).await;
         let is_full = services.conditions.lasts(Condition::DiskFull);
         if due == 0 || is_full || !services.nonces.is_recovered(now) {
             services::mark(&services.nonces, &*services.store, &services.clock).await?;

@@ -21,16 +21,16 @@ use arc_swap::ArcSwapOption;
 use super::{
     NonceUse,
     key::Key,
-    segment::{self, RECORD_BYTES, Segment},
+    segment::{self, HEAD_RECORDS, RECORD_BYTES, Segment},
     state::{self, OpenError, State},
 };
 
 /// How long a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
 /// Records of the smallest file: 64 KiB.
-const MIN_RECORDS: usize = (64 << 10) / RECORD_BYTES - 1;
+const MIN_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
 /// Records of the largest file: 1 MiB, which any file system allocates and deletes in a millisecond.
-const MAX_RECORDS: usize = (1 << 20) / RECORD_BYTES - 1;
+const MAX_RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
 /// Files that one call of [`Journal::maintain`] deletes at most.
 const MAX_DELETED: usize = 4;
 
@@ -88,7 +88,7 @@ impl Journal {
             Some(Ok(state)) => state.clone(),
             _ => State::new()?,
         };
-        let is_whole = state.is_whole(boot);
+        let missing = state.missing(boot);
         let journal = Self {
             path: path.map(Into::into),
             key: state.key,
@@ -104,10 +104,10 @@ impl Journal {
         };
         let continuity = match found {
             None => Continuity::New,
-            Some(Ok(_)) if is_whole => Continuity::Continued,
-            Some(Ok(_)) => journal.lost(&io::Error::other(
-                "the machine stopped without a clean stop",
-            )),
+            Some(Ok(_)) => match missing {
+                None => Continuity::Continued,
+                Some(cause) => journal.lost(&io::Error::other(cause)),
+            },
             Some(Err(error)) => journal.lost(&error),
         };
         Ok((journal, continuity))
@@ -172,6 +172,7 @@ impl Journal {
         }
         let updated = files.update(|state| {
             state.is_closed = false;
+            state.is_damaged &= keeps_log;
             state.logs.start = gone.end;
             change(state);
         });
@@ -239,7 +240,10 @@ impl Journal {
             files.update(|state| state.logs.start = number + 1)?;
             files.sealed.pop_front();
             drop(files);
-            fs::remove_file(self.log(number))?;
+            match fs::remove_file(self.log(number)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
         Ok(())
     }
@@ -307,7 +311,8 @@ impl Journal {
     }
 
     /// Files leave in their order. If the first one has nonces of a clock that was ahead, and a later one could leave,
-    /// these nonces move to the current file.
+    /// these nonces move to the current file. If the first one cannot be read, its nonces are in memory alone from then
+    /// on, and the next start takes the log for damaged.
     fn move_front(&self, dropped_until: u64) -> io::Result<()> {
         let files = self.files();
         let can_leave = |file: &SealedFile| file.highest <= dropped_until;
@@ -316,18 +321,27 @@ impl Journal {
             _ => return Ok(()),
         };
         drop(files);
-        let mut is_moved = true;
-        segment::replay(
-            &self.log(number),
-            number,
-            self.key,
-            |second, fingerprint| {
-                if second > dropped_until {
-                    is_moved &= self.append(second, fingerprint);
-                }
-            },
-        )?;
-        if is_moved && let Some(front) = self.files().sealed.front_mut() {
+        let (path, mut is_moved) = (self.log(number), true);
+        let read = segment::replay(&path, number, self.key, |second, fingerprint| {
+            if second > dropped_until {
+                is_moved &= self.append(second, fingerprint);
+            }
+        });
+        if let Err(error) = read {
+            self.update(|state| state.is_damaged = true)?;
+            let (path, error) = (
+                tracing::field::display(path.display()),
+                &error as &dyn Error,
+            );
+            tracing::error!(
+                path,
+                error,
+                "a file of the nonce log cannot be read: the next start takes the log for lost"
+            );
+        } else if !is_moved {
+            return Ok(());
+        }
+        if let Some(front) = self.files().sealed.front_mut() {
             front.highest = 0;
         }
         Ok(())

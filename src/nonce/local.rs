@@ -72,6 +72,7 @@ pub struct Params {
 /// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`].
 pub struct LocalWindow {
     not_before: AtomicU64,
+    closed_until: AtomicU64,
     /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
     buckets: Cache<u64, Arc<Bucket>>,
     /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
@@ -143,18 +144,21 @@ impl Opened {
         let length = window.length();
         let is_continued = self.continuity == Continuity::Continued;
         window.journal.start(is_continued, |state| {
-            state.lost_until = match self.continuity {
-                _ if on_lost == OnLost::Accept => 0,
+            let lost_until = match self.continuity {
                 Continuity::New => mark,
-                Continuity::Continued
-                    if mark > state.high_water_mark.saturating_add(MARK_SLACK) =>
-                {
-                    mark.max(state.lost_until)
+                Continuity::Continued => {
+                    let known = state.high_water_mark.saturating_add(MARK_SLACK);
+                    mark * u64::from(mark > known)
                 }
-                Continuity::Continued => state.lost_until,
                 Continuity::Lost { accepted_until: 0 } if mark == 0 => now.after(length).0,
                 Continuity::Lost { accepted_until } => mark.max(accepted_until),
             };
+            if on_lost == OnLost::Accept {
+                (state.lost_until, state.closed_until) = (0, 0);
+            } else if lost_until > 0 {
+                state.lost_until = state.lost_until.max(lost_until);
+                state.closed_until = UnixTime(lost_until).after(length).0;
+            }
             // The mark is accounted for: it does not make a later start wait again.
             state.high_water_mark = state.high_water_mark.max(mark);
             let earlier = Duration::from_secs(state.window);
@@ -168,6 +172,8 @@ impl Opened {
         })?;
         window.not_before.store(0, Ordering::Relaxed);
         window.raise_not_before();
+        let closed_until = window.journal.state(|state| state.closed_until);
+        window.closed_until.store(closed_until, Ordering::Relaxed);
         Ok(window)
     }
 }
@@ -186,6 +192,7 @@ impl LocalWindow {
         let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
         let mut window = Self {
             not_before: AtomicU64::new(CLOSED),
+            closed_until: AtomicU64::new(0),
             buckets: Cache::builder().build(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
             journal,
@@ -429,7 +436,9 @@ impl LocalWindow {
     pub fn waive(&self) -> io::Result<()> {
         let _maintenance = lock(&self.maintenance);
         if self.lost_until() > UnixTime(0) && self.not_before.load(Ordering::Relaxed) != CLOSED {
-            self.journal.update(|state| state.lost_until = 0)?;
+            self.journal
+                .update(|state| (state.lost_until, state.closed_until) = (0, 0))?;
+            self.closed_until.store(0, Ordering::Relaxed);
             self.not_before
                 .store(self.dropped_until().0, Ordering::Relaxed);
         }
@@ -440,6 +449,13 @@ impl LocalWindow {
     #[must_use]
     pub fn lost_until(&self) -> UnixTime {
         UnixTime(self.journal.state(|state| state.lost_until))
+    }
+
+    /// Until this time the caller must not accept any timestamp: until those that a lost run may have accepted have left the
+    /// window. 1970 if no run was lost.
+    #[must_use]
+    pub fn closed_until(&self) -> UnixTime {
+        UnixTime(self.closed_until.load(Ordering::Relaxed))
     }
 
     /// Timestamps up to this one have left the window for good; 1970 if none has. If it is ahead of the clock, the clock

@@ -3,6 +3,10 @@
 //!
 //! All of the file is allocated on the disk when it is made: a full disk is an error of [`Segment::create`], and never a
 //! SIGBUS in the middle of a request.
+//!
+//! The first page is the head: a record of the file's number and capacity, then two counts of records, those that have
+//! their place and those that are written. By the counts a start notices any page that the file system has lost, the
+//! last one and the head too.
 #![expect(
     unsafe_code,
     reason = "a view into a memory-mapped file cannot be had otherwise; this is the only file that makes one"
@@ -10,11 +14,11 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Read as _},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
     slice,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -27,18 +31,20 @@ use super::key::{Key, Record};
 
 /// Bytes of a record.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-/// Records that a killed process may have left out in a row: at most one for each of its threads.
-const MAX_GAP: usize = 255;
-/// A count of records beyond any file's.
-const SEALED: usize = usize::MAX / 2;
+/// The head, in records: a page, so that no page has both a count and what it counts.
+pub(super) const HEAD_RECORDS: usize = 4096 / RECORD_BYTES;
+/// The word of the head that counts the records that have their place; from the capacity on there is no room.
+const PLACED: usize = 2;
+/// The word of the head that counts the records that are written.
+const WRITTEN: usize = 3;
+/// A bit of the count of places, beyond any file's capacity.
+const SEALED: u64 = 1 << 62;
 
 /// A file that records are appended to.
 pub(super) struct Segment {
     /// Its place in the log.
     pub(super) number: u64,
     map: MmapRaw,
-    /// Records that were written or are being written, the head included; from the capacity on there is no room.
-    used: AtomicUsize,
     /// The highest timestamp that was appended.
     highest: AtomicU64,
 }
@@ -50,7 +56,7 @@ impl Segment {
     ///
     /// The system's; no file is left then.
     pub(super) fn create(path: &Path, number: u64, capacity: usize, key: Key) -> io::Result<Self> {
-        let bytes = (capacity + 1) * RECORD_BYTES;
+        let bytes = (HEAD_RECORDS + capacity) * RECORD_BYTES;
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(true);
         let file = options.mode(0o600).open(path)?;
@@ -60,10 +66,9 @@ impl Segment {
         let segment = Self {
             number,
             map,
-            used: AtomicUsize::new(1),
             highest: AtomicU64::new(0),
         };
-        // The head, by which a misplaced or cut file is noticed.
+        // By this record a misplaced or cut file is noticed.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
     }
@@ -75,8 +80,14 @@ impl Segment {
         if self.highest.load(Ordering::Relaxed) < second {
             self.highest.fetch_max(second, Ordering::Relaxed);
         }
-        let at = self.used.fetch_add(1, Ordering::AcqRel);
-        self.write(at, record)
+        let words = self.words();
+        let at = usize::try_from(words[PLACED].fetch_add(1, Ordering::AcqRel));
+        let is_inside = at.is_ok_and(|at| self.write(HEAD_RECORDS + at, record));
+        if is_inside {
+            // After the record: the count is never ahead of the records, wherever the process is killed.
+            words[WRITTEN].fetch_add(1, Ordering::Release);
+        }
+        is_inside
     }
 
     /// Writes a record if it is inside the file. A killed process leaves a beginning of these two stores, and without
@@ -103,19 +114,22 @@ impl Segment {
 
     /// Records that were appended, and how many fit.
     pub(super) fn fill(&self) -> (usize, usize) {
-        let capacity = self.map.len() / RECORD_BYTES - 1;
-        let used = self.used.load(Ordering::Relaxed) - 1;
-        (used.min(capacity), capacity)
+        let capacity = self.map.len() / RECORD_BYTES - HEAD_RECORDS;
+        let placed = self.words()[PLACED].load(Ordering::Relaxed);
+        (
+            usize::try_from(placed).map_or(capacity, |placed| placed.min(capacity)),
+            capacity,
+        )
     }
 
     /// Rejects further records, and returns the highest timestamp of those that were appended.
     pub(super) fn seal(&self) -> u64 {
-        self.used.swap(SEALED, Ordering::AcqRel);
+        self.words()[PLACED].fetch_or(SEALED, Ordering::AcqRel);
         self.highest.load(Ordering::Relaxed)
     }
 }
 
-/// Reads a file that no process appends to any more, and calls `each` with the timestamp and fingerprint of each record.
+/// Calls `each` with the timestamp and fingerprint of each record of a file. A process may append to it meanwhile.
 ///
 /// # Errors
 ///
@@ -127,26 +141,35 @@ pub(super) fn replay(
     mut each: impl FnMut(u64, u64),
 ) -> io::Result<()> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-    let bytes = fs::read(path)?;
-    let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
-    let unseal = |record: &[u8; RECORD_BYTES]| {
+    let (mut file, mut bytes, mut placed) = (File::open(path)?, Vec::new(), [0; 8]);
+    file.read_to_end(&mut bytes)?;
+    // Read after the records, and the other count before them.
+    file.read_exact_at(&mut placed, (PLACED * size_of::<u64>()) as u64)?;
+    let placed = u64::from_ne_bytes(placed);
+    let words = |record: &[u8; RECORD_BYTES]| {
         let (words, _) = record.as_chunks();
-        key.unseal([u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])])
+        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
     };
-    let (head, records) = records.split_first().ok_or_else(damaged)?;
-    if unseal(head)? != Some((number, records.len() as u64)) {
+    let (records, _) = bytes.as_chunks();
+    let split = records.split_at_checked(HEAD_RECORDS);
+    let (head, records) = split.ok_or_else(damaged)?;
+    let [_, written] = words(&head[PLACED / 2]);
+    if key.unseal(words(&head[0]))? != Some((number, records.len() as u64)) {
         return Err(damaged());
     }
-    let mut gap = 0;
-    for record in records {
-        match unseal(record)? {
-            None => gap += 1,
-            Some(_) if gap > MAX_GAP => return Err(damaged()),
-            Some((second, fingerprint)) => {
-                gap = 0;
-                each(second, fingerprint);
+    let mut found = 0;
+    for (at, record) in (0..).zip(records) {
+        if let Some((second, fingerprint)) = key.unseal(words(record))? {
+            // A record without a place: the head is an old one.
+            if at >= placed {
+                return Err(damaged());
             }
+            found += 1;
+            each(second, fingerprint);
         }
+    }
+    if found < written {
+        return Err(damaged());
     }
     Ok(())
 }
@@ -199,43 +222,79 @@ mod tests {
         (directory, path, bytes)
     }
 
+    const PAGE: usize = 4096;
+
+    fn set_count(bytes: &mut [u8], word: usize, count: u64) {
+        bytes[word * 8..][..8].copy_from_slice(&count.to_ne_bytes());
+    }
+
     #[test]
     fn every_beginning_of_what_was_written_is_a_log_without_the_rest() {
         let (_directory, path, bytes) = file(100, 60);
-        // One thread stores the words in their order.
-        for stores in 2..=2 + 2 * 60 {
-            let mut stopped = vec![0; bytes.len()];
-            stopped[..stores * 8].copy_from_slice(&bytes[..stores * 8]);
+        // One thread takes a place, stores two words, and counts the record.
+        for steps in 0..=4 * 60_usize {
+            let mut stopped = bytes.clone();
+            let (whole, step) = (steps / 4, steps % 4);
+            let words = 2 * whole + step.saturating_sub(1);
+            stopped[PAGE + words * 8..].fill(0);
+            set_count(&mut stopped, PLACED, (whole + step.min(1)) as u64);
+            set_count(&mut stopped, WRITTEN, whole as u64);
             fs::write(&path, &stopped).unwrap();
-            let written: Vec<_> = (0..(stores as u64 - 2) / 2)
+            let written: Vec<_> = (0..(words / 2) as u64)
                 .map(|number| (1_000 + number, number))
                 .collect();
-            assert_eq!(records(&path).unwrap(), written, "after {stores} stores");
+            assert_eq!(records(&path).unwrap(), written, "after {steps} steps");
         }
     }
 
     #[test]
-    fn threads_that_were_stopped_leave_gaps_and_a_page_that_is_missing_is_damage() {
+    fn threads_that_were_stopped_leave_gaps() {
         let (_directory, path, bytes) = file(1_000, 1_000);
-        for (gap, is_read) in [(1, true), (MAX_GAP, true), (MAX_GAP + 1, false)] {
+        for gap in [1, 2, 300] {
             let mut holed = bytes.clone();
-            holed[16 * 500..16 * (500 + gap)].fill(0);
+            holed[PAGE + 16 * 500..][..16 * gap].fill(0);
+            set_count(&mut holed, WRITTEN, 1_000 - gap as u64);
             fs::write(&path, &holed).unwrap();
-            let count = records(&path).ok().map(|records| records.len());
-            assert_eq!(count, is_read.then_some(1_000 - gap), "{gap}");
+            assert_eq!(records(&path).unwrap().len(), 1_000 - gap);
+            set_count(&mut holed, WRITTEN, 1_001 - gap as u64);
+            fs::write(&path, &holed).unwrap();
+            assert!(records(&path).is_err(), "{gap}");
+        }
+    }
+
+    #[test]
+    fn notices_each_page_that_is_lost_or_old() {
+        for count in [1, 200, 256, 257, 600] {
+            let (_directory, path, bytes) = file(1_000, count);
+            let (_directory, _, before) = file(1_000, count - 1);
+            for page in 0..bytes.len() / PAGE {
+                let page = page * PAGE..(page + 1) * PAGE;
+                for old in [&before[page.clone()], &[0; PAGE]] {
+                    let mut lost = bytes.clone();
+                    lost[page.clone()].copy_from_slice(old);
+                    fs::write(&path, &lost).unwrap();
+                    let is_changed = lost != bytes;
+                    assert_eq!(records(&path).is_err(), is_changed, "{count}: {page:?}");
+                }
+            }
         }
     }
 
     #[test]
     fn notices_a_broken_bit_a_cut_and_another_file_of_the_log() {
         let (_directory, path, bytes) = file(100, 100);
-        for (turn, byte) in (0..bytes.len()).step_by(3).enumerate() {
+        let (head, records_begin) = (0..RECORD_BYTES, PAGE);
+        for (turn, byte) in head
+            .chain(records_begin..bytes.len())
+            .step_by(3)
+            .enumerate()
+        {
             let mut broken = bytes.clone();
             broken[byte] ^= 1 << (turn % 8);
             fs::write(&path, &broken).unwrap();
             assert!(records(&path).is_err(), "byte {byte}");
         }
-        for length in [0, 1, 16, 800, bytes.len() - 16] {
+        for length in [0, 1, 16, PAGE, PAGE + 800, bytes.len() - 16] {
             fs::write(&path, &bytes[..length]).unwrap();
             assert!(records(&path).is_err(), "{length}");
         }

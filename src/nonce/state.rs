@@ -62,12 +62,18 @@ pub(super) struct State {
     pub(super) boot: String,
     /// The last run has ended, and all files are on the disk.
     pub(super) is_closed: bool,
+    /// A file of the log could not be read: its nonces were in memory alone.
+    #[serde(default)]
+    pub(super) is_damaged: bool,
     /// How far timestamps may be from the clock, in seconds.
     pub(super) window: u64,
     /// Timestamps up to this one were dropped, or had left a window that became wider.
     pub(super) dropped_until: u64,
     /// Timestamps up to this one may have been accepted with nonces that are not here.
     pub(super) lost_until: u64,
+    /// All timestamps are rejected until this time, when those of a lost run have left the window.
+    #[serde(default)]
+    pub(super) closed_until: u64,
     /// The highest high-water mark that the runs with this file have written into the store, or have accounted for.
     pub(super) high_water_mark: u64,
     /// The numbers of the log's files.
@@ -88,17 +94,25 @@ impl State {
             key: Key([u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]),
             boot: String::new(),
             is_closed: false,
+            is_damaged: false,
             window: 0,
             dropped_until: 0,
             lost_until: 0,
+            closed_until: 0,
             high_water_mark: 0,
             logs: 1..1,
         })
     }
 
-    /// Whether all nonces of the last run are in the files, on this boot.
-    pub(super) fn is_whole(&self, boot: &str) -> bool {
-        self.is_closed || self.boot == boot && !boot.is_empty()
+    /// Why nonces of the last run may be missing in the files, on this boot.
+    pub(super) fn missing(&self, boot: &str) -> Option<&'static str> {
+        if self.is_damaged {
+            Some("a file of its log was damaged")
+        } else if self.is_closed || self.boot == boot && !boot.is_empty() {
+            None
+        } else {
+            Some("the machine stopped without a clean stop")
+        }
     }
 
     /// Writes it over the one in the file. It needs no new room on the disk.
@@ -232,9 +246,11 @@ mod tests {
             key: Key([u64::MAX; 2]),
             boot: "01234567-89ab-cdef-0011-223344556677".to_owned(),
             is_closed: false,
+            is_damaged: false,
             window: u64::MAX,
             dropped_until: u64::MAX,
             lost_until: u64::MAX,
+            closed_until: u64::MAX,
             high_water_mark: u64::MAX,
             logs: u64::MAX..u64::MAX,
         };

@@ -150,7 +150,7 @@ impl Nonces {
     /// Why all signed requests are rejected at `now`, if they are.
     #[must_use]
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
-        let (lost, dropped) = (self.window.lost_until(), self.window.dropped_until());
+        let (lost, dropped) = (self.lost_until(), self.window.dropped_until());
         if now <= lost {
             return Some(Outage::Lost { until: lost });
         }
@@ -166,6 +166,11 @@ impl Nonces {
         })
     }
 
+    /// Until when signed requests are rejected because nonces of an earlier run, or of an imported store, may be lost.
+    fn lost_until(&self) -> UnixTime {
+        self.window.lost_until().max(self.window.closed_until())
+    }
+
     /// Records a nonce that was not used before. Without a shared window this never waits.
     ///
     /// # Errors
@@ -179,7 +184,10 @@ impl Nonces {
         if nonce.timestamp > self.high_water_mark.load(Ordering::Relaxed) {
             return Err(Fault::NonceMarkStale.into());
         }
-        let insertion = self.window.insert(&nonce);
+        let insertion = match now <= self.window.closed_until() {
+            true => Insertion::Lost,
+            false => self.window.insert(&nonce),
+        };
         self.check(now, insertion)?;
         if let Some(shared) = &self.shared {
             let insertion = shared.insert(now, self.length(), self.on_lost(), nonce);
@@ -199,7 +207,7 @@ impl Nonces {
             }
             Insertion::Lost => {
                 let shared = self.shared.as_ref().map(|shared| shared.lost_until());
-                let lost = self.window.lost_until().max(shared.unwrap_or_default());
+                let lost = self.lost_until().max(shared.unwrap_or_default());
                 let retry_after = Duration::from_secs(lost.0.saturating_sub(now.0) + 1);
                 Err(Fault::NoncesLost { retry_after }.into())
             }
@@ -219,16 +227,12 @@ impl Nonces {
         }
     }
 
-    /// Drops nonces that are out of use, and looks whether the shared window records any. To be called once a second.
-    ///
-    /// # Errors
-    /// As [`LocalWindow::maintain`].
-    pub async fn maintain(&self, now: UnixTime) -> io::Result<()> {
-        let maintained = self.window.maintain(now);
+    /// Looks whether the shared window records nonces, if there is one. To be called once a second, as
+    /// [`LocalWindow::maintain`] is.
+    pub async fn maintain_shared(&self, now: UnixTime) {
         if let Some(shared) = &self.shared {
             shared.maintain(now, self.length(), self.on_lost()).await;
         }
-        maintained
     }
 }
 
@@ -355,22 +359,31 @@ mod tests {
         let until = NOW.after(Duration::from_secs(100));
         let nonces = Nonces::new(window(Some(until)), None);
         mark(&nonces, NOW);
-        assert_eq!(nonces.outage(NOW), Some(Outage::Lost { until }));
+        let closed = until.after(WINDOW);
+        assert_eq!(nonces.outage(NOW), Some(Outage::Lost { until: closed }));
         let Err(Error::Fault(Fault::NoncesLost { retry_after })) = record(&nonces, NOW, NOW.0)
         else {
             panic!("accepted");
         };
-        assert_eq!(retry_after, Duration::from_secs(101));
-        // An import from a store that has accepted later ones.
-        let imported = UnixTime(until.0 + 5);
+        assert_eq!(retry_after, Duration::from_secs(111));
+        // Later timestamps too, while one of that run is in the window.
+        mark(&nonces, closed);
+        assert!(record(&nonces, closed, closed.0).is_err());
+        // An import from a store that has accepted later ones rejects these alone.
+        let imported = UnixTime(closed.0 + 5);
         nonces.note_imported(imported).unwrap();
         nonces.note_imported(NOW).unwrap();
-        assert_eq!(nonces.outage(until), Some(Outage::Lost { until: imported }));
+        assert_eq!(
+            nonces.outage(closed),
+            Some(Outage::Lost { until: imported })
+        );
+        let next = UnixTime(closed.0 + 1);
+        assert!(record(&nonces, next, imported.0).is_err());
+        record(&nonces, next, imported.0 + 1).unwrap();
         let after = UnixTime(imported.0 + 1);
-        assert_eq!(nonces.outage(after), Some(Outage::Unmarked));
-        mark(&nonces, after);
         assert_eq!(nonces.outage(after), None);
-        record(&nonces, after, after.0).unwrap();
+        let late = after.after(Duration::from_secs(100));
+        assert_eq!(nonces.outage(late), Some(Outage::Unmarked));
         // A wider window does not bring back what was lost.
         nonces.ask_for_length(after, WIDE).unwrap();
         mark(&nonces, after);

@@ -248,3 +248,35 @@ fn nonces_of_a_wrong_clock_keep_no_file_but_their_own() {
     }
     assert_eq!(insert(&window, far, 1), Insertion::Used);
 }
+
+#[test]
+fn a_damaged_file_keeps_no_other_and_is_a_lost_log_at_the_next_start() {
+    let damages: [fn(&Path); 2] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[4096] ^= 1;
+            fs::write(path, bytes).unwrap();
+        },
+    ];
+    for damage in damages {
+        let place = Place::new();
+        let window = place.start();
+        let far = NOW.0 + 10_000_000;
+        assert_eq!(insert(&window, far, 1), Insertion::Fresh);
+        run(&window, 0, 130);
+        damage(&place.logs()[0]);
+        for second in 200..2_000 {
+            assert_eq!(insert(&window, NOW.0 + second, second), Insertion::Fresh);
+            run(&window, second, 1);
+            assert!(place.logs().len() <= 7, "{second}: {:?}", place.logs());
+        }
+        assert_eq!(insert(&window, far, 1), Insertion::Used);
+        window.close().unwrap();
+        drop(window);
+        assert!(place.is_lost());
+        // From then on the log is whole again.
+        drop(place.start());
+        assert!(!place.is_lost());
+    }
+}

@@ -119,8 +119,12 @@ fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
     drop(window);
     // Without its file the log is nothing.
     fs::remove_file(place.path()).unwrap();
-    assert_eq!(place.start_after(Some(mark)).lost_until(), mark);
-    assert_eq!(Place::new().start().lost_until(), UnixTime(0));
+    let window = place.start_after(Some(mark));
+    assert_eq!(window.lost_until(), mark);
+    assert_eq!(window.closed_until(), mark.after(WINDOW));
+    drop(window);
+    assert_eq!(place.start().closed_until(), mark.after(WINDOW));
+    assert_eq!(Place::new().start().closed_until(), UnixTime(0));
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
         ("a broken record", |place| {
             let log = &place.logs()[0];
             let mut records = fs::read(log)?;
-            records[1_000] ^= 1;
+            records[4_100] ^= 1;
             fs::write(log, records)
         }),
     ];
