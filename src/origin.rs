@@ -5,22 +5,14 @@
 
 use std::{
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
 };
 
-use thiserror::Error;
-
-pub use crate::oauth::Scheme;
 use crate::oauth::{
+    Authority, RequestUri,
     percent::{escaped, is_unreserved},
-    split_port,
 };
-
-/// Why a text is not the URL, host or path that it should be: one clause for an error line, without the text itself,
-/// which may hold a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct InvalidUrl(&'static str);
+pub use crate::oauth::{InvalidUrl, Scheme};
 
 /// Scheme, host and port, in the one spelling in which they are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,7 +32,7 @@ impl Origin {
     /// [`InvalidUrl`] says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
         match split_url(text)? {
-            (origin, "" | "/") => Ok(origin),
+            (origin, "" | "/", None) => Ok(origin),
             _ => Err(InvalidUrl("an origin has no path, query or fragment")),
         }
     }
@@ -120,8 +112,14 @@ impl HttpUrl {
     /// # Errors
     /// [`InvalidUrl`] says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
-        let (origin, path) = split_url(text)?;
-        let path = prefix(path)?;
+        let (origin, path, query) = split_url(text)?;
+        if query.is_some() {
+            return Err(InvalidUrl("it has a query"));
+        }
+        let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+        if !path.is_empty() {
+            plain_path(&path)?;
+        }
         Ok(Self { origin, path })
     }
 }
@@ -139,72 +137,39 @@ impl fmt::Display for HttpUrl {
     }
 }
 
-/// Splits a URL into its origin and all that follows.
-fn split_url(text: &str) -> Result<(Origin, &str), InvalidUrl> {
-    let (scheme, rest) = text
-        .split_once("://")
-        .and_then(|(scheme, rest)| Some((Scheme::parse(scheme)?, rest)))
-        .ok_or(InvalidUrl("it must start with http:// or https://"))?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (written, path) = rest.split_at(end);
-    let (host, port) = authority(written)?;
+/// Splits a URL into its origin, its path and its query.
+fn split_url(text: &str) -> Result<(Origin, &str, Option<&str>), InvalidUrl> {
+    let uri = RequestUri::parse(text)?;
     let origin = Origin {
-        scheme,
-        host,
-        port: port.unwrap_or(scheme.default_port()),
+        scheme: uri.scheme,
+        host: host(uri.authority.host)?,
+        port: uri.authority.port.unwrap_or(uri.scheme.default_port()),
     };
-    Ok((origin, path))
+    Ok((origin, uri.path, uri.query))
 }
 
-/// Reads `host` or `host:port`.
+/// Reads `host` or `host:port`, the host in the spelling in which hosts are compared.
 ///
 /// # Errors
 /// [`InvalidUrl`] says what is wrong with the text.
 pub fn authority(text: &str) -> Result<(String, Option<u16>), InvalidUrl> {
-    if text.contains('@') {
-        return Err(InvalidUrl("it must not contain credentials"));
-    }
-    let (written, port) = split_port(text);
-    let host = host(written)?;
-    let Some(digits) = port else {
-        return Ok((host, None));
-    };
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    match digits.parse() {
-        Ok(port @ 1..) if is_number => Ok((host, Some(port))),
-        _ => Err(InvalidUrl("a port is a number from 1 to 65535")),
-    }
+    let written = Authority::parse(text.as_bytes())?;
+    Ok((host(written.host)?, written.port))
 }
 
-/// Reads a host into the spelling in which hosts are compared.
-///
-/// # Errors
-/// [`InvalidUrl`] says what is wrong with the text.
-pub fn host(text: &str) -> Result<String, InvalidUrl> {
-    if let Some(inner) = text.strip_prefix('[') {
-        let address = inner
-            .strip_suffix(']')
-            .and_then(|inner| inner.parse::<Ipv6Addr>().ok());
-        return match address {
-            Some(address) => Ok(format!("[{address}]")),
-            None => Err(InvalidUrl("invalid IPv6 address in the brackets")),
-        };
-    }
-    if text.is_empty() {
-        return Err(InvalidUrl("it has no host"));
-    }
-    if !text.is_ascii() {
-        return Err(InvalidUrl("write the host in its ASCII form (xn--…)"));
-    }
-    if text.len() > 253 || !text.split('.').all(is_label) {
-        return Err(InvalidUrl("invalid host name"));
-    }
+/// The spelling of a host of an [`Authority`] in which hosts are compared.
+fn host(written: &str) -> Result<String, InvalidUrl> {
     // A last label of digits makes an IPv4 address or nothing (RFC 1123 §2.1).
-    let last = text.rsplit('.').next().unwrap_or(text);
-    if last.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<Ipv4Addr>().is_err() {
-        return Err(InvalidUrl("invalid IPv4 address"));
+    let last = written.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    match without_brackets(written).parse() {
+        Ok(IpAddr::V6(address)) => Ok(format!("[{address}]")),
+        Err(_) if written.len() > 253 || !written.split('.').all(is_label) => {
+            Err(InvalidUrl("invalid host name"))
+        }
+        Err(_) if is_number => Err(InvalidUrl("invalid IPv4 address")),
+        _ => Ok(written.to_ascii_lowercase()),
     }
-    Ok(text.to_ascii_lowercase())
 }
 
 /// Host names have no underscores, but container networks hand out names with them.
@@ -215,21 +180,6 @@ fn is_label(label: &str) -> bool {
         && label
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-}
-
-/// Reads what follows an origin as a path that goes in front of others: without the slash at its end.
-fn prefix(path: &str) -> Result<String, InvalidUrl> {
-    if path.contains('?') {
-        return Err(InvalidUrl("it has a query"));
-    }
-    if path.contains('#') {
-        return Err(InvalidUrl("it has a fragment"));
-    }
-    let path = path.strip_suffix('/').unwrap_or(path);
-    if !path.is_empty() {
-        plain_path(path)?;
-    }
-    Ok(path.to_owned())
 }
 
 /// Checks a path that is compared byte by byte: no dot or empty segments, nothing that is read in two ways.
@@ -333,7 +283,7 @@ mod tests {
             ),
             ("http://h\\x", "invalid host name"),
             ("http://h/a?b", "it has a query"),
-            ("http://h#a", "it has a fragment"),
+            ("http://h#a", "it has a fragment, which is never sent"),
             ("http://h/a/../b", "it has a dot segment"),
             ("http://h/a//b", "it has an empty segment"),
             (
@@ -349,7 +299,11 @@ mod tests {
                 "letters, digits and - . _ ~ are written without escape",
             ),
             ("http://h/%c3%a9", "an escape is % and two of 0-9 A-F"),
-            ("http://h/a b", "a byte in it must be percent-encoded"),
+            (
+                "http://h/a b",
+                "it has a space or a control character in it",
+            ),
+            ("http://h/a\"b", "a byte in it must be percent-encoded"),
         ] {
             assert_eq!(HttpUrl::parse(text), Err(InvalidUrl(reason)), "{text}");
         }

@@ -269,9 +269,9 @@ pub fn route<'o, 'r>(
         }
         None if is_base => return Err(Rejection::NotFound),
         None => {
-            let host = String::from_utf8_lossy(received.authority.host);
+            let host = received.authority.host.chars();
             return Err(Rejection::Misdirected {
-                host: host.chars().take(MAX_HOST_CHARS).collect(),
+                host: host.take(MAX_HOST_CHARS).collect(),
                 public: origins.all_urls(),
             });
         }

@@ -9,11 +9,9 @@ use http::{HeaderMap, Method, Request, Response, header};
 use self::readiness::Readiness;
 use crate::{
     fields::single,
+    oauth::Authority,
     origin::without_brackets,
-    parse::{
-        Rejection,
-        origin::{Authority, OriginError},
-    },
+    parse::{Rejection, origin::INVALID_HOST},
     proxy::{Phase, Shared},
     respond::{self, Format, OwnResponse, look::Look},
     server::{
@@ -89,24 +87,21 @@ impl Admin {
 
     /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
     /// address, or a name of `admin.hosts`, as Host.
-    fn check_host(&self, headers: &HeaderMap) -> Result<(), OriginError> {
-        let host = single(headers, &header::HOST)
-            .ok()
-            .flatten()
-            .and_then(Authority::parse);
-        let host = host.ok_or(OriginError::Host)?;
-        let text = std::str::from_utf8(host.host).unwrap_or_default();
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        let host = single(headers, &header::HOST).ok().flatten();
+        let authority = host.and_then(|host| Authority::parse(host).ok());
+        let host = authority.ok_or(INVALID_HOST)?.host;
         let live = self.0.shared.live.load();
         let mut names = live
             .admin_hosts
             .iter()
             .map(String::as_str)
             .chain(["localhost"]);
-        let is_address = without_brackets(text).parse::<IpAddr>().is_ok();
-        if is_address || names.any(|name| text.eq_ignore_ascii_case(name)) {
+        let is_address = without_brackets(host).parse::<IpAddr>().is_ok();
+        if is_address || names.any(|name| host.eq_ignore_ascii_case(name)) {
             Ok(())
         } else {
-            Err(OriginError::Misdirected)
+            Err(Rejection::Misdirected)
         }
     }
 }

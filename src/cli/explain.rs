@@ -273,7 +273,8 @@ fn examine(
         diagnose_thoroughly(&Attempt {
             method: request.method.into(),
             scheme: uri.scheme,
-            authority: uri.authority.to_owned(),
+            host: uri.authority.host.to_owned(),
+            port: uri.authority.port,
             path: uri.path.into(),
             query: uri.query.unwrap_or_default().into(),
             prefix: String::new(),

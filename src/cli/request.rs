@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::context::CommandError;
 use crate::oauth::{
-    BaseString, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError, is_form_content_type,
-    request_uri::InvalidRequestUri,
+    BaseString, EncodedOrigin, InvalidUrl, Parameters, RequestUri, Selection, ShapeError,
+    is_form_content_type,
 };
 
 /// The request that is signed or explained.
@@ -52,15 +52,12 @@ impl RequestArgs {
             let problem = format!("METHOD {:?} is not an HTTP method", self.method);
             return Err(CommandError::usage(problem));
         }
-        let wrong_url = |problem: InvalidRequestUri| {
+        let wrong_url = |problem: InvalidUrl| {
             // User-info, query and fragment may hold secrets.
             let url = without_secrets(&self.url);
             CommandError::usage(format!("URL {url:?}: {problem}"))
         };
         let uri = RequestUri::parse(&self.url).map_err(wrong_url)?;
-        let origin = uri
-            .origin()
-            .map_err(|source| wrong_url(InvalidRequestUri::Authority(source)))?;
         let headers = self.headers.iter().map(|header| {
             let field = header
                 .split_once(':')
@@ -85,7 +82,7 @@ impl RequestArgs {
         Ok(ParsedRequest {
             method: &self.method,
             uri,
-            origin,
+            origin: uri.origin(),
             headers: headers.collect::<Result<_, _>>()?,
             data: self.data.as_deref(),
         })
@@ -205,7 +202,7 @@ mod tests {
         );
         assert_eq!(
             error(&args("GET", "h/x", &[])),
-            "URL \"h/x\": the URL does not begin with http:// or https://"
+            "URL \"h/x\": it must start with http:// or https://"
         );
         for (header, shown) in [
             ("X-A", "X-A"),

@@ -176,7 +176,9 @@ fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, Sh
 fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
     let uri = &request.uri;
     let query = uri.query.map(|query| format!("?{query}"));
-    let target = [uri.authority, uri.path, &query.unwrap_or_default()].concat();
+    let port = uri.authority.port.map(|port| format!(":{port}"));
+    let [port, query] = [port, query].map(Option::unwrap_or_default);
+    let target = [uri.authority.host, &port, uri.path, &query].concat();
     let mut command = vec!["curl".to_owned()];
     if request.method == "HEAD" {
         // With `--request HEAD` curl waits for a body that does not come.

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use super::text::{Reason, Text, texts};
 use crate::{
     issue::registration::web_page,
-    origin::{HttpUrl, InvalidUrl, Origin, authority, host, is_loopback, without_brackets},
+    origin::{HttpUrl, InvalidUrl, Origin, authority, is_loopback, without_brackets},
     respond::colour::Colour,
 };
 
@@ -97,7 +97,10 @@ texts! {
     ListenAddress: "an IP address and a port such as \"127.0.0.1:8081\", or \"unix:/run/countersign.sock\"" => tcp_or_unix;
     Origin: "an origin such as \"https://auth.example.com\"" => Self::parse;
     ServerName: "a host name such as \"api.internal\"" =>
-        |text| host(text).map(|host| Self(without_brackets(&host).to_owned()));
+        |text| match authority(text)? {
+            (host, None) => Ok(Self(without_brackets(&host).to_owned())),
+            _ => Err(InvalidUrl("it has a port")),
+        };
     WebUrl: "the address of a web page such as \"https://example.com/terms\"" => |text| web_page(text).map(Self);
 }
 

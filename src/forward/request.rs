@@ -13,11 +13,11 @@ use http_body::Body as _;
 use super::{Fault, HostMode, Params, body::UpstreamBody};
 use crate::{
     fields::{self, all, is_hop_by_hop, list, retain},
+    oauth::Authority,
     parse::{
         head::FieldNames,
         origin::{
-            Authority, ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST,
-            X_FORWARDED_PROTO,
+            ForwardedFamily, RequestOrigin, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
         },
     },
     policy::{operations::Kind, permit::Permit},
@@ -76,7 +76,7 @@ impl ReceivedAs {
 
 /// Whether `host` is how the authority is written.
 pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
-    match (authority.port, host.strip_prefix(authority.host)) {
+    match (authority.port, host.strip_prefix(authority.host.as_bytes())) {
         (None, Some(rest)) => rest.is_empty(),
         (Some(port), Some([b':', digits @ ..])) => {
             let digits = str::from_utf8(digits).unwrap_or_default();
@@ -88,8 +88,8 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
 
 fn authority(authority: &Authority<'_>) -> Result<HeaderValue, Fault> {
     match authority.port {
-        None => value(authority.host.to_vec()),
-        Some(port) => value([authority.host, b":", port.to_string().as_bytes()].concat()),
+        None => value(authority.host.to_owned()),
+        Some(port) => value(format!("{}:{port}", authority.host)),
     }
 }
 

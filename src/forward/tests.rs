@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::{
+    oauth::Authority,
     origin::HttpUrl,
-    parse::origin::{Authority, ForwardedFamily, Origins, PrefixMode, PublicUrl},
+    parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
 };
 
 pub(super) fn params() -> Params {
@@ -150,7 +151,6 @@ fn host_is_kept_only_where_it_names_the_authority_as_it_is_written() {
         ("api.test", None, "api.test:80", false),
         ("api.test", None, "other.test", false),
     ] {
-        let host = host.as_bytes();
         let authority = Authority { host, port };
         let is_written = request::is_written(&authority, sent.as_bytes());
         assert_eq!(is_written, kept, "{sent}");

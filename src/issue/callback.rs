@@ -7,9 +7,12 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
+use url::{ParseError, Url};
 
-use super::uri::Uri;
 use crate::store::record::Callback;
+
+/// The longest callback, in bytes: with token and verifier it still fits the header buffers in use.
+const MAX_LENGTH: usize = 4096;
 
 /// The one spelling of "the user types the verifier" (RFC 5849 §2.1).
 pub const OOB: &str = "oob";
@@ -92,8 +95,8 @@ pub fn check_registration(callback: &str) -> Result<Option<Warning>, CallbackErr
     if callback == OOB {
         return Ok(None);
     }
-    let uri = parse(callback.as_bytes())?;
-    Ok((uri.has_scheme("http") && !uri.is_loopback()).then_some(Warning::PlainHttp))
+    let url = parse(callback.as_bytes())?;
+    Ok((url.scheme() == "http" && !is_loopback(&url)).then_some(Warning::PlainHttp))
 }
 
 /// Checks the decoded `oauth_callback` of a request token call against the consumer's registration.
@@ -112,11 +115,14 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
             Err(CallbackError::NotRegistered)
         };
     }
-    let uri = parse(requested)?;
+    let url = parse(requested)?;
     // A registration that would be rejected today matches nothing, however it came into the store.
     let matches = |callback: &String| {
-        callback != OOB
-            && parse(callback.as_bytes()).is_ok_and(|registered| is_same_target(&registered, &uri))
+        let registered = parse(callback.as_bytes()).ok().filter(|_| callback != OOB);
+        registered.is_some_and(|registered| {
+            let any_port = is_loopback(&registered);
+            target(registered, any_port) == target(url.clone(), any_port)
+        })
     };
     if !registered.iter().any(matches) {
         return Err(CallbackError::NotRegistered);
@@ -167,43 +173,103 @@ pub struct Destination {
 /// Returns where a callback leads; `None` if it is invalid.
 #[must_use]
 pub fn destination(callback: &str) -> Option<Destination> {
-    let uri = parse(callback.as_bytes()).ok()?;
-    let site = uri
-        .authority
-        .filter(|_| uri.is_web())
-        .map(|authority| match authority.port {
-            Some(port) => format!("{}:{port}", authority.host.to_ascii_lowercase()),
-            None => authority.host.to_ascii_lowercase(),
-        });
+    let url = parse(callback.as_bytes()).ok()?;
+    let host = url.host_str().filter(|_| is_web(&url));
     Some(Destination {
-        scheme: uri.scheme.to_ascii_lowercase(),
-        site,
+        scheme: url.scheme().to_owned(),
+        site: host.map(|host| match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }),
     })
 }
 
-fn parse(text: &[u8]) -> Result<Uri<'_>, CallbackError> {
-    let uri = Uri::parse(text)?;
-    if FORBIDDEN_SCHEMES
-        .iter()
-        .any(|scheme| uri.has_scheme(scheme))
-    {
+/// Parses an absolute URI as browsers do, and only if it is written as they read it.
+///
+/// Attackers use the difference between two parsers to redirect users elsewhere. So a backslash, white space, control
+/// bytes, user-info and an escape in a host are rejected; a web scheme needs its `//` and a host, and an IPv4 address
+/// there has four decimal numbers.
+fn parse(text: &[u8]) -> Result<Url, CallbackError> {
+    if text.len() > MAX_LENGTH {
+        return Err(CallbackError::TooLong);
+    }
+    let text = uri_characters(text)?;
+    let url = Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => CallbackError::NotAbsolute,
+        ParseError::InvalidPort => CallbackError::Port,
+        _ => CallbackError::Host,
+    })?;
+    if FORBIDDEN_SCHEMES.contains(&url.scheme()) {
         return Err(CallbackError::Scheme);
     }
-    Ok(uri)
+    // Brackets are allowed around an IPv6 address only.
+    if [url.path(), url.query().unwrap_or_default()]
+        .iter()
+        .any(|part| part.contains(['[', ']']))
+    {
+        return Err(CallbackError::Character);
+    }
+    let after_scheme = &text[url.scheme().len() + 1..];
+    let Some(rest) = after_scheme.strip_prefix("//") else {
+        // `https:host` means https://host/ to a browser.
+        return if url.has_host() {
+            Err(CallbackError::Host)
+        } else {
+            Ok(url)
+        };
+    };
+    let authority = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
+    if authority.contains('@') {
+        return Err(CallbackError::UserInfo);
+    }
+    let port_at = authority.rfind(':').filter(|_| !authority.ends_with(']'));
+    let (host, port) = authority.split_at(port_at.unwrap_or(authority.len()));
+    // No leading zero, and with that no port 0; none is empty.
+    if !port.is_empty() && !port[1..].starts_with(|first: char| ('1'..='9').contains(&first)) {
+        return Err(CallbackError::Port);
+    }
+    // A browser decodes escapes in a host, and reads `127.1`, `0x7f.1` and `2130706433` as IPv4 addresses.
+    let read = url.host_str().unwrap_or_default();
+    let is_name = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    if !(host.starts_with('[') || is_name && host.eq_ignore_ascii_case(read)) {
+        return Err(CallbackError::Host);
+    }
+    Ok(url)
 }
 
-fn is_same_target(registered: &Uri<'_>, requested: &Uri<'_>) -> bool {
-    let same_host = match (registered.authority, requested.authority) {
-        (None, None) => true,
-        // Only web schemes are known to ignore the case of a host.
-        (Some(a), Some(b)) if registered.is_web() => a.host.eq_ignore_ascii_case(b.host),
-        (Some(a), Some(b)) => a.host == b.host,
-        _ => false,
-    };
-    registered.scheme.eq_ignore_ascii_case(requested.scheme)
-        && same_host
-        && (registered.port() == requested.port() || registered.is_loopback())
-        && registered.effective_path() == requested.effective_path()
+/// Checks that there are only characters of RFC 3986 §2 and whole escapes, and no fragment.
+fn uri_characters(text: &[u8]) -> Result<&str, CallbackError> {
+    let known =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%".contains(byte);
+    if text.contains(&b'#') {
+        return Err(CallbackError::Fragment);
+    }
+    let is_escape = |after: &[u8]| matches!(after, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    if !text.iter().all(known) || !text.split(|byte| *byte == b'%').skip(1).all(is_escape) {
+        return Err(CallbackError::Character);
+    }
+    str::from_utf8(text).map_err(|_| CallbackError::Character)
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// Whether it is http or https on this machine: `127.0.0.1`, `[::1]` or `localhost`.
+fn is_loopback(url: &Url) -> bool {
+    is_web(url) && matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"))
+}
+
+/// The URL without the parts that a registration leaves free.
+fn target(mut url: Url, any_port: bool) -> Url {
+    url.set_query(None);
+    if any_port {
+        // It has a host, so this cannot fail.
+        let _ = url.set_port(None);
+    }
+    url
 }
 
 #[cfg(test)]

@@ -5,6 +5,5 @@ pub mod permissions;
 pub mod random;
 pub mod registration;
 mod rejection;
-mod uri;
 
 pub use self::rejection::Rejection;

@@ -27,8 +27,10 @@ pub struct Attempt {
     pub method: Vec<u8>,
     /// The scheme of the URL for which the request should have been signed.
     pub scheme: Scheme,
-    /// Its host and port, in any case.
-    pub authority: String,
+    /// Its host, in any case.
+    pub host: String,
+    /// Its port, if it has one.
+    pub port: Option<u16>,
     /// Its path as sent.
     pub path: Vec<u8>,
     /// Its query as sent; empty if there is none.

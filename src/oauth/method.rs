@@ -1,13 +1,15 @@
 //! Signature methods, RFC 5849 §3.4, and the ones in use beside its three.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
+use thiserror::Error;
 
-/// How a request is signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How a request is signed. Texts are read as [`SignatureMethod::from_wire`] reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub enum SignatureMethod {
     /// RFC 5849 §3.4.2.
     HmacSha1,
@@ -96,6 +98,27 @@ impl SignatureMethod {
 impl fmt::Display for SignatureMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// The text does not name a signature method; the message lists the names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("it is not one of {}", SignatureMethod::ALL.map(SignatureMethod::as_str).join(", "))]
+pub struct UnknownMethod;
+
+impl FromStr for SignatureMethod {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+        Self::from_wire(text.as_bytes()).ok_or(UnknownMethod)
+    }
+}
+
+impl TryFrom<String> for SignatureMethod {
+    type Error = UnknownMethod;
+
+    fn try_from(text: String) -> Result<Self, UnknownMethod> {
+        text.parse()
     }
 }
 

@@ -31,9 +31,9 @@ pub mod sink;
 pub use self::{
     base_string::BaseString,
     body_hash::is_body_hash,
-    method::{MethodSet, SignatureMethod},
+    method::{MethodSet, SignatureMethod, UnknownMethod},
     name::{ParameterNames, ProtocolParameter},
-    origin::{EncodedOrigin, Scheme, split_port},
+    origin::{Authority, EncodedOrigin, InvalidUrl, Scheme},
     parameters::{
         Parameter, Parameters, Selection, has_more_fields, is_form_content_type, is_oauth_scheme,
     },

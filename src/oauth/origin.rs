@@ -1,6 +1,6 @@
-//! The origin part of the base string URI, RFC 5849 §3.4.1.2.
+//! The origin part of the base string URI, RFC 5849 §3.4.1.2, and the authority that it is made of.
 
-use std::fmt;
+use std::{fmt, net::Ipv6Addr};
 
 use thiserror::Error;
 
@@ -50,18 +50,65 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Why a text is not a host with an optional port.
+/// Why a text is not the URL, host or path that it should be: one clause for an error line, without the text itself,
+/// which may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum InvalidAuthority {
-    /// There is no host.
-    #[error("the host is missing")]
-    Host,
-    /// User information, a space, or another byte that no host has.
-    #[error("the host has a forbidden character")]
-    Character,
-    /// The text after the colon is not a number up to 65535.
-    #[error("the port is not a number up to 65535")]
-    Port,
+#[error("{0}")]
+pub struct InvalidUrl(pub &'static str);
+
+/// Host and port, checked, as a URL or a Host field has them (RFC 3986 §3.2, without user-info).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Authority<'a> {
+    /// The host as written: a name, or an IPv6 address in brackets.
+    pub host: &'a str,
+    /// The port, if there is one.
+    pub port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    /// Reads `host` or `host:port`.
+    ///
+    /// # Errors
+    /// [`InvalidUrl`] says what is wrong with the text.
+    pub fn parse(text: &'a [u8]) -> Result<Self, InvalidUrl> {
+        let read = str::from_utf8(text).map_err(|_| InvalidUrl(""));
+        read.and_then(Self::read).map_err(|error| match text {
+            _ if text.contains(&b'@') => InvalidUrl("it must not contain credentials"),
+            _ if !text.is_ascii() => InvalidUrl("write the host in its ASCII form (xn--…)"),
+            _ => error,
+        })
+    }
+
+    fn read(text: &'a str) -> Result<Self, InvalidUrl> {
+        let brackets = text.rfind(']').map_or(0, |end| end + 1);
+        let (host, port) = match text[brackets..].find(':') {
+            Some(colon) => text.split_at(brackets + colon),
+            None => (text, ""),
+        };
+        if let Some(address) = host.strip_prefix('[') {
+            let address = address.strip_suffix(']').map(str::parse::<Ipv6Addr>);
+            if !matches!(address, Some(Ok(_))) {
+                return Err(InvalidUrl("invalid IPv6 address in the brackets"));
+            }
+        } else if host.is_empty() {
+            return Err(InvalidUrl("it has no host"));
+        } else if !host.bytes().all(is_host_byte) {
+            return Err(InvalidUrl("invalid host name"));
+        }
+        let port = match port.strip_prefix(':') {
+            None => None,
+            Some(digits) => match digits.parse() {
+                Ok(port @ 1..) if digits.len() <= 5 && !digits.starts_with('+') => Some(port),
+                _ => return Err(InvalidUrl("a port is a number from 1 to 65535")),
+            },
+        };
+        Ok(Self { host, port })
+    }
+}
+
+/// Whether a reg-name may have the byte (RFC 3986 §3.2.2).
+fn is_host_byte(byte: u8) -> bool {
+    percent::is_unreserved(byte) || b"%!$&'()*+,;=".contains(&byte)
 }
 
 /// Scheme, host and port, ready to be written into a base string.
@@ -86,16 +133,6 @@ impl EncodedOrigin {
         }
     }
 
-    /// Makes one of what a Host header field or the authority of a URI has.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidAuthority`] if that is not a host with an optional port.
-    pub fn from_authority(scheme: Scheme, authority: &str) -> Result<Self, InvalidAuthority> {
-        let (host, port) = split_authority(authority)?;
-        Ok(Self::new(scheme, host, port))
-    }
-
     /// The percent-encoded text, such as `http%3A%2F%2Fexample.com`.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -109,58 +146,13 @@ impl fmt::Debug for EncodedOrigin {
     }
 }
 
-/// Splits an authority without user-info at its port: `host`, `host:port`, `[v6]` or `[v6]:port`. Neither part is checked;
-/// of other texts some part is not valid.
-#[must_use]
-pub fn split_port(authority: &str) -> (&str, Option<&str>) {
-    let brackets = authority.rfind(']').map_or(0, |end| end + 1);
-    match authority[brackets..].find(':') {
-        Some(colon) => {
-            let (host, port) = authority.split_at(brackets + colon);
-            (host, Some(&port[1..]))
-        }
-        None => (authority, None),
-    }
-}
-
-/// Splits and checks an authority; an empty port counts as absent (RFC 3986 §3.2.3).
-///
-/// # Errors
-///
-/// [`InvalidAuthority`] for any other text.
-pub fn split_authority(authority: &str) -> Result<(&str, Option<u16>), InvalidAuthority> {
-    let (host, port) = split_port(authority);
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let allowed = |byte: u8| match bare {
-        Some(_) => byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'),
-        // reg-name of RFC 3986 §3.2.2.
-        None => percent::is_unreserved(byte) || b"%!$&'()*+,;=".contains(&byte),
-    };
-    let host_bytes = bare.unwrap_or(host);
-    if host_bytes.is_empty() {
-        return Err(InvalidAuthority::Host);
-    }
-    if !host_bytes.bytes().all(allowed) {
-        return Err(InvalidAuthority::Character);
-    }
-    let port = match port {
-        None | Some("") => None,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Some(digits.parse().map_err(|_| InvalidAuthority::Port)?)
-        }
-        _ => return Err(InvalidAuthority::Port),
-    };
-    Ok((host, port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn decoded(scheme: Scheme, authority: &str) -> String {
-        let origin = EncodedOrigin::from_authority(scheme, authority).unwrap();
+        let Authority { host, port } = Authority::parse(authority.as_bytes()).unwrap();
+        let origin = EncodedOrigin::new(scheme, host, port);
         String::from_utf8(percent::decode(origin.as_bytes()).unwrap().into_owned()).unwrap()
     }
 
@@ -177,7 +169,6 @@ mod tests {
                 "www.example.net:8080",
                 "https://www.example.net:8080",
             ),
-            (Https, "example.com:", "https://example.com"),
             (Http, "example.com:0080", "http://example.com"),
             (Http, "[2001:DB8::A]", "http://[2001:db8::a]"),
             (Http, "[2001:DB8::A]:80", "http://[2001:db8::a]"),
@@ -188,23 +179,28 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_host_with_port() {
+    fn rejects_what_is_not_a_host_with_a_port() {
         for (authority, expected) in [
-            ("", InvalidAuthority::Host),
-            (":80", InvalidAuthority::Host),
-            ("[]", InvalidAuthority::Host),
-            ("user@example.com", InvalidAuthority::Character),
-            ("exa mple.com", InvalidAuthority::Character),
-            ("example.com/x", InvalidAuthority::Character),
-            ("bücher.example", InvalidAuthority::Character),
-            ("[::1", InvalidAuthority::Character),
-            ("[::g]", InvalidAuthority::Character),
-            ("[::1]x", InvalidAuthority::Character),
-            ("example.com:+80", InvalidAuthority::Port),
-            ("example.com:65536", InvalidAuthority::Port),
-            ("example.com:80:80", InvalidAuthority::Port),
+            ("", "it has no host"),
+            (":80", "it has no host"),
+            ("::1", "it has no host"),
+            ("[]", "invalid IPv6 address in the brackets"),
+            ("user@example.com", "it must not contain credentials"),
+            ("exa mple.com", "invalid host name"),
+            ("example.com/x", "invalid host name"),
+            ("bücher.example", "write the host in its ASCII form (xn--…)"),
+            ("[::1", "invalid IPv6 address in the brackets"),
+            ("[::g]", "invalid IPv6 address in the brackets"),
+            ("[::1]x", "invalid IPv6 address in the brackets"),
+            ("example.com:", "a port is a number from 1 to 65535"),
+            ("example.com:0", "a port is a number from 1 to 65535"),
+            ("example.com:+80", "a port is a number from 1 to 65535"),
+            ("example.com:65536", "a port is a number from 1 to 65535"),
+            ("example.com:000080", "a port is a number from 1 to 65535"),
+            ("example.com:80:80", "a port is a number from 1 to 65535"),
         ] {
-            assert_eq!(split_authority(authority), Err(expected), "{authority}");
+            let read = Authority::parse(authority.as_bytes());
+            assert_eq!(read, Err(InvalidUrl(expected)), "{authority}");
         }
     }
 }

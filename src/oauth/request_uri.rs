@@ -3,9 +3,7 @@
 //! The URL is signed as it was sent: a URL type that resolves dot segments, adds a slash or escapes a character would make another
 //! base string than the consumer's.
 
-use thiserror::Error;
-
-use super::origin::{EncodedOrigin, InvalidAuthority, Scheme};
+use super::origin::{Authority, EncodedOrigin, InvalidUrl, Scheme};
 
 /// An absolute `http` or `https` URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,67 +11,48 @@ pub struct RequestUri<'a> {
     /// The scheme, which may have been in any case.
     pub scheme: Scheme,
     /// Host and port as written.
-    pub authority: &'a str,
+    pub authority: Authority<'a>,
     /// The path as written; empty if there is none.
     pub path: &'a str,
     /// The text after the first `?`, as written.
     pub query: Option<&'a str>,
 }
 
-/// Why a text is not an absolute request URI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum InvalidRequestUri {
-    /// It does not begin with `http://` or `https://`.
-    #[error("the URL does not begin with http:// or https://")]
-    Scheme,
-    /// A fragment is never sent, so none can have been signed.
-    #[error("the URL has a fragment, which is never sent")]
-    Fragment,
-    /// A space or a control character, which no request line can carry.
-    #[error("the URL has a space or a control character in it")]
-    Character,
-    /// The authority is not a host with an optional port.
-    #[error("{0}")]
-    Authority(#[source] InvalidAuthority),
-}
-
 impl<'a> RequestUri<'a> {
-    /// Takes `text` apart.
+    /// Splits `text` into its parts.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequestUri`] tells what keeps it from being one.
-    pub fn parse(text: &'a str) -> Result<Self, InvalidRequestUri> {
-        let (scheme, rest) = text.split_once("://").ok_or(InvalidRequestUri::Scheme)?;
-        let scheme = Scheme::parse(scheme).ok_or(InvalidRequestUri::Scheme)?;
+    /// [`InvalidUrl`]: another scheme, an invalid authority, a fragment, a space or a control character.
+    pub fn parse(text: &'a str) -> Result<Self, InvalidUrl> {
+        let (scheme, rest) = text
+            .split_once("://")
+            .and_then(|(scheme, rest)| Some((Scheme::parse(scheme)?, rest)))
+            .ok_or(InvalidUrl("it must start with http:// or https://"))?;
         if rest.contains('#') {
-            return Err(InvalidRequestUri::Fragment);
-        }
-        if rest.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(InvalidRequestUri::Character);
+            return Err(InvalidUrl("it has a fragment, which is never sent"));
         }
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let authority = Authority::parse(authority.as_bytes())?;
+        if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(InvalidUrl("it has a space or a control character in it"));
+        }
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        let uri = Self {
+        Ok(Self {
             scheme,
             authority,
             path,
             query,
-        };
-        uri.origin().map_err(InvalidRequestUri::Authority)?;
-        Ok(uri)
+        })
     }
 
     /// The origin part of the base string URI.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidAuthority`], which [`RequestUri::parse`] has ruled out.
-    pub fn origin(&self) -> Result<EncodedOrigin, InvalidAuthority> {
-        EncodedOrigin::from_authority(self.scheme, self.authority)
+    #[must_use]
+    pub fn origin(&self) -> EncodedOrigin {
+        EncodedOrigin::new(self.scheme, self.authority.host, self.authority.port)
     }
 }
 
@@ -85,7 +64,11 @@ mod tests {
     fn keeps_path_and_query_as_typed() {
         let parsed = RequestUri::parse("HTTPS://Example.com:8443/a/../b%2f//c?q=%zz&&x?y").unwrap();
         assert_eq!(parsed.scheme, Scheme::Https);
-        assert_eq!(parsed.authority, "Example.com:8443");
+        let authority = parsed.authority;
+        assert_eq!(
+            (authority.host, authority.port),
+            ("Example.com", Some(8443))
+        );
         assert_eq!(parsed.path, "/a/../b%2f//c");
         assert_eq!(parsed.query, Some("q=%zz&&x?y"));
     }
@@ -101,22 +84,29 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_sent() {
+    fn rejects_what_cannot_be_sent() {
         for (text, expected) in [
-            ("example.com/x", InvalidRequestUri::Scheme),
-            ("ftp://example.com/", InvalidRequestUri::Scheme),
-            ("http://example.com/#top", InvalidRequestUri::Fragment),
-            ("http://example.com/a b", InvalidRequestUri::Character),
-            ("http://example.com/a\r\nb", InvalidRequestUri::Character),
+            ("example.com/x", "it must start with http:// or https://"),
             (
-                "http:///x",
-                InvalidRequestUri::Authority(InvalidAuthority::Host),
+                "ftp://example.com/",
+                "it must start with http:// or https://",
             ),
             (
-                "http://u:p@example.com/",
-                InvalidRequestUri::Authority(InvalidAuthority::Port),
+                "http://example.com/#top",
+                "it has a fragment, which is never sent",
             ),
+            (
+                "http://example.com/a b",
+                "it has a space or a control character in it",
+            ),
+            (
+                "http://example.com/a\r\nb",
+                "it has a space or a control character in it",
+            ),
+            ("http:///x", "it has no host"),
+            ("http://u:p@example.com/", "it must not contain credentials"),
         ] {
+            let expected = InvalidUrl(expected);
             assert_eq!(RequestUri::parse(text), Err(expected), "{text}");
         }
     }

@@ -28,7 +28,7 @@ impl<'r> Head<'r> {
     /// Reads the head of a request that came from `peer`.
     ///
     /// # Errors
-    /// [`Rejection::Target`] and [`Rejection::Origin`]
+    /// [`Rejection::Malformed`]: the target, Host or a forwarded field.
     pub fn read(parts: &'r Parts, origins: &Origins, peer: Peer) -> Result<Self, Rejection> {
         let target = Target::of(&parts.uri)?;
         let received = origins.receive(parts, &target, peer)?;

@@ -4,17 +4,16 @@
 
 mod forwarded;
 
-use std::{net::IpAddr, num::NonZeroU16, sync::Once};
+use std::{net::IpAddr, sync::Once};
 
 use http::{HeaderMap, HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
-use thiserror::Error;
 
+use super::{Rejection, target::Target};
 use crate::{
     fields::{all, list, single},
-    oauth::{EncodedOrigin, Scheme, split_port},
+    oauth::{Authority, EncodedOrigin, Scheme},
     origin::{HttpUrl, Origin},
-    parse::target::Target,
     peer::Peer,
 };
 
@@ -49,7 +48,6 @@ impl From<HttpUrl> for PublicUrl {
 impl PublicUrl {
     fn is_at(&self, authority: &Authority<'_>) -> bool {
         let Origin { scheme, host, port } = &self.origin;
-        let host = host.as_bytes();
         // Nearly always it comes in lower case.
         (authority.host == host || authority.host.eq_ignore_ascii_case(host))
             && authority.port.unwrap_or(scheme.default_port()) == *port
@@ -85,61 +83,13 @@ pub enum ForwardedFamily {
     Forwarded,
 }
 
-/// A host that has been checked (RFC 3986 §3.2.2, without user-info).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Authority<'a> {
-    /// The host as sent.
-    pub host: &'a [u8],
-    /// The port, if one was sent.
-    pub port: Option<u16>,
-}
+/// RFC 9112 §3.2: "A server MUST respond with a 400".
+pub const INVALID_HOST: Rejection = Rejection::Malformed("Host is missing, repeated or malformed");
 
-/// Why the origin of a request cannot be determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum OriginError {
-    /// Host is missing, repeated or malformed (RFC 9112 §3.2: "A server MUST respond with a 400").
-    #[error("Host is missing, repeated or malformed")]
-    Host,
-    /// The absolute target and Host name different hosts.
-    #[error("the request target and Host disagree")]
-    Disagree,
-    /// A trusted proxy's forwarded field is malformed.
-    #[error("a forwarded field of a trusted proxy is malformed")]
-    Forwarded,
-    /// The listener does not have this host.
-    #[error("this listener does not have the host")]
-    Misdirected,
-}
+const DISAGREE: Rejection = Rejection::Malformed("the request target and Host disagree");
 
-impl<'a> Authority<'a> {
-    /// Parses `host` or `host:port`.
-    #[must_use]
-    pub fn parse(text: &'a [u8]) -> Option<Self> {
-        let (host, port) = split_port(str::from_utf8(text).ok()?);
-        let valid_host = match host.as_bytes() {
-            [b'[', address @ .., b']'] => std::str::from_utf8(address)
-                .is_ok_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok()),
-            [] => false,
-            name => name
-                .iter()
-                .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)),
-        };
-        if !valid_host {
-            return None;
-        }
-        let number = |digits: &str| -> Option<u16> {
-            let is_number = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
-            let number: NonZeroU16 = digits.parse().ok().filter(|_| is_number)?;
-            Some(number.get())
-        };
-        let port = match port {
-            Some(digits) => Some(number(digits)?),
-            None => None,
-        };
-        let host = host.as_bytes();
-        Some(Self { host, port })
-    }
-}
+const INVALID_FORWARDED: Rejection =
+    Rejection::Malformed("a forwarded field of a trusted proxy is malformed");
 
 /// Where a request came from and for which host, as the connection or a trusted proxy reports it.
 #[derive(Debug, Clone, Copy)]
@@ -183,27 +133,26 @@ impl Origins {
     /// Collects what a request says about its origin; what a trusted proxy reports replaces what the connection shows.
     ///
     /// # Errors
-    /// Every [`OriginError`] but `Misdirected`.
+    /// [`Rejection::Malformed`]: Host, the authority of the target, or a forwarded field that counts.
     pub fn receive<'a>(
         &self,
         parts: &'a Parts,
         target: &Target<'a>,
         peer: Peer,
-    ) -> Result<RequestOrigin<'a>, OriginError> {
-        let host = single(&parts.headers, &header::HOST).map_err(|_| OriginError::Host)?;
-        let host = host
-            .map(|host| Authority::parse(host).ok_or(OriginError::Host))
-            .transpose()?;
+    ) -> Result<RequestOrigin<'a>, Rejection> {
+        let host = single(&parts.headers, &header::HOST).map_err(|_| INVALID_HOST)?;
+        let parse = |text| Authority::parse(text).map_err(|_| INVALID_HOST);
+        let host = host.map(parse).transpose()?;
         // RFC 9112 §3.2.2: the target's authority replaces Host; a Host that differs is a second reading.
         let authority = match (target.absolute, host) {
             (None, Some(host)) => host,
-            (None, None) => return Err(OriginError::Host),
+            (None, None) => return Err(INVALID_HOST),
             // Over HTTP/2 the authority has a field of its own (RFC 9113 §8.3.1).
-            (Some(_), None) if parts.version == Version::HTTP_11 => return Err(OriginError::Host),
+            (Some(_), None) if parts.version == Version::HTTP_11 => return Err(INVALID_HOST),
             (Some(absolute), host) => {
-                let named = Authority::parse(absolute.authority).ok_or(OriginError::Host)?;
+                let named = parse(absolute.authority)?;
                 if host.is_some_and(|host| !same_authority(host, named, absolute.scheme)) {
-                    return Err(OriginError::Disagree);
+                    return Err(DISAGREE);
                 }
                 named
             }
@@ -251,7 +200,7 @@ impl Origins {
         &self,
         parts: &'a Parts,
         received: &mut RequestOrigin<'a>,
-    ) -> Result<(), OriginError> {
+    ) -> Result<(), Rejection> {
         let headers = &parts.headers;
         let last = |name| all(headers, name).flat_map(list).last();
         set_host(received, last(&X_FORWARDED_HOST))?;
@@ -272,11 +221,11 @@ impl Origins {
         &self,
         parts: &'a Parts,
         received: &mut RequestOrigin<'a>,
-    ) -> Result<(), OriginError> {
+    ) -> Result<(), Rejection> {
         let (mut host, mut proto) = (None, None);
         let lines: Vec<&[u8]> = all(&parts.headers, &header::FORWARDED).collect();
         'lines: for line in lines.into_iter().rev() {
-            let elements = forwarded::elements(line).ok_or(OriginError::Forwarded)?;
+            let elements = forwarded::elements(line).ok_or(INVALID_FORWARDED)?;
             for element in elements.into_iter().rev() {
                 host = host.or(element.host);
                 proto = proto.or(element.proto);
@@ -348,22 +297,19 @@ fn same_authority(one: Authority<'_>, other: Authority<'_>, scheme: Scheme) -> b
     one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
 }
 
-fn set_host<'a>(
-    received: &mut RequestOrigin<'a>,
-    host: Option<&'a [u8]>,
-) -> Result<(), OriginError> {
+fn set_host<'a>(received: &mut RequestOrigin<'a>, host: Option<&'a [u8]>) -> Result<(), Rejection> {
     if let Some(host) = host {
-        received.authority = Authority::parse(host).ok_or(OriginError::Forwarded)?;
+        received.authority = Authority::parse(host).map_err(|_| INVALID_FORWARDED)?;
     }
     Ok(())
 }
 
-fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), OriginError> {
+fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), Rejection> {
     received.secure = match proto {
         None => received.secure,
         Some(proto) if proto.eq_ignore_ascii_case(b"https") => true,
         Some(proto) if proto.eq_ignore_ascii_case(b"http") => false,
-        Some(_) => return Err(OriginError::Forwarded),
+        Some(_) => return Err(INVALID_FORWARDED),
     };
     Ok(())
 }

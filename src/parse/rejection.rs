@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use super::{origin::OriginError, target::TargetError};
 use crate::{
     fields::ConnectionError,
     oauth::{ParameterNames, ShapeError, SignatureMethod},
@@ -17,12 +16,9 @@ pub enum Rejection {
     /// A field is malformed, or two recipients could read it differently.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The request target is malformed.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The public URL of the request cannot be determined.
-    #[error(transparent)]
-    Origin(#[from] OriginError),
+    /// The listener does not have the host.
+    #[error("this listener does not have the host")]
+    Misdirected,
     /// `Connection` is malformed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -49,12 +45,8 @@ impl Rejection {
     pub fn problem(&self) -> Problem {
         match self {
             Self::Malformed(what) => Problem::malformed(what),
-            Self::Target(error) => Problem::malformed(error),
             Self::Connection(error) => Problem::malformed(error),
-            Self::Origin(OriginError::Misdirected) => Problem::plain(421, Verdict::Misdirected),
-            Self::Origin(
-                error @ (OriginError::Host | OriginError::Disagree | OriginError::Forwarded),
-            ) => Problem::malformed(error),
+            Self::Misdirected => Problem::plain(421, Verdict::Misdirected),
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
             Self::TargetTooLong => {
                 Problem::plain(414, Verdict::UriTooLong).field("Connection", "close")

@@ -1,20 +1,16 @@
 //! The request target (RFC 9112 §3.2), split and never changed.
 
 use http::Uri;
-use thiserror::Error;
 
+use super::Rejection;
 use crate::oauth::{Scheme, percent};
 
-/// Why a target is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum TargetError {
-    /// Neither a path nor an `http` or `https` URI: `*`, an authority, or something else.
-    #[error("the request target is neither a path nor an absolute URI")]
-    Form,
-    /// A byte that no URI has.
-    #[error("the request target is malformed")]
-    Byte,
-}
+/// Neither a path nor an `http` or `https` URI: `*`, an authority, or something else.
+pub const INVALID_FORM: Rejection =
+    Rejection::Malformed("the request target is neither a path nor an absolute URI");
+
+/// A byte that no URI has.
+pub const INVALID_BYTE: Rejection = Rejection::Malformed("the request target is malformed");
 
 /// A request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,24 +36,24 @@ impl<'a> Target<'a> {
     /// Splits a target.
     ///
     /// # Errors
-    /// [`TargetError`]
-    pub fn of(uri: &'a Uri) -> Result<Self, TargetError> {
+    /// [`INVALID_FORM`] and [`INVALID_BYTE`]
+    pub fn of(uri: &'a Uri) -> Result<Self, Rejection> {
         let (path, query) = (uri.path().as_bytes(), uri.query().map(str::as_bytes));
         // RFC 3986 §2: a URI has no raw bytes beyond ASCII, though a lenient parser accepts them.
         let is_visible = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_graphic);
         if !is_visible(path) || !query.is_none_or(is_visible) {
-            return Err(TargetError::Byte);
+            return Err(INVALID_BYTE);
         }
         let absolute = match (uri.scheme(), uri.authority()) {
             (None, None) => None,
             (Some(scheme), Some(authority)) => Some(Absolute {
-                scheme: Scheme::parse(scheme.as_str()).ok_or(TargetError::Form)?,
+                scheme: Scheme::parse(scheme.as_str()).ok_or(INVALID_FORM)?,
                 authority: authority.as_str().as_bytes(),
             }),
-            _ => return Err(TargetError::Form),
+            _ => return Err(INVALID_FORM),
         };
         if path.first() != Some(&b'/') {
-            return Err(TargetError::Form);
+            return Err(INVALID_FORM);
         }
         Ok(Self {
             absolute,
@@ -159,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), TargetError> {
+    fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), Rejection> {
         let uri: Uri = text.parse().expect("a URI");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Target::of(&uri).map(|target| {
@@ -362,8 +358,8 @@ mod tests {
     #[test]
     fn rejects_other_forms() {
         for target in ["*", "host:443", "ftp://x/"] {
-            assert_eq!(parse(target), Err(TargetError::Form), "{target}");
+            assert_eq!(parse(target), Err(INVALID_FORM), "{target}");
         }
-        assert_eq!(parse("/\u{e9}"), Err(TargetError::Byte));
+        assert_eq!(parse("/\u{e9}"), Err(INVALID_BYTE));
     }
 }

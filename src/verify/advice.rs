@@ -237,7 +237,8 @@ fn attempt(
     Attempt {
         method: request.method.to_vec(),
         scheme: request.url.origin.scheme,
-        authority: request.url.origin.authority(),
+        host: request.url.origin.host.clone(),
+        port: Some(request.url.origin.port),
         path: request.path.to_vec(),
         query: request.query.to_vec(),
         prefix: request.url.prefix.clone(),

@@ -120,7 +120,7 @@ fn verifies(
     let [consumer_secret, token_secret] = secrets.map(Secret::from);
     let base = BaseString {
         method: method.as_bytes(),
-        origin: &uri.origin().unwrap(),
+        origin: &uri.origin(),
         path: uri.path.as_bytes(),
         parameters: &parameters,
         selection: Selection::Rfc5849,
@@ -382,7 +382,7 @@ fn tells_what_cannot_be_signed() {
         (
             &["GET", "h/x"][..],
             2,
-            "countersign: URL \"h/x\": the URL does not begin with http:// or https://\n",
+            "countersign: URL \"h/x\": it must start with http:// or https://\n",
         ),
         (
             &["GET", "http://h/", "--method", "RSA-SHA1"],

@@ -13,11 +13,7 @@ use zeroize::Zeroizing;
 
 use super::Attempt;
 use crate::oauth::{
-    method::SignatureMethod,
-    origin::{Scheme, split_authority},
-    percent,
-    shape::Place,
-    signature,
+    method::SignatureMethod, origin::Scheme, percent, shape::Place, signature,
     signing_key::SigningKey,
 };
 
@@ -185,13 +181,13 @@ impl DerefMut for Recipe<'_> {
 impl<'a> Recipe<'a> {
     /// The right way to sign the request.
     pub(super) fn right(attempt: &'a Attempt) -> Self {
-        let authority = &attempt.authority;
-        let (host, port) = split_authority(authority).unwrap_or((authority, None));
         let text = Text {
             method: attempt.method.to_ascii_uppercase(),
             scheme: prefix_of(attempt.scheme),
-            host: host.to_ascii_lowercase(),
-            port: port.filter(|&port| port != attempt.scheme.default_port()),
+            host: attempt.host.to_ascii_lowercase(),
+            port: attempt
+                .port
+                .filter(|&port| port != attempt.scheme.default_port()),
             path: match &*attempt.path {
                 b"" => b"/".to_vec(),
                 path => path.to_vec(),

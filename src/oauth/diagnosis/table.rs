@@ -14,11 +14,7 @@ use super::{
     recipe::{Bytes, Coding, Pair, Recipe, encoded, mac, prefix_of},
 };
 use crate::oauth::{
-    method::SignatureMethod,
-    name::OAUTH_PREFIX,
-    origin::{Scheme, split_authority},
-    parameters::fields,
-    percent,
+    method::SignatureMethod, name::OAUTH_PREFIX, origin::Scheme, parameters::fields, percent,
     shape::Place,
 };
 
@@ -373,7 +369,7 @@ table! {
             r.each(ports, |r, (scheme, port)| (r.scheme, r.port) = (scheme, port))
         };
     "host_not_lowered": "write the host in lower case"
-        => |r| r.one(|r| r.host = split_authority(&r.attempt.authority).map_or("", |(host, _)| host).to_owned());
+        => |r| r.one(|r| r.host = r.attempt.host.clone());
     // mitodl/pylti#52
     "trailing_slash": "sign the path as it is sent, with its slash at the end if there is one, else without"
         => |r| r.one(|r| match r.path.strip_suffix(b"/") {

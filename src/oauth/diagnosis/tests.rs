@@ -13,7 +13,7 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{recipe::Recipe, *};
-use crate::oauth::{SigningKey, signature::sign_text};
+use crate::oauth::{Authority, SigningKey, signature::sign_text};
 
 /// What a consumer sends, and with which secrets it should have signed.
 #[derive(Clone)]
@@ -144,10 +144,12 @@ fn attempt(sent: &Sent, signature: &str) -> Attempt {
         prefix: prefix.into(),
         internal,
     };
+    let Authority { host, port } = Authority::parse(sent.authority.as_bytes()).unwrap();
     Attempt {
         method: b"POST".to_vec(),
         scheme: Scheme::Https,
-        authority: sent.authority.into(),
+        host: host.into(),
+        port,
         path: sent.path.into(),
         query: sent.query.into(),
         prefix: sent.prefix.into(),
@@ -772,7 +774,7 @@ fn admits_that_it_does_not_know_and_stops_when_told() {
     ] {
         let mut attempt = attempt(&SENT, signature);
         assert_eq!(diagnose(&attempt, &|| true), Ok(None), "{signature}");
-        (attempt.authority, attempt.path) = (String::new(), Vec::new());
+        (attempt.host, attempt.path) = (String::new(), Vec::new());
         (attempt.query, attempt.other_body) = (b"&=&%00".to_vec(), b"\0[".to_vec());
         assert_eq!(diagnose(&attempt, &|| true), Ok(None), "{signature}");
     }

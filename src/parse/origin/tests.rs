@@ -41,7 +41,7 @@ fn peer(address: &str) -> Peer {
     }
 }
 
-fn received(text: &str, from: &str) -> Result<(String, bool, String), OriginError> {
+fn received(text: &str, from: &str) -> Result<(String, bool, String), Rejection> {
     received_by(ForwardedFamily::XForwarded, text, from)
 }
 
@@ -49,7 +49,7 @@ fn received_by(
     family: ForwardedFamily,
     text: &str,
     from: &str,
-) -> Result<(String, bool, String), OriginError> {
+) -> Result<(String, bool, String), Rejection> {
     let head = head(text);
     let target = Target::of(&head.uri).expect("a target");
     let origins = Origins {
@@ -57,7 +57,7 @@ fn received_by(
         ..origins(&[], PrefixMode::Strip)
     };
     let received = origins.receive(&head, &target, peer(from))?;
-    let host = String::from_utf8_lossy(received.authority.host).into_owned();
+    let host = received.authority.host.to_owned();
     let address = received
         .address
         .map(|address| address.to_string())
@@ -86,7 +86,7 @@ fn a_host_is_needed_once_and_well_formed() {
         "Host: \u{e9}\r\n",
     ] {
         let got = received(&format!("GET / HTTP/1.1\r\n{fields}\r\n"), "192.0.2.1");
-        assert_eq!(got, Err(OriginError::Host), "{fields:?}");
+        assert_eq!(got, Err(INVALID_HOST), "{fields:?}");
     }
     for host in ["a", "a.b:1", "[::1]", "[2001:db8::1]:8080", "127.0.0.1:80"] {
         let got = received(
@@ -103,13 +103,10 @@ fn an_absolute_target_agrees_with_host() {
         received(&format!("GET {target} HTTP/1.1\r\n{host}\r\n"), "192.0.2.1").map(|got| got.0)
     };
     assert_eq!(ask("http://A:80/x", "Host: a\r\n"), Ok("A".to_owned()));
-    assert_eq!(ask("http://a/x", "Host: b\r\n"), Err(OriginError::Disagree));
-    assert_eq!(
-        ask("http://a:81/x", "Host: a\r\n"),
-        Err(OriginError::Disagree)
-    );
-    assert_eq!(ask("http://u@a/x", "Host: a\r\n"), Err(OriginError::Host));
-    assert_eq!(ask("http://a/x", ""), Err(OriginError::Host));
+    assert_eq!(ask("http://a/x", "Host: b\r\n"), Err(DISAGREE));
+    assert_eq!(ask("http://a:81/x", "Host: a\r\n"), Err(DISAGREE));
+    assert_eq!(ask("http://u@a/x", "Host: a\r\n"), Err(INVALID_HOST));
+    assert_eq!(ask("http://a/x", ""), Err(INVALID_HOST));
 }
 
 #[test]
@@ -128,11 +125,7 @@ fn forwarded_fields_count_from_trusted_proxies_alone() {
     );
     for bad in ["X-Forwarded-Proto: gopher", "X-Forwarded-Host: a/b"] {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{bad}\r\n\r\n");
-        assert_eq!(
-            received(&text, "10.2.2.2"),
-            Err(OriginError::Forwarded),
-            "{bad}"
-        );
+        assert_eq!(received(&text, "10.2.2.2"), Err(INVALID_FORWARDED), "{bad}");
         assert!(received(&text, "192.0.2.1").is_ok(), "{bad}");
     }
 }
@@ -268,7 +261,7 @@ fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
         &["for=203.0.113.9;host=\"\""],
         &["for=203.0.113.9", "for=10.1.1.1;x"],
     ] {
-        assert_eq!(read(lines), Err(OriginError::Forwarded), "{lines:?}");
+        assert_eq!(read(lines), Err(INVALID_FORWARDED), "{lines:?}");
     }
 }
 
