@@ -6,21 +6,22 @@
 use serde_json::Value;
 
 use crate::support::{
-    PATIENCE, Proxy, Upstream,
+    Proxy, Upstream,
     browser::{Browser, ENTER, SPACE, TAB},
+    legs::APPLICATIONS,
+    legs::LOGIN,
+    legs::PASSWORD,
+    legs::REVOKE_TOKEN,
     legs::authorization,
     proxy::{Consumer, User},
+    until,
     upstream::nobody,
-    within,
 };
 
 const AXE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/clients/node/node_modules/axe-core/axe.min.js"
 );
-const APPLICATIONS: &str = "/service.oauth?mode=applications";
-const LOGIN: &str = "/service.oauth?mode=login";
-const PASSWORD: &str = "/service.oauth?mode=password";
 
 const CONFIG: &str = "
 login.max_failures = '2 per 15m'
@@ -93,21 +94,20 @@ impl Audit {
     /// Every page and error page, as a person meets them.
     fn every_page(&self, proxy: &Proxy) {
         let user = proxy.user(&format!("user-{}", self.language));
-        let granted = [
-            "--permission",
-            "photos.read",
-            "--permission",
-            "photos.print",
-        ];
-        let description = [
+        let granted = "--permission photos.read --permission photos.print";
+        let description = "Sends your photos to a shop that prints them.";
+        let website = "--website https://printer.example/";
+        let consumer = proxy.consumer_with(NAME, &format!("{granted} {website}"));
+        let update = [
+            "consumer",
+            "update",
+            &consumer.key,
             "--description",
-            "Sends your photos to a shop that prints them.",
-            "--website",
-            "https://printer.example/",
+            description,
         ];
-        let consumer = proxy.consumer_with(NAME, &[&granted[..], &description].concat());
+        proxy.command(&update).done();
         let plain = proxy.consumer("A");
-        proxy.token_with(&consumer, &user, &granted);
+        proxy.token_with(&consumer, &user, granted);
         let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));
         self.open(proxy, LOGIN);
         self.at("#username", "login");
@@ -129,8 +129,8 @@ impl Audit {
         self.open(proxy, &denied);
         self.at("button[name=decision]", "consent-plain");
         self.browser.click("button[value=deny]");
-        within(PATIENCE, "denied", || {
-            (!self.browser.source().contains("name=\"decision\"")).then_some(())
+        until("denied", || {
+            !self.browser.source().contains("name=\"decision\"")
         });
         self.look("denied");
 
@@ -167,7 +167,7 @@ impl Audit {
                 "/service.oauth?mode=auth_req_token&oauth_token=unknown",
                 "error-token",
             ),
-            ("/service.oauth?mode=revoke_token", "error-method"),
+            (REVOKE_TOKEN, "error-method"),
             ("/service.oauth?mode=auth_req_token", "error-malformed"),
             (&denied, "error-used"),
         ] {
@@ -180,8 +180,8 @@ impl Audit {
         self.browser
             .script("document.querySelector('input[name=csrf]').value = 'x'");
         self.browser.click("button[value=allow]");
-        within(PATIENCE, "stale", || {
-            (!self.browser.source().contains("name=\"decision\"")).then_some(())
+        until("stale", || {
+            !self.browser.source().contains("name=\"decision\"")
         });
         self.look("error-stale");
         // A row that this program never wrote.

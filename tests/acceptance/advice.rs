@@ -2,9 +2,8 @@
 
 use std::{fs, thread, time::Duration};
 
-use crate::support::has;
 use crate::support::{
-    Call, Caller, Proxy, Upstream, fresh, now,
+    Call, Caller, Proxy, Upstream, fresh, has, now,
     signer::{self, encode},
     within,
 };
@@ -220,7 +219,7 @@ fn wrong_rsa_signatures_cost_the_workers_no_more_than_right_ones() {
     let public = public.to_str().unwrap();
     let robot = service
         .proxy
-        .consumer_with("Robot", &["--rsa-public-key", public]);
+        .consumer_with("Robot", &format!("--rsa-public-key {public}"));
     let token = service.proxy.token(&robot, &service.proxy.user("ada"));
     let call = || {
         let call = Call::get("/v2/x").by(&robot).with(&token).host("api.test");

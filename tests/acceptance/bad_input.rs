@@ -2,9 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::support::has;
 use crate::support::{
-    Call, Proxy, Upstream,
+    Call, Proxy, Upstream, has,
     program::{Ended, program, run},
     proxy::Builder,
     rows,

@@ -1,32 +1,17 @@
 //! Where a user may be sent back to.
 
-use crate::support::has;
-use crate::support::{Proxy, Upstream, legs::asks};
-
-const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
+use crate::support::{Proxy, Upstream, has, legs::asks, proxy::CALLBACK, words};
 
 #[test]
 fn callback_is_checked_against_the_registered_one() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let options = [
-        "--callback",
-        "https://shop.example/ready",
-        "--callback",
-        "http://127.0.0.1/back",
-        "--callback",
-        "http://localhost:1/back",
-        "--callback",
-        "com.example.shop:/done",
-    ];
-    let consumer = proxy.consumer_with("Shop", &options);
-    for good in [
-        "https://shop.example/ready",
-        "https://shop.example/ready?any=query",
-        "http://127.0.0.1/back",
-        "http://127.0.0.1:49152/back?x=1",
-        "http://localhost:49152/back",
-        "com.example.shop:/done?x=1",
-    ] {
+    let options = "--callback https://shop.example/ready --callback http://127.0.0.1/back \
+                   --callback http://localhost:1/back --callback com.example.shop:/done";
+    let consumer = proxy.consumer_with("Shop", options);
+    for good in words(
+        "https://shop.example/ready https://shop.example/ready?any=query http://127.0.0.1/back
+         http://127.0.0.1:49152/back?x=1 http://localhost:49152/back com.example.shop:/done?x=1",
+    ) {
         proxy.send(asks(&consumer, good)).has_status(200);
     }
     for bad in [
@@ -61,38 +46,23 @@ fn callback_is_checked_against_the_registered_one() {
         "oob",
     ] {
         let answer = proxy.send(asks(&consumer, bad));
-        assert_eq!(
-            (answer.status, answer.problem().as_deref()),
-            (400, Some("parameter_rejected")),
-            "{bad}: {answer:?}"
-        );
-        assert_eq!(
-            answer.form("oauth_parameters_rejected").as_deref(),
-            Some("oauth_callback"),
-            "{bad}"
-        );
+        answer.is(400, "parameter_rejected");
+        answer.tells("oauth_parameters_rejected", "oauth_callback");
     }
 }
 
 #[test]
 fn oob_needs_to_be_registered_or_nothing_else_to_be() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    proxy.passes(asks(&proxy.consumer("nothing"), "oob"));
     proxy
-        .send(asks(&proxy.consumer("nothing"), "oob"))
+        .send(asks(&proxy.consumer_with("oob", "--callback oob"), "oob"))
         .has_status(200);
-    proxy
-        .send(asks(
-            &proxy.consumer_with("oob", &["--callback", "oob"]),
-            "oob",
-        ))
-        .has_status(200);
-    let both = proxy.consumer_with("both", &["--callback", "oob", "--callback", CALLBACK]);
+    let both = proxy.consumer_with("both", &format!("--callback oob --callback {CALLBACK}"));
     proxy.send(asks(&both, "oob")).has_status(200);
     proxy.send(asks(&both, CALLBACK)).has_status(200);
-    let only_url = proxy.consumer_with("url", &["--callback", CALLBACK]);
-    proxy
-        .send(asks(&only_url, "oob"))
-        .is(400, "parameter_rejected");
+    let only_url = proxy.consumer_with("url", &format!("--callback {CALLBACK}"));
+    proxy.rejects(asks(&only_url, "oob"), 400, "parameter_rejected");
 }
 
 #[test]
@@ -114,19 +84,7 @@ fn callbacks_that_could_run_something_are_never_registered() {
         assert!(matches!(ended.code(), Some(1 | 2)), "{callback}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{callback}");
     }
-    assert_eq!(
-        proxy.command(&["consumer", "list", "--json"]).done().stdout,
-        ""
-    );
-    let warned = proxy
-        .command(&[
-            "consumer",
-            "add",
-            "--name",
-            "Shop",
-            "--callback",
-            "http://shop.example/",
-        ])
-        .done();
+    assert_eq!(proxy.run("consumer list --json").stdout, "");
+    let warned = proxy.run("consumer add --name Shop --callback http://shop.example/");
     has(&warned.stderr, &["http://shop.example/"]);
 }

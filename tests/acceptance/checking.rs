@@ -6,15 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::support::has;
 use crate::support::{
-    PATIENCE, Postgres, Proxy, RedisServer, Upstream,
+    Postgres, Proxy, RedisServer, Upstream, has,
     program::{Ended, program, run},
     proxy::Builder,
     rows,
     tls::Certificate,
+    until,
     upstream::nobody,
-    within,
 };
 
 /// Runs `check` and makes sure that its first line does not promise what its errors take back.
@@ -216,10 +215,7 @@ fn secret_files_that_others_can_open_are_no_valid_configuration() {
     }
     set_mode(&key, 0o644);
     let proxy = builder.start();
-    proxy.log().wait_for("serve says so, too", |line| {
-        (line.contains("ERROR") && line.contains("listen.tls.key") && line.contains("mode 0644"))
-            .then_some(())
-    });
+    proxy.logs(&["ERROR", "listen.tls.key", "mode 0644"]);
 }
 
 #[test]
@@ -286,10 +282,7 @@ fn https_that_nobody_speaks_is_warned_of_by_both() {
     assert!(warns(""));
     assert!(!warns("listen.trusted_proxies = ['10.0.0.0/8']"));
     let proxy = Proxy::with(&api, base);
-    proxy.log().wait_for("serve says so, too", |line| {
-        (line.contains("WARN") && line.contains("service.base_url") && line.contains("listen.tls"))
-            .then_some(())
-    });
+    proxy.logs(&["WARN", "service.base_url", "listen.tls"]);
 }
 
 /// Configurations that `serve` cannot run, each with the key that is named. `DIR` is the directory.
@@ -376,11 +369,9 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
     drop(TcpListener::bind(("127.0.0.1", port)).unwrap());
     let proxy = builder.start();
-    let ended = proxy.command(&["check"]).done();
+    let ended = proxy.run("check");
     assert!(ended.stdout.contains("in use now"), "{ended:?}");
-    within(PATIENCE, "serve goes on", || {
-        (proxy.ask_admin("/readyz").status == 200).then_some(())
-    });
+    until("serve goes on", || proxy.is_ready());
 }
 
 #[test]

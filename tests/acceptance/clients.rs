@@ -31,12 +31,7 @@ fn stage() -> Stage {
     let proxy = Proxy::in_front_of(&api).start();
     let consumer = proxy.consumer_with(
         "Shop",
-        &[
-            "--callback",
-            "http://127.0.0.1/callback",
-            "--callback",
-            "oob",
-        ],
+        "--callback http://127.0.0.1/callback --callback oob",
     );
     let user = proxy.user("alice");
     Stage {

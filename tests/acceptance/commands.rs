@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::has;
 use crate::support::{
-    Call, Caller, Consumer, Postgres, Proxy, Scene, Upstream, legs::asks, within,
+    Call, Consumer, Postgres, Proxy, Scene, Upstream, has, legs::asks, soon, until, within,
 };
 
 #[test]
@@ -12,29 +11,23 @@ fn a_consumer_that_was_unknown_is_known_within_a_second() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let user = proxy.user("alice");
-    let early = Consumer {
-        key: "early".into(),
-        secret: "s3cret".into(),
-    };
-    proxy
-        .send(asks(&early, "oob"))
-        .is(401, "consumer_key_unknown");
-    proxy.consumer_with("Early", &["--key", "early", "--secret", "s3cret"]);
-    within(Duration::from_secs(1), "the consumer is known", || {
-        (proxy.send(asks(&early, "oob")).status == 200).then_some(())
+    let early = Consumer::new("early", "s3cret");
+    proxy.rejects(asks(&early, "oob"), 401, "consumer_key_unknown");
+    proxy.consumer_with("Early", "--key early --secret s3cret");
+    soon("the consumer is known", || {
+        proxy.send(asks(&early, "oob")).status == 200
     });
     let token = proxy.token(&early, &user);
-    within(Duration::from_secs(1), "its token is known", || {
-        (proxy.send(Call::get("/x").by(&early).with(&token)).status == 200).then_some(())
+    soon("its token is known", || {
+        proxy.send(Call::get("/x").by(&early).with(&token)).status == 200
     });
-    proxy.command(&["token", "revoke", &token.token]).done();
-    within(Duration::from_secs(1), "the revocation is seen", || {
-        (proxy
+    proxy.run(&format!("token revoke {}", token.token));
+    soon("the revocation is seen", || {
+        proxy
             .send(Call::get("/x").by(&early).with(&token))
             .problem()
             .as_deref()
-            == Some("token_revoked"))
-        .then_some(())
+            == Some("token_revoked")
     });
 }
 
@@ -59,11 +52,7 @@ fn the_key_of_the_store_is_changed_while_it_serves() {
         let mut proxy = builder
             .config(&format!("store.encryption_key_file = '{old}'"))
             .start();
-        let Caller {
-            consumer,
-            user,
-            token,
-        } = proxy.somebody();
+        let (consumer, user, token) = proxy.somebody().into_parts();
         proxy.stop();
         proxy.reconfigure(&format!("store.encryption_key_file = ['{new}', '{old}']"));
         proxy.start();
@@ -71,7 +60,7 @@ fn the_key_of_the_store_is_changed_while_it_serves() {
         call(&proxy, &token).has_status(200);
         let other = proxy.token(&consumer, &user);
         // The consumer, the user and the first token; the second is under the new key already.
-        let rekeyed = proxy.command(&["rekey", "--json"]).done().json();
+        let rekeyed = proxy.run("rekey --json").json();
         assert_eq!(
             (&rekeyed["rekeyed"], &rekeyed["unchanged"]),
             (&3.into(), &1.into())
@@ -99,14 +88,7 @@ fn a_rotated_secret_works_until_its_grace_is_over() {
     let from_file = format!("@{}", secret.display());
     let consumer = proxy.consumer_with(
         "Shop",
-        &[
-            "--key",
-            "shop",
-            "--secret",
-            &from_file,
-            "--callback",
-            "https://a.test/x",
-        ],
+        &format!("--key shop --secret {from_file} --callback https://a.test/x"),
     );
     assert_eq!(
         (consumer.key.as_str(), consumer.secret.as_str()),
@@ -115,59 +97,34 @@ fn a_rotated_secret_works_until_its_grace_is_over() {
     let user = proxy.user("alice");
     let token = proxy.token(&consumer, &user);
     let call = |secret: &str| {
-        let consumer = Consumer {
-            key: "shop".into(),
-            secret: secret.into(),
-        };
+        let consumer = Consumer::new("shop", secret);
         proxy.send(Call::get("/x").by(&consumer).with(&token))
     };
     call("from a file").has_status(200);
     let rotated = proxy
-        .command(&[
-            "consumer",
-            "rotate-secret",
-            "shop",
-            "--grace",
-            "1h",
-            "--json",
-        ])
-        .done()
+        .run("consumer rotate-secret shop --grace 1h --json")
         .json();
     let new = rotated["secret"].as_str().unwrap().to_owned();
-    within(Duration::from_secs(1), "the new secret verifies", || {
-        (call(&new).status == 200).then_some(())
-    });
+    soon("the new secret verifies", || call(&new).status == 200);
     let uses = || proxy.metric("countersign_previous_secret_total");
     let is_marked = |line: &String| line.contains(" secret=\"previous\" ");
     assert_eq!(uses(), 0.0);
     call("from a file").has_status(200);
-    let old = Consumer {
-        key: "shop".into(),
-        secret: "from a file".into(),
-    };
+    let old = Consumer::new("shop", "from a file");
     proxy.request_token(&old, "https://a.test/x");
-    within(Duration::from_secs(5), "both uses are counted", || {
-        (uses() == 2.0).then_some(())
-    });
+    until("both uses are counted", || uses() == 2.0);
     let marked = within(Duration::from_secs(5), "both uses are logged", || {
         let mut lines = proxy.log().lines();
         lines.retain(is_marked);
         (lines.len() == 2).then_some(lines)
     });
     assert!(marked.iter().all(|line| line.contains(" consumer=shop ")));
-    let rotated = proxy
-        .command(&["consumer", "rotate-secret", "shop", "--json"])
-        .done()
-        .json();
+    let rotated = proxy.run("consumer rotate-secret shop --json").json();
     let newest = rotated["secret"].as_str().unwrap().to_owned();
-    within(Duration::from_secs(1), "the newest secret verifies", || {
-        (call(&newest).status == 200).then_some(())
-    });
+    soon("the newest secret verifies", || call(&newest).status == 200);
     call(&new).is(401, "signature_invalid");
-    proxy.command(&["consumer", "remove", "shop"]).done();
-    within(Duration::from_secs(1), "the consumer is gone", || {
-        (call(&newest).status == 401).then_some(())
-    });
+    proxy.run("consumer remove shop");
+    soon("the consumer is gone", || call(&newest).status == 401);
     call(&newest).is(401, "consumer_key_unknown");
     assert_eq!(proxy.command(&["consumer", "show", "shop"]).code(), Some(1));
 }
@@ -178,8 +135,8 @@ fn health_asks_the_running_process() {
     // The command reads the address from the configuration, so it must be known before.
     let admin = crate::support::upstream::nobody();
     let mut proxy = Proxy::with(&api, &format!("admin.listen = '{admin}'"));
-    proxy.command(&["health"]).done();
-    proxy.command(&["health", "--ready"]).done();
+    proxy.run("health");
+    proxy.run("health --ready");
     proxy.kill();
     assert_eq!(proxy.command(&["health"]).code(), Some(1));
 }
@@ -225,14 +182,12 @@ fn serve_logs_who_ran_which_command() {
     assert_eq!(logged("user_added")["user"], caller.user.id);
     let issued = logged("access_token_issued");
     assert_eq!(issued["token"], format!("{}…", &caller.token.token[..8]));
-    proxy
-        .command(&["token", "revoke", &caller.token.token])
-        .done();
+    proxy.run(&format!("token revoke {}", caller.token.token));
     let revoked = logged("token_revoked");
     for field in ["token", "consumer", "user"] {
         assert_eq!(revoked[field], issued[field], "{revoked}");
     }
-    let export = proxy.command(&["export", "-"]).done().stdout;
+    let export = proxy.run("export -").stdout;
     proxy.command_with(&["import", "-"], &export).done();
     assert_eq!(logged("records_imported")["unchanged"], 3);
     logged("store_exported");

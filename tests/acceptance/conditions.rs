@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use crate::support::has;
-use crate::support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, within};
+use crate::support::{Answer, Call, Connection, Proxy, Scene, Upstream, has, until, within};
 
 /// Waits until this many lines of the log have all of this.
 #[track_caller]
 fn told(proxy: &Proxy, parts: &[&str], times: usize) {
-    within(PATIENCE, &format!("{parts:?} {times} times"), || {
+    until(&format!("{parts:?} {times} times"), || {
         let lines = proxy.log().lines();
         let has = |line: &&String| parts.iter().all(|part| line.contains(part));
-        (lines.iter().filter(has).count() == times).then_some(())
+        lines.iter().filter(has).count() == times
     });
 }
 
@@ -21,9 +20,7 @@ fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
         Scene::with("nonce.max_entries = 10\nsignature.timestamp_window = '3s'").into_parts();
     let send = || proxy.send(Call::get("/x").of(&caller));
     let metric = |name: &str| proxy.metric(&format!("countersign_{name}\"}}"));
-    within(PATIENCE, "the window is full", || {
-        (send().status == 503).then_some(())
-    });
+    until("the window is full", || send().status == 503);
     for _ in 0..20 {
         let answer = send();
         if answer.status == 503 {
@@ -39,9 +36,9 @@ fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
     assert!(text.contains("nonce.max_entries"), "{text}");
     assert_eq!(metric("not_ready{cause=\"nonce_window_full"), 1.0);
     assert_eq!(metric("degraded{cause=\"disk_full"), 0.0);
-    within(PATIENCE, "ready again", || {
+    until("ready again", || {
         let ready = proxy.ask_admin("/readyz");
-        (ready.status == 200 && !ready.text().contains("degraded")).then_some(())
+        ready.status == 200 && !ready.text().contains("degraded")
     });
     assert_eq!(metric("not_ready{cause=\"nonce_window_full"), 0.0);
     let name = "condition=\"nonce_window_full\"";
@@ -64,7 +61,7 @@ fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
     let caller = proxy.somebody();
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     proxy.reconfigure("store.encryption_key_file = ['new.key', 'old.key']");
-    proxy.command(&["rekey"]).done();
+    proxy.run("rekey");
     let ready = within(Duration::from_secs(20), "not ready", || {
         let ready = proxy.ask_admin("/readyz");
         (ready.status == 503).then(|| ready.text())

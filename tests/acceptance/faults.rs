@@ -1,7 +1,6 @@
 //! HTTP that is broken, on either side of the proxy.
 
-use crate::support::has;
-use crate::support::{Call, Proxy, Reply, Scene, Upstream, proxy::Builder, upstream::nobody};
+use crate::support::{Call, Scene, has, legs::LOGIN};
 
 #[test]
 fn a_host_that_is_none_of_the_services_is_421() {
@@ -13,7 +12,7 @@ fn a_host_that_is_none_of_the_services_is_421() {
             "{host:?}: {answer:?}"
         );
     }
-    let login = Call::get("/service.oauth?mode=login").host("evil.test");
+    let login = Call::get(LOGIN).host("evil.test");
     proxy.send(login.clone()).has_status(421);
     // Every form of the response names the address to use, and the log line the host that was received.
     for accept in ["*/*", "text/html", "application/json"] {
@@ -29,46 +28,4 @@ fn a_host_that_is_none_of_the_services_is_421() {
             .then_some(())
     });
     api.saw_nothing();
-}
-
-#[test]
-fn an_api_that_is_down_or_broken_is_502() {
-    let proxy = Builder::in_front_of_url(&format!("http://{}", nobody())).start();
-    let caller = proxy.somebody();
-    let answer = proxy.send(Call::get("/x").of(&caller));
-    answer.has_status(502);
-    assert_eq!(answer.problem(), None);
-    assert!(
-        !answer.text().contains("127.0.0.1"),
-        "nothing of the inside is told: {answer:?}"
-    );
-
-    let api = Upstream::replying(|seen| match seen.target.as_str() {
-        "/nonsense" => Reply::raw("this is no HTTP\r\n\r\n").closing(),
-        "/hang-up" => Reply::hang_up(),
-        "/two-lengths" => {
-            Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")
-                .closing()
-        }
-        "/huge" => Reply::raw(format!(
-            "HTTP/1.1 200 OK\r\nX: {}\r\n\r\n",
-            "x".repeat(1_000_000)
-        ))
-        .closing(),
-        "/half-head" => Reply::raw("HTTP/1.1 200 OK\r\nContent-Le").closing(),
-        _ => Reply::ok("fine"),
-    });
-    let proxy = Proxy::in_front_of(&api).start();
-    let caller = proxy.somebody();
-    for target in [
-        "/nonsense",
-        "/hang-up",
-        "/two-lengths",
-        "/huge",
-        "/half-head",
-    ] {
-        let answer = proxy.send(Call::post(target).json("{}").of(&caller));
-        assert_eq!(answer.status, 502, "{target}: {answer:?}");
-        proxy.send(Call::get("/fine").of(&caller)).has_status(200);
-    }
 }

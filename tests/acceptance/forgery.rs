@@ -3,13 +3,12 @@
 use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
+    legs::APPLICATIONS,
+    legs::LOGIN,
+    legs::PASSWORD,
     legs::{authorization, exchanges},
     visitor::{Form, Page},
 };
-
-const APPLICATIONS: &str = "/service.oauth?mode=applications";
-const LOGIN: &str = "/service.oauth?mode=login";
-const PASSWORD: &str = "/service.oauth?mode=password";
 
 /// A user with an application, and with a request token to decide about.
 struct Site {
@@ -261,9 +260,7 @@ fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
 fn unknown_names_wrong_passwords_and_disabled_users_look_alike() {
     let site = Site::new();
     let disabled = site.proxy.user("disabled");
-    site.proxy
-        .command(&["user", "disable", &disabled.name])
-        .done();
+    site.proxy.run(&format!("user disable {}", disabled.name));
     let attempt = |name: &str, password: &str| -> Page {
         let mut visitor = Visitor::to(&site.proxy);
         let page = visitor.open(LOGIN);

@@ -1,11 +1,9 @@
 //! Logins that a proxy in front has checked: what it says counts, and what others say does not.
 
 use crate::support::{
-    Call, Proxy, Upstream, Visitor, call::form, legs::authorization, proxy::Builder, visitor::Page,
+    Call, Proxy, Upstream, Visitor, call::form, legs::APPLICATIONS, legs::LOGIN,
+    legs::authorization, proxy::Builder, visitor::Page, words,
 };
-
-const APPLICATIONS: &str = "/service.oauth?mode=applications";
-const LOGIN: &str = "/service.oauth?mode=login";
 
 fn trusting(api: &Upstream, network: &str) -> Builder {
     Proxy::in_front_of(api).config(&format!(
@@ -55,13 +53,7 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
     let api = Upstream::start();
     let proxy = trusting(&api, "192.0.2.1").start();
     let mut browser = Visitor::to(&proxy);
-    for name in [
-        "Remote-User",
-        "remote-user",
-        "REMOTE_USER",
-        "Remote.User",
-        "X-Forwarded-User",
-    ] {
+    for name in words("Remote-User remote-user REMOTE_USER Remote.User X-Forwarded-User") {
         let answer = browser.send(page(APPLICATIONS).header(name, "ada"));
         assert_eq!(answer.status, 403, "{name}: {answer:?}");
         browser.send(account().header(name, "ada")).has_status(401);
@@ -126,7 +118,7 @@ fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
         .send(account().header("Remote-User", "ada"))
         .has_status(401);
     // Whoever is disabled here stays out.
-    proxy.command(&["user", "disable", "bob"]).done();
+    proxy.run("user disable bob");
     let answer = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
     assert_eq!(answer.status, 403, "{answer:?}");
     assert_eq!(api.requests().len(), 1);

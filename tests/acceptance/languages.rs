@@ -2,12 +2,10 @@
 
 use rustix::process::Signal;
 
-use crate::support::has;
 use crate::support::{
-    Call, PATIENCE, Proxy, Upstream, Visitor, legs::authorization, proxy::Builder, rows, within,
+    Call, Proxy, Upstream, Visitor, has, legs::APPLICATIONS, legs::authorization, proxy::Builder,
+    rows, until,
 };
-
-const APPLICATIONS: &str = "/service.oauth?mode=applications";
 
 /// A page as a browser of this language gets it.
 fn page(proxy: &Proxy, target: &str, language: &str) -> String {
@@ -90,15 +88,13 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
     let file = proxy.directory().join("messages/nl.ftl");
     std::fs::write(&file, "login-title = Aanmelden\n").unwrap();
     proxy.signal(Signal::HUP);
-    within(PATIENCE, "the new messages are shown", || {
+    until("the new messages are shown", || {
         let page = page(&proxy, APPLICATIONS, "nl");
-        page.contains("<h1>Aanmelden</h1>").then_some(())
+        page.contains("<h1>Aanmelden</h1>")
     });
     std::fs::write(&file, "login-title = a\nlogin-titel = b\n").unwrap();
     proxy.signal(Signal::HUP);
-    let line = proxy.log().wait_for("the mistake is logged", |line| {
-        line.contains("login-titel").then(|| line.to_owned())
-    });
+    let line = proxy.logs(&["login-titel"]);
     has(&line, &["nl.ftl line 2", "pages.messages"]);
     assert!(page(&proxy, APPLICATIONS, "nl").contains("Aanmelden"));
 }

@@ -1,9 +1,7 @@
 //! What happens at each limit.
 
-use std::time::Duration;
-
 use crate::support::{
-    Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor, now, within,
+    Call, Connection, Placement, Proxy, Scene, Upstream, Visitor, legs::LOGIN, now, until,
 };
 
 #[test]
@@ -30,9 +28,7 @@ fn a_consumer_over_its_rate_is_429() {
             .unwrap()
             >= 1
     );
-    proxy
-        .send(Call::get("/x").by(&other).with(&other_token))
-        .has_status(200);
+    proxy.passes(Call::get("/x").by(&other).with(&other_token));
     // What is not rightly signed is not counted against the consumer.
     let third = proxy.consumer("Third");
     let third_token = proxy.token(&third, &caller.user);
@@ -46,9 +42,7 @@ fn a_consumer_over_its_rate_is_429() {
             )
             .is(401, "signature_invalid");
     }
-    proxy
-        .send(Call::get("/x").by(&third).with(&third_token))
-        .has_status(200);
+    proxy.passes(Call::get("/x").by(&third).with(&third_token));
 }
 
 #[test]
@@ -191,14 +185,12 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
         let held: Vec<_> = (0..24)
             .map(|number| stalled_form(&proxy, "/x", addresses[number % 2], 4_096))
             .collect();
-        within(Duration::from_secs(5), "there is room for four", || {
-            (dropped() >= before + 20.0).then_some(())
-        });
+        until("there is room for four", || dropped() >= before + 20.0);
         proxy.send(post(others)).has_status(200);
         proxy.send(post(addresses[0])).has_status(200);
         // Its logins come by another address here, which is the same caller in the last round.
         let mut visitor = Visitor::to(&proxy);
-        let page = visitor.open("/service.oauth?mode=login");
+        let page = visitor.open(LOGIN);
         let after = visitor.log_in(&page, &alice.user);
         assert!(after.answer.status < 400, "{after:?}");
         // The earlier one comes to its end.
@@ -263,14 +255,14 @@ fn a_stalled_form_of_a_page_ends_by_a_time_of_its_own() {
         &Upstream::start(),
         "limits.page_form_timeout = '200ms'\nlisten.trusted_proxies = '127.0.0.1'",
     );
-    let mut page = stalled_form(&proxy, "/service.oauth?mode=login", "192.0.2.1", 10);
+    let mut page = stalled_form(&proxy, LOGIN, "192.0.2.1", 10);
     page.answer("POST").has_status(408);
 }
 
 #[test]
 fn forms_of_pages_are_small_and_leave_each_other_room() {
     let (_api, proxy, caller) = Scene::with("listen.trusted_proxies = '127.0.0.1'").into_parts();
-    let target = "/service.oauth?mode=login";
+    let target = LOGIN;
     let login = |length: usize| Call::post(target).form(&format!("a={}", "x".repeat(length - 2)));
     proxy.send(login(16 * 1024)).has_status(403);
     proxy.send(login(16 * 1024 + 1)).has_status(413);
@@ -291,9 +283,7 @@ fn forms_of_pages_are_small_and_leave_each_other_room() {
     assert!(after.answer.status < 400, "{after:?}");
     // And no signed form is kept out by it.
     let call = Call::post("/x").of(&caller).form("a=1");
-    proxy
-        .send(call.header("X-Forwarded-For", "192.0.2.1"))
-        .has_status(200);
+    proxy.passes(call.header("X-Forwarded-For", "192.0.2.1"));
     drop(held);
 }
 
@@ -307,9 +297,7 @@ fn a_form_has_a_bounded_number_of_fields() {
     proxy.send(signed(&fields(2_000))).has_status(200);
     proxy.send(open(&fields(2_000))).has_status(200);
     // Empty fields are none.
-    proxy
-        .send(open(&fields(2_000).replace('&', "&&&")))
-        .has_status(200);
+    proxy.passes(open(&fields(2_000).replace('&', "&&&")));
     proxy.send(open(&"&".repeat(500_000))).has_status(200);
     assert_eq!(api.count(), 4);
     for form in [fields(2_001), fields(500_000)] {
@@ -328,9 +316,7 @@ fn a_form_has_a_bounded_number_of_fields() {
     proxy
         .send(Call::post("/service.oauth?mode=req_req_token").form(&fields(2_001)))
         .has_status(413);
-    proxy
-        .send(Call::post("/open").json(&fields(2_001)))
-        .has_status(200);
+    proxy.passes(Call::post("/open").json(&fields(2_001)));
 }
 
 #[test]
@@ -354,12 +340,10 @@ fn connections_over_the_limit_are_turned_away() {
     }
     assert_eq!(api.count(), 2);
     drop(kept);
-    within(Duration::from_secs(5), "there is room again", || {
+    until("there is room again", || {
         let mut connection = proxy.connect();
-        connection
-            .try_send(&proxy.wire(&Call::get("/x").of(&caller)))
-            .ok()?;
-        let answer: Answer = connection.try_answer("GET").ok()??;
-        (answer.status == 200).then_some(())
+        let sent = connection.try_send(&proxy.wire(&Call::get("/x").of(&caller)));
+        let answer = sent.and_then(|()| connection.try_answer("GET"));
+        matches!(answer, Ok(Some(answer)) if answer.status == 200)
     });
 }

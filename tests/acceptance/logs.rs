@@ -10,9 +10,11 @@ use serde_json::Value;
 use crate::support::{
     Answer, Call, Caller, Connection, Postgres, Proxy, RedisServer, Reply, Scene, Token, Upstream,
     Visitor,
+    legs::LOGIN,
     legs::{asks, authorization, exchanges, token_of},
     now,
     proxy::{Consumer, User},
+    until,
     upstream::nobody,
     within,
 };
@@ -47,14 +49,8 @@ fn every_rejection_has_advice_and_an_id_that_its_log_line_has_too() {
     let revoked = proxy.token(&caller.consumer, &caller.user);
     proxy.command(&["token", "revoke", &revoked.token]);
     let call = || Call::get("/x").of(&caller);
-    let nobody = Consumer {
-        key: "nobody".into(),
-        secret: "nothing".into(),
-    };
-    let unknown = Token {
-        token: "unknown".into(),
-        secret: "nothing".into(),
-    };
+    let nobody = Consumer::new("nobody", "nothing");
+    let unknown = Token::new("unknown", "nothing");
     let at = now().to_string();
     let once = || {
         call()
@@ -159,9 +155,7 @@ fn a_fault_has_one_id_in_the_response_and_in_both_logs() {
     answer.has_status(502);
     let id = id_of(&answer);
     line_of(&proxy, &id);
-    proxy.log().wait_for("the error", |line| {
-        (line.contains("ERROR") && line.contains(&id)).then_some(())
-    });
+    proxy.logs(&["ERROR", &id]);
 }
 
 #[test]
@@ -224,9 +218,7 @@ fn only_the_safe_id_of_a_trusted_proxy_is_kept() {
 #[track_caller]
 fn line_for(proxy: &Proxy, path: &str) -> String {
     let field = format!("path={path} ");
-    proxy.log().wait_for(&field, |line| {
-        (line.contains(&field) && line.contains(" access: ")).then(|| line.to_owned())
-    })
+    proxy.logs(&[&field, " access: "])
 }
 
 #[track_caller]
@@ -365,10 +357,7 @@ fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
         &line,
         &["unverified_consumer=admin?verdict?forwarded???31m??consumer?root "],
     );
-    let secret = Token {
-        token: "short".into(),
-        secret: "x".into(),
-    };
+    let secret = Token::new("short", "x");
     let line = send(Call::get("/short").by(&caller.consumer).with(&secret), 401);
     has_fields(&line, &["unverified_token=sh… "]);
     let text = proxy.log().to_string();
@@ -479,7 +468,7 @@ fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
         (call("/made-up-1"), 404),
         (call("/made-up-2"), 404),
         (asks(&caller.consumer, "oob"), 200),
-        (Call::get("/service.oauth?mode=login"), 200),
+        (Call::get(LOGIN), 200),
         (Call::get("/x").host("elsewhere.test"), 421),
     ] {
         proxy.send(call).has_status(status);
@@ -489,8 +478,8 @@ fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
             "countersign_operation_requests_total{{operation=\"{operation}\",status=\"{status}\"}}"
         ))
     };
-    within(Duration::from_secs(5), "the counts are there", || {
-        (count("/open", "2xx") == 2.0 && count("none", "4xx") == 1.0).then_some(())
+    until("the counts are there", || {
+        count("/open", "2xx") == 2.0 && count("none", "4xx") == 1.0
     });
     assert_eq!(count("/open", "4xx"), 1.0);
     assert_eq!(count("GET /paid/{id}", "4xx"), 2.0);
@@ -646,7 +635,7 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
             let answer = proxy.send(Call::get(&target));
             assert!((400..500).contains(&answer.status), "{answer:?}");
         }
-        let revoked = proxy.command(&["token", "revoke", &access.token]).done();
+        let revoked = proxy.run(&format!("token revoke {}", access.token));
         secrets.extend([wrong.password, "wrong-verifier".to_owned()]);
         secrets.extend(
             [
@@ -664,11 +653,11 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
         secrets.extend([request.token, request.secret, access.token, access.secret]);
         secrets.extend(browser.cookies.into_values());
         // Long enough for the changes to have been read, and the uses to have been written.
-        within(Duration::from_secs(10), "the uses are written", || {
-            let shown = proxy.command(&["token", "list", "--json"]).done();
+        until("the uses are written", || {
+            let shown = proxy.run("token list --json");
             let tokens = shown.json_lines();
             let is_written = |token: &Value| !token["last_used_at"].is_null();
-            tokens.iter().any(is_written).then_some(())
+            tokens.iter().any(is_written)
         });
         let lines = proxy.log().lines();
         assert!(lines.iter().any(|line| line.contains(" access: ")));

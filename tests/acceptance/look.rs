@@ -2,13 +2,12 @@
 
 use rustix::process::Signal;
 
-use crate::support::has;
 use crate::support::{
-    Call, PATIENCE, Proxy, Reply, Upstream, http::Answer, proxy::Builder, within,
+    Call, PATIENCE, Proxy, Reply, Upstream, Visitor, has, http::Answer, legs::LOGIN,
+    legs::authorization, proxy::Builder, within,
 };
 
 const SVG: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
-const LOGIN: &str = "/service.oauth?mode=login";
 
 fn with_files(api: &Upstream, files: &[(&str, &[u8])], config: &str) -> Builder {
     let builder = Proxy::in_front_of(api);
@@ -123,9 +122,7 @@ fn a_reload_gives_a_changed_file_another_path_and_rejects_a_broken_one() {
     );
     std::fs::write(proxy.directory().join("logo"), "no image").unwrap();
     proxy.signal(Signal::HUP);
-    proxy.log().wait_for("the mistake is logged", |line| {
-        (line.contains("pages.logo") && line.contains("convert it")).then_some(())
-    });
+    proxy.logs(&["pages.logo", "convert it"]);
     assert_eq!(logo(), second);
 }
 
@@ -193,9 +190,9 @@ fn login_and_consent_link_to_terms_and_privacy() {
         pages.privacy_url = 'https://example.com/privacy'";
     let proxy = with_files(&api, &[], config).start();
     let (consumer, user) = (proxy.consumer("Shop"), proxy.user("ada"));
-    let mut visitor = crate::support::Visitor::to(&proxy);
+    let mut visitor = Visitor::to(&proxy);
     let token = proxy.request_token(&consumer, "oob");
-    let login = visitor.open(&crate::support::legs::authorization(&token));
+    let login = visitor.open(&authorization(&token));
     let consent = visitor.log_in(&login, &user);
     for page in [login, consent] {
         let text = page.answer.text();
@@ -214,31 +211,20 @@ fn login_and_consent_link_to_terms_and_privacy() {
 fn the_consent_page_shows_the_consumers_description_and_web_page() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let user = proxy.user("ada");
-    let told = [
-        "--description",
-        "Prints <photos> & posters.",
-        "--website",
-        "https://printer.example/?a=1&b",
-    ];
     let consent = |consumer: &crate::support::Consumer| {
-        let mut visitor = crate::support::Visitor::to(&proxy);
         let token = proxy.request_token(consumer, "oob");
-        let login = visitor.open(&crate::support::legs::authorization(&token));
-        visitor.log_in(&login, &user).answer.text()
+        proxy.consent(&token, &user).1.answer.text()
     };
-    let text = consent(&proxy.consumer_with("Printer", &told));
+    let printer = proxy.consumer_with("Printer", "--website https://printer.example/?a=1&b");
+    let told = ["--description", "Prints <photos> & posters."];
+    let update = ["consumer", "update", &printer.key];
+    proxy.command(&[&update[..], &told].concat()).done();
+    let text = consent(&printer);
     has(&text, &[">Prints &#60;photos&#62; &#38; posters.</p>"]);
     let link = "<a href=\"https://printer.example/?a=1&#38;b\" rel=\"noreferrer\" dir=\"ltr\">";
     assert!(text.contains(link), "{text}");
     assert!(!consent(&proxy.consumer("Plain")).contains("noreferrer"));
-    let refused = [
-        "consumer",
-        "add",
-        "--name",
-        "x",
-        "--website",
-        "javascript:alert(1)",
-    ];
-    let refused = proxy.command(&refused);
+    let refused = "consumer add --name x --website javascript:alert(1)";
+    let refused = proxy.command(&refused.split(' ').collect::<Vec<_>>());
     assert_eq!(refused.code(), Some(2), "{refused:?}");
 }

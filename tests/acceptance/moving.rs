@@ -1,8 +1,6 @@
 //! Moving between stores: tokens stay valid, and what the old store accepted is not accepted again.
 
-use crate::support::{
-    Call, PATIENCE, Postgres, Proxy, Upstream, http::Answer, now, proxy::Builder, within,
-};
+use crate::support::{Call, Postgres, Proxy, Upstream, http::Answer, now, proxy::Builder, until};
 
 /// The public address of both stores, so that a signature holds for both.
 const PUBLIC: &str = "service.base_url = 'https://api.test'";
@@ -30,8 +28,8 @@ fn send(proxy: &Proxy, wire: &[u8]) -> Answer {
 /// Waits until `/readyz` has this status.
 #[track_caller]
 fn is_ready(proxy: &Proxy, status: u16) {
-    within(PATIENCE, "/readyz has another status", || {
-        (proxy.ask_admin("/readyz").status == status).then_some(())
+    until("/readyz has another status", || {
+        proxy.ask_admin("/readyz").status == status
     });
 }
 
@@ -49,7 +47,7 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
         let mut old = store(&api, &postgres, from).start();
         let caller = old.somebody();
         let revoked = old.token(&caller.consumer, &caller.user);
-        old.command(&["token", "revoke", &revoked.token]).done();
+        old.run(&format!("token revoke {}", revoked.token));
         let call = || Call::get("/a").of(&caller);
         // A clock that is ahead has its nonces in the future.
         let ahead = (now() + 200).to_string();
@@ -64,7 +62,7 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
         assert!(old.stop().success());
         let file = old.directory().join("export");
         let file = file.to_str().unwrap();
-        old.command(&["export", file]).done();
+        old.run(&format!("export {file}"));
         let text = std::fs::read_to_string(file).unwrap();
         let records = text.lines().count() - 1;
 
@@ -85,9 +83,7 @@ fn rejects_after_a_move_what_was_accepted_before_it() {
         let mut moved = waiting;
         moved.reconfigure("nonce.on_lost = 'accept'");
         moved.signal(rustix::process::Signal::HUP);
-        within(PATIENCE, "the reload waives it", || {
-            (moved.send(call()).status == 200).then_some(())
-        });
+        until("the reload waives it", || moved.send(call()).status == 200);
         let old = Call::get("/a").by(&caller.consumer).with(&revoked);
         assert_eq!(moved.send(old).status, 401, "{case}");
     }
@@ -101,7 +97,7 @@ fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
     let caller = old.somebody();
     let wire = old.wire(&Call::get("/a").of(&caller));
     assert_eq!(send(&old, &wire).status, 200);
-    let export = old.command(&["export", "-"]).done().stdout;
+    let export = old.run("export -").stdout;
     // A store knows its own nonces.
     old.command_with(&["import", "-"], &export).done();
     let fresh = Call::get("/a").of(&caller);

@@ -1,16 +1,17 @@
 //! A user of a local account sets another password.
 
-use crate::support::has;
 use crate::support::{
     Call, Proxy, Upstream, User, Visitor,
     call::form,
+    has,
+    legs::APPLICATIONS,
+    legs::LOGIN,
+    legs::PASSWORD,
+    legs::REVOKE_TOKEN,
     proxy::Builder,
     visitor::{Form, Page},
 };
 
-const LOGIN: &str = "/service.oauth?mode=login";
-const APPLICATIONS: &str = "/service.oauth?mode=applications";
-const CHANGE: &str = "/service.oauth?mode=password";
 const NEW: &str = "näwe Loosung 7";
 
 fn with_account(api: &Upstream) -> Builder {
@@ -25,7 +26,7 @@ fn filled(page: &Page, current: &str, new: &str) -> Form {
 }
 
 fn change(visitor: &mut Visitor<'_>, current: &str, new: &str) -> Page {
-    let page = visitor.open(CHANGE);
+    let page = visitor.open(PASSWORD);
     visitor.submit(&page, &filled(&page, current, new))
 }
 
@@ -62,7 +63,7 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     let mut another = Visitor::logged_in(&proxy, &other);
     let applications = visitor.open(APPLICATIONS);
     assert!(applications.answer.text().contains("mode=password"));
-    let page = visitor.open(CHANGE);
+    let page = visitor.open(PASSWORD);
     let form = page.form_with("new_password");
     let named = ("username".to_owned(), caller.user.name.clone());
     assert!(form.fields.contains(&named));
@@ -81,11 +82,9 @@ fn the_new_password_opens_and_only_this_browser_stays() {
         !opens(&proxy, &caller.user, &caller.user.password) && opens(&proxy, &caller.user, NEW)
     );
     // What was granted stays.
-    let token_call = Call::post("/service.oauth?mode=revoke_token");
+    let token_call = Call::post(REVOKE_TOKEN);
     proxy.send(token_call.of(&caller)).has_status(200);
-    let line = proxy.log().wait_for("the audit record", |line| {
-        line.contains("password_changed").then(|| line.to_owned())
-    });
+    let line = proxy.logs(&["password_changed"]);
     has(&line, &[&caller.user.id, "127.0.0.1"]);
     assert!(!line.contains(NEW) && !line.contains(&caller.user.password));
 }
@@ -121,7 +120,7 @@ fn what_is_not_good_enough_changes_nothing() {
         let told = after.element("problem").unwrap();
         assert!(told.contains(message), "{new}: {told}");
     }
-    let page = visitor.open(CHANGE);
+    let page = visitor.open(PASSWORD);
     let differs = filled(&page, &user.password, NEW).set("new_password_again", "another");
     let after = visitor.submit(&page, &differs);
     assert_eq!(after.answer.status, 400, "{after:?}");
@@ -129,7 +128,9 @@ fn what_is_not_good_enough_changes_nothing() {
     let right = filled(&page, &user.password, NEW);
     let applications = visitor.open(APPLICATIONS);
     let logout = applications.form_with("csrf").fields[0].1.clone();
-    let theirs = elsewhere.open(CHANGE).form_with("csrf").fields[0].1.clone();
+    let theirs = elsewhere.open(PASSWORD).form_with("csrf").fields[0]
+        .1
+        .clone();
     for forged in [
         right.clone().without("csrf"),
         right.clone().set("csrf", &logout),
@@ -137,7 +138,7 @@ fn what_is_not_good_enough_changes_nothing() {
     ] {
         assert_eq!(visitor.submit(&page, &forged).answer.status, 403);
     }
-    let from_elsewhere = Call::post(CHANGE)
+    let from_elsewhere = Call::post(PASSWORD)
         .header("Origin", "https://evil.example")
         .form(&form(&right.fields));
     visitor.send(from_elsewhere).has_status(403);
@@ -145,7 +146,7 @@ fn what_is_not_good_enough_changes_nothing() {
     assert_eq!(nobody.submit(&page, &right).answer.status, 403);
     assert!(
         nobody
-            .open(CHANGE)
+            .open(PASSWORD)
             .form_with("password")
             .action
             .contains("mode=password")
@@ -199,11 +200,7 @@ fn where_another_system_has_the_passwords_there_is_no_page() {
         .start();
     let mut ada = Visitor::to(&http);
     let page = ada.open(LOGIN);
-    let user = User {
-        id: String::new(),
-        name: "ada".to_owned(),
-        password: "enchantress".to_owned(),
-    };
+    let user = User::new("ada", "enchantress");
     assert_eq!(ada.log_in(&page, &user).answer.status, 200);
     let mut named = Visitor::to(&header);
     for (visitor, name) in [(&mut ada, None), (&mut named, Some("ada"))] {
@@ -214,10 +211,10 @@ fn where_another_system_has_the_passwords_there_is_no_page() {
         let applications = visitor.send(named(Call::get(APPLICATIONS)));
         applications.has_status(200);
         assert!(!applications.text().contains("mode=password"));
-        visitor.send(named(Call::get(CHANGE))).has_status(404);
+        visitor.send(named(Call::get(PASSWORD))).has_status(404);
         let fields = [("new_password".to_owned(), NEW.to_owned())];
         visitor
-            .send(named(Call::post(CHANGE).form(&form(&fields))))
+            .send(named(Call::post(PASSWORD).form(&form(&fields))))
             .has_status(404);
     }
 }

@@ -1,9 +1,8 @@
 //! Hosts, origins and prefixes before the proxy; addresses of the API behind it.
 
-use std::time::Duration;
-
 use crate::support::{
-    Call, Connection, Proxy, Reply, Scene, Upstream, tls::Certificate, upstream::nobody, within,
+    Call, Connection, Proxy, Reply, Scene, Upstream, legs::APPLICATIONS, tls::Certificate, until,
+    upstream::nobody, words,
 };
 
 #[test]
@@ -91,7 +90,7 @@ fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
     for target in ["/", "/?next=https://evil.test", "/?mode=login"] {
         let answer = ask("GET", target);
         let led = (answer.status, answer.header("location"));
-        assert_eq!(led, (303, Some("/service.oauth?mode=applications")));
+        assert_eq!(led, (303, Some(APPLICATIONS)));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
     let post = ask("POST", "/");
@@ -99,14 +98,7 @@ fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
         (post.status, post.header("allow")),
         (405, Some("GET, HEAD"))
     );
-    for target in [
-        "/else",
-        "/service.oauth/",
-        "/v10",
-        "//",
-        "//evil.test",
-        "/favicon.ico",
-    ] {
+    for target in words("/else /service.oauth/ /v10 // //evil.test /favicon.ico") {
         for method in ["GET", "POST"] {
             for (accept, expected) in [
                 ("*/*", "text/plain; charset=utf-8"),
@@ -192,13 +184,7 @@ fn the_origin_that_is_signed_is_the_public_one() {
     proxy
         .send(call("api.test", "https://plain.test:8080"))
         .is(401, "signature_invalid");
-    for host in [
-        "evil.test",
-        "api.test:8443",
-        "plain.test",
-        "api.test.evil.test",
-        "127.0.0.1",
-    ] {
+    for host in words("evil.test api.test:8443 plain.test api.test.evil.test 127.0.0.1") {
         proxy
             .send(call(host, &format!("https://{host}")))
             .has_status(421);
@@ -253,9 +239,7 @@ fn a_path_of_the_api_url_goes_in_front() {
             crate::support::proxy::Builder::in_front_of_url(&format!("{}{base}", api.url()))
                 .start();
         let caller = proxy.somebody();
-        proxy
-            .send(Call::get("/orders?x").of(&caller))
-            .has_status(200);
+        proxy.passes(Call::get("/orders?x").of(&caller));
         assert_eq!(api.last_request().target, "/base/v2/orders?x");
     }
 }
@@ -265,9 +249,7 @@ fn an_api_on_a_unix_socket() {
     let api = Upstream::on_unix_socket();
     let proxy = Proxy::in_front_of(&api).start();
     let caller = proxy.somebody();
-    proxy
-        .send(Call::post("/x").json("{}").of(&caller))
-        .has_status(200);
+    proxy.passes(Call::post("/x").json("{}").of(&caller));
     let seen = api.only_request();
     assert_eq!(
         (seen.header("x-auth-user"), seen.text().as_str()),
@@ -332,9 +314,7 @@ fn warns_once_of_forwarded_fields_of_the_other_family() {
             let call = Call::get("/").header(other.0, other.1);
             proxy.send(call).has_status(200);
         }
-        within(Duration::from_secs(5), "the warning", || {
-            (warned() > 0).then_some(())
-        });
+        until("the warning", || warned() > 0);
         assert_eq!(warned(), 1);
     }
     let distrustful = Proxy::in_front_of(&api).start();

@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Call, Proxy, Reply, Upstream, User, Visitor, proxy::Builder, upstream::Seen,
+    Answer, Call, Proxy, Reply, Upstream, User, Visitor, legs::LOGIN, proxy::Builder,
+    upstream::Seen,
 };
-
-const LOGIN: &str = "/service.oauth?mode=login";
 
 /// The accounts of another system: name and password to the response.
 fn system(accounts: &[(&str, &str, &str)]) -> Upstream {
@@ -40,11 +39,7 @@ fn asking(api: &Upstream, system: &Upstream) -> Builder {
 fn log_in<'a>(proxy: &'a Proxy, name: &str, password: &str) -> (Visitor<'a>, Answer) {
     let mut visitor = Visitor::to(proxy);
     let page = visitor.open(LOGIN);
-    let user = User {
-        id: String::new(),
-        name: name.to_owned(),
-        password: password.to_owned(),
-    };
+    let user = User::new(name, password);
     let answer = visitor.log_in(&page, &user).answer;
     (visitor, answer)
 }
@@ -82,12 +77,12 @@ fn the_systems_user_is_the_user() {
     let (mut visitor, _) = log_in(&proxy, "é&", "a+b %");
     account(&mut visitor).has_status(200);
     // The store knows them: they can be disabled, and are then logged out and kept out.
-    proxy.command(&["user", "disable", "ada"]).done();
+    proxy.run("user disable ada");
     let (mut visitor, answer) = log_in(&proxy, "ada", "enchantress");
     assert_eq!(answer.status, 403);
     account(&mut visitor).has_status(401);
     // Removed for good.
-    proxy.command(&["user", "remove", "ada"]).done();
+    proxy.run("user remove ada");
     let (_, answer) = log_in(&proxy, "ada", "enchantress");
     assert_eq!(answer.status, 403);
     assert!(!proxy.log().lines().join("\n").contains("enchantress"));

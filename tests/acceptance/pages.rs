@@ -34,8 +34,8 @@ fn a_session_opens_the_api_to_its_own_origin_and_not_to_a_neighbours_form() {
     let browser = Browser::start();
     browser.open(&format!("{}/service.oauth?mode=login", proxy.origin()));
     browser.log_in(&user);
-    crate::support::within(crate::support::PATIENCE, "logged in", || {
-        (!browser.source().contains("name=\"password\"")).then_some(())
+    crate::support::until("logged in", || {
+        !browser.source().contains("name=\"password\"")
     });
     browser.open(&format!("{}/account", proxy.origin()));
     assert_eq!(browser.text("#account"), "yours");
@@ -57,8 +57,8 @@ fn a_session_opens_the_api_to_its_own_origin_and_not_to_a_neighbours_form() {
     });
     browser.open(neighbour.url());
     browser.click("button");
-    crate::support::within(crate::support::PATIENCE, "the form was sent", || {
-        browser.url().starts_with(&proxy.origin()).then_some(())
+    crate::support::until("the form was sent", || {
+        browser.url().starts_with(&proxy.origin())
     });
     assert!(!browser.source().contains("yours"));
     assert_eq!(opened(), 1);
@@ -107,9 +107,7 @@ fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
     assert_eq!(browser.text("#oauth_problem"), "parameter_absent");
     browser.open(&format!("{}/account?x=1", proxy.origin()));
     browser.log_in(&user);
-    crate::support::within(crate::support::PATIENCE, "led back", || {
-        browser.url().ends_with("/account?x=1").then_some(())
-    });
+    crate::support::until("led back", || browser.url().ends_with("/account?x=1"));
     assert_eq!(browser.text("#account"), "yours");
 }
 
@@ -120,7 +118,7 @@ fn a_second_click_on_a_slow_line_does_not_lose_the_verifier() {
     });
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let callback = format!("{}/back", shop.url());
-    let consumer = proxy.consumer_with("Shop", &["--callback", &callback]);
+    let consumer = proxy.consumer_with("Shop", &format!("--callback {callback}"));
     let user = proxy.user("alice");
     let browser = Browser::start();
     let request_token = proxy.request_token(&consumer, &callback);

@@ -5,12 +5,12 @@ use std::{os::unix::fs::FileExt, time::Duration};
 use crate::support::{
     call::{Call, form},
     http::Answer,
+    legs::LOGIN,
+    legs::PASSWORD,
     proxy::{Proxy, User},
     upstream::Upstream,
     visitor::Visitor,
 };
-
-const LOGIN: &str = "/service.oauth?mode=login";
 
 /// A login form that was opened once and is sent again and again, as a program sends it.
 struct LoginForm<'a> {
@@ -82,7 +82,7 @@ fn import(proxy: &Proxy, users: &[(&str, Option<&str>, bool)]) {
 }
 
 fn hash_of(proxy: &Proxy, name: &str) -> String {
-    let exported = proxy.command(&["export", "-"]).done().stdout;
+    let exported = proxy.run("export -").stdout;
     let line = exported
         .lines()
         .find(|line| line.contains(&format!("\"name\":\"{name}\"")));
@@ -185,9 +185,7 @@ fn a_login_with_an_imported_hash_leaves_one_of_ours() {
     assert_eq!(hash_of(&proxy, "imported"), ours);
     form.send("imported", "Password").has_status(403);
     for cookie in sessions.iter().chain([&cookie]) {
-        proxy
-            .send(Call::get("/account").header("Cookie", cookie))
-            .has_status(200);
+        proxy.passes(Call::get("/account").header("Cookie", cookie));
     }
     // The file can be imported once more.
     import(&proxy, &users);
@@ -230,9 +228,7 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
         assert_eq!(hash_of(&proxy, name), hash);
         for _ in 0..2 {
             let cookie = session(&form.send(name, password)).unwrap();
-            proxy
-                .send(Call::get("/account").header("Cookie", &cookie))
-                .has_status(200);
+            proxy.passes(Call::get("/account").header("Cookie", &cookie));
             let ours = hash_of(&proxy, name);
             assert!(
                 ours.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
@@ -320,7 +316,7 @@ fn the_process_forgets_both_passwords_of_a_change() {
     let page = visitor.open(LOGIN);
     visitor.log_in(&page, &user);
     let mut change = |current: &str, new: &str| {
-        let page = visitor.open("/service.oauth?mode=password");
+        let page = visitor.open(PASSWORD);
         let filled = page
             .form_with("new_password")
             .set("current_password", current)

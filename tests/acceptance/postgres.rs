@@ -2,8 +2,7 @@
 
 use std::{thread::sleep, time::Duration};
 
-use crate::support::has;
-use crate::support::{Call, Consumer, Postgres, Proxy, Token, Upstream, proxy::Builder, within};
+use crate::support::{Call, Consumer, Postgres, Proxy, Token, Upstream, has, proxy::Builder, soon};
 
 fn on(server: &Postgres, api: &Upstream) -> Builder {
     let url = server.database();
@@ -34,9 +33,7 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
         sleep(Duration::from_millis(400));
     }
     server.go_on();
-    within(Duration::from_secs(2), "it is ready again", || {
-        (proxy.ask_admin("/readyz").status == 200).then_some(())
-    });
+    soon("it is ready again", || proxy.is_ready());
     let lines = proxy.log().lines();
     let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
     assert_eq!(count("the store cannot be reached"), 1, "{lines:#?}");
@@ -72,14 +69,8 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
         has(&ended.stderr, &[expected, "nowhere"]);
     }
     let proxy = Proxy::with(&api, &text("tokens"));
-    let consumer = Consumer {
-        key: "shop".to_owned(),
-        secret: "shop secret".to_owned(),
-    };
-    let token = |token: &str, secret: &str| Token {
-        token: token.to_owned(),
-        secret: secret.to_owned(),
-    };
+    let consumer = Consumer::new("shop", "shop secret");
+    let token = |token: &str, secret: &str| Token::new(token, secret);
     let call = |token: &Token| proxy.send(Call::get("/a").by(&consumer).with(token));
     let (first, second) = (token("first", "one"), token("second", "two"));
     for (token, user) in [(&first, "7"), (&second, "8")] {
@@ -89,20 +80,16 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
     call(&token("first", "two")).is(401, "signature_invalid");
     call(&token("third", "one")).is(401, "token_rejected");
     // Revoked by a command here, and by the other system there.
-    proxy.command(&["token", "revoke", "first"]).done();
-    within(
-        Duration::from_secs(1),
-        "the revocation takes effect",
-        || (call(&first).problem().as_deref() == Some("token_revoked")).then_some(()),
-    );
+    proxy.run("token revoke first");
+    soon("the revocation takes effect", || {
+        call(&first).problem().as_deref() == Some("token_revoked")
+    });
     call(&second).has_status(200);
     server.sql(
         "test0",
         "UPDATE tokens SET revoked = true WHERE token = 'second'",
     );
-    within(
-        Duration::from_secs(3),
-        "the other system's word counts",
-        || (call(&second).problem().as_deref() == Some("token_revoked")).then_some(()),
-    );
+    soon("the other system's word counts", || {
+        call(&second).problem().as_deref() == Some("token_revoked")
+    });
 }

@@ -1,10 +1,10 @@
 //! What survives the end of the process.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::support::{Call, Proxy, Reply, Scene, Upstream, now, within};
+use crate::support::{Call, Proxy, Reply, Scene, Upstream, now, until};
 
 /// A public address that outlives a restart on another port.
 const FIXED: &str = "service.base_url = 'https://api.test'";
@@ -71,8 +71,8 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
     proxy.reconfigure("nonce.on_lost = 'accept'");
     proxy.signal(Signal::HUP);
     let call = || Call::get("/x").of(&caller);
-    within(Duration::from_secs(5), "the reload waives the wait", || {
-        (proxy.send(call()).status == 200).then_some(())
+    until("the reload waives the wait", || {
+        proxy.send(call()).status == 200
     });
     proxy.kill();
     proxy.reconfigure("nonce.on_lost = 'refuse'");

@@ -1,6 +1,9 @@
 //! A user logged in directly: the other kind of caller.
 
-use crate::support::{Call, Caller, Proxy, Reply, Upstream, Visitor, has, proxy::Builder};
+use crate::support::{
+    Call, Proxy, Reply, Upstream, Visitor, has, legs::APPLICATIONS, legs::LOGIN,
+    legs::REVOKE_TOKEN, proxy::Builder,
+};
 
 fn with_user_operations(api: &Upstream) -> Builder {
     Proxy::in_front_of(api).config(
@@ -173,7 +176,7 @@ fn logout_is_a_post_and_ends_the_session() {
     visitor.cookies.clone_from(&kept);
     visitor.send(get("/account")).has_status(200);
 
-    let page = visitor.open("/service.oauth?mode=applications");
+    let page = visitor.open(APPLICATIONS);
     let logout = page
         .forms()
         .into_iter()
@@ -198,7 +201,7 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let mut elsewhere = Visitor::logged_in(&proxy, &user);
     let mut another = Visitor::logged_in(&proxy, &other);
-    let page = visitor.open("/service.oauth?mode=applications");
+    let page = visitor.open(APPLICATIONS);
     assert!(page.answer.text().contains("in 2 browsers"), "{page:?}");
     let everywhere = page.form_with("everywhere").press("everywhere", "1");
     assert_eq!(everywhere.method, "POST");
@@ -237,11 +240,7 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
 fn a_user_revokes_a_connected_application() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
-    let Caller {
-        consumer,
-        user,
-        token,
-    } = proxy.somebody();
+    let (consumer, user, token) = proxy.somebody().into_parts();
     let printer = proxy.consumer("Printer");
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let other_user = proxy.user("bob");
@@ -251,7 +250,7 @@ fn a_user_revokes_a_connected_application() {
         (&printer, proxy.token(&printer, &user)),
     ];
     // One entry for each consumer, with all of its connections.
-    let applications = "/service.oauth?mode=applications";
+    let applications = APPLICATIONS;
     let page = visitor.open(applications);
     let text = page.answer.text();
     assert_eq!(text.matches("class=\"button\"").count(), 2, "{text}");
@@ -306,10 +305,7 @@ fn many_applications_take_several_pages() {
     let input = lines.join("\n") + "\n";
     proxy.command_with(&["import", "-"], &input).done();
     let mut visitor = Visitor::logged_in(&proxy, &user);
-    let first = visitor
-        .open("/service.oauth?mode=applications")
-        .answer
-        .text();
+    let first = visitor.open(APPLICATIONS).answer.text();
     let next = first
         .split("after=")
         .nth(1)
@@ -335,20 +331,14 @@ fn a_disabled_user_ends_with_everything() {
     let mut visitor = Visitor::logged_in(&proxy, &caller.user);
     visitor.send(get("/account")).has_status(200);
     proxy.send(Call::get("/orders").of(&caller)).has_status(200);
-    proxy
-        .command(&["user", "disable", &caller.user.name])
-        .done();
-    crate::support::within(
-        std::time::Duration::from_secs(1),
-        "token and session end",
-        || {
-            let token = proxy.send(Call::get("/orders").of(&caller)).status;
-            let session = visitor.send(get("/account")).status;
-            (token == 401 && (400..500).contains(&session)).then_some(())
-        },
-    );
+    proxy.run(&format!("user disable {}", caller.user.name));
+    crate::support::soon("token and session end", || {
+        let token = proxy.send(Call::get("/orders").of(&caller)).status;
+        let session = visitor.send(get("/account")).status;
+        token == 401 && (400..500).contains(&session)
+    });
     let mut again = Visitor::to(&proxy);
-    let page = again.open("/service.oauth?mode=login");
+    let page = again.open(LOGIN);
     let form = page
         .form_with("password")
         .set("username", &caller.user.name)
@@ -366,7 +356,7 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
     let (user, other) = (proxy.user("alice"), proxy.user("bob"));
     let mut visitor = Visitor::to(&proxy);
     for name in [user.name.as_str(), "nobody"] {
-        let page = visitor.open("/service.oauth?mode=login");
+        let page = visitor.open(LOGIN);
         let wrong = page
             .form_with("password")
             .set("username", name)
@@ -381,7 +371,7 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
         assert_eq!(statuses[3], 429, "{name}, known or not: {statuses:?}");
     }
     // Past it, the right password is not tried either, and the answer says for how long.
-    let page = visitor.open("/service.oauth?mode=login");
+    let page = visitor.open(LOGIN);
     let right = page
         .form_with("password")
         .set("username", &user.name)
@@ -404,12 +394,12 @@ fn fails_from(visitor: &mut Visitor<'_>, name: &str, forwarded_for: &str) -> u16
 
 /// A failed login of this name with these fields.
 fn fails_saying(visitor: &mut Visitor<'_>, name: &str, fields: &[(&str, &str)]) -> u16 {
-    let page = visitor.open("/service.oauth?mode=login");
+    let page = visitor.open(LOGIN);
     let form = page
         .form_with("password")
         .set("username", name)
         .set("password", "wrong");
-    let call = Call::post("/service.oauth?mode=login")
+    let call = Call::post(LOGIN)
         .header("Sec-Fetch-Site", "same-origin")
         .form(&crate::support::call::form(&form.fields));
     let call = fields
@@ -625,13 +615,10 @@ fn the_login_leads_back_to_a_path_of_ours_alone() {
             continue;
         };
         redirected += 1;
-        assert!(
-            location.starts_with("/service.oauth?mode=login"),
-            "{location}"
-        );
+        assert!(location.starts_with(LOGIN), "{location}");
         let login = visitor.open(location);
         let after = visitor.log_in(&login, &user);
-        assert_eq!(after.target, "/service.oauth?mode=applications", "{target}");
+        assert_eq!(after.target, APPLICATIONS, "{target}");
     }
     assert!(redirected >= 2, "{redirected}");
 }
@@ -660,7 +647,7 @@ fn a_rejection_as_a_page_is_escaped_guarded_and_never_kept() {
             400,
             Some("parameter_rejected"),
         ),
-        (Call::get("/service.oauth?mode=revoke_token"), 405, None),
+        (Call::get(REVOKE_TOKEN), 405, None),
         (Call::get("/a%00b"), 400, Some("parameter_rejected")),
         (Call::get("/orders").host("evil.test"), 421, None),
     ] {

@@ -1,16 +1,15 @@
 //! The calls for tokens: in which shapes they are taken, in whose dialect, and what the tokens are bound to.
 
-use std::time::Duration;
-
 use crate::support::{
     Call, Placement, Proxy, Scene, Upstream,
+    legs::LOGIN,
+    legs::REVOKE_TOKEN,
     legs::{ACCESS_TOKEN, REQUEST_TOKEN, asks, exchanges, query_value, token_of},
+    proxy::CALLBACK,
     proxy::Token,
     signer::encode,
-    within,
+    soon, words,
 };
-
-const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
 
 /// A body as some library sends it with an empty POST, as fields and bytes after `oauth_` parameters in the header.
 fn empty_posts() -> Vec<(&'static str, Call)> {
@@ -48,10 +47,7 @@ fn empty_posts() -> Vec<(&'static str, Call)> {
 fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, user) = (
-        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
-        proxy.user("alice"),
-    );
+    let (consumer, user) = proxy.shop();
     let endpoints = [
         (REQUEST_TOKEN, ACCESS_TOKEN),
         ("/oauth/request_token", "/oauth/access_token"),
@@ -82,7 +78,7 @@ fn token_calls_take_get_and_post_every_placement_and_the_aliases() {
 #[test]
 fn request_token_call_takes_an_empty_post_as_every_library_sends_it() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let (consumer, _) = proxy.shop();
     for (shape, call) in empty_posts() {
         let answer = proxy.send(call.by(&consumer).parameter("oauth_callback", CALLBACK));
         assert_eq!(answer.status, 200, "{shape}: {answer:?}");
@@ -93,7 +89,7 @@ fn request_token_call_takes_an_empty_post_as_every_library_sends_it() {
 fn aliases_can_be_switched_off() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.aliases = false");
-    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let (consumer, _) = proxy.shop();
     let call = Call::post("/oauth/request_token")
         .by(&consumer)
         .parameter("oauth_callback", CALLBACK);
@@ -105,7 +101,7 @@ fn aliases_can_be_switched_off() {
 fn service_path_can_be_moved() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.path = '/sign/in'");
-    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
+    let (consumer, _) = proxy.shop();
     let call = Call::post("/sign/in?mode=req_req_token")
         .by(&consumer)
         .parameter("oauth_callback", CALLBACK);
@@ -136,10 +132,7 @@ fn mode_that_is_unknown_or_given_twice_is_refused() {
 fn mode_of_the_token_calls_is_taken_from_a_form() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
-    let (consumer, user) = (
-        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
-        proxy.user("alice"),
-    );
+    let (consumer, user) = proxy.shop();
     let call = |mode: &str| Call::post("/service.oauth").form(mode).by(&consumer);
     for placement in [Placement::Body, Placement::Header] {
         let place = |call: Call| call.placed(placement);
@@ -182,17 +175,11 @@ fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
         for placement in [Placement::Header, Placement::Body] {
             let answer = proxy.send(asked(Call::post(target).form(form)).placed(placement));
             answer.is(400, "parameter_rejected");
-            assert_eq!(
-                answer.form("oauth_parameters_rejected").as_deref(),
-                Some("mode"),
-                "{target} {form}"
-            );
+            answer.tells("oauth_parameters_rejected", "mode");
         }
     }
     // The aliases name the call by their path; a parameter `mode` is one like any other there.
-    proxy
-        .send(asked(Call::post("/oauth/request_token").form("mode=x")))
-        .has_status(200);
+    proxy.passes(asked(Call::post("/oauth/request_token").form("mode=x")));
     // The methods are those of the mode.
     let answer = proxy.send(Call::get("/service.oauth").form("mode=revoke_token"));
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
@@ -206,15 +193,14 @@ fn mode_of_a_page_is_taken_from_the_query_alone() {
         proxy.send(Call::post(target).form(form))
     };
     page("/service.oauth").is(400, "parameter_rejected");
-    page("/service.oauth?mode=login").is(400, "parameter_rejected");
+    page(LOGIN).is(400, "parameter_rejected");
 }
 
 #[test]
 fn token_call_without_a_mode_is_told_by_its_parameters() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
-    let consumer = proxy.consumer_with("Shop", &["--callback", CALLBACK]);
-    let user = proxy.user("alice");
+    let (consumer, user) = proxy.shop();
     let calls: [fn(&str) -> Call; 3] = [
         |target| Call::get(target),
         |target| Call::post(target).form("x=1"),
@@ -256,7 +242,7 @@ fn token_call_without_a_mode_is_told_by_its_parameters() {
 #[test]
 fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let consumer = proxy.consumer_with("Old", &["--dialect", "legacy", "--callback", CALLBACK]);
+    let consumer = proxy.consumer_with("Old", &format!("--dialect legacy --callback {CALLBACK}"));
     let user = proxy.user("alice");
     for use_new in [true, false] {
         let request_token = proxy.request_token(&consumer, CALLBACK);
@@ -282,10 +268,7 @@ fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
 #[test]
 fn token_calls_accept_the_descriptions_base_string_and_key() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let (consumer, user) = (
-        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
-        proxy.user("alice"),
-    );
+    let (consumer, user) = proxy.shop();
     // The key of the description is the secret alone, on the request token call only.
     let get = || {
         Call::get(REQUEST_TOKEN)
@@ -293,9 +276,7 @@ fn token_calls_accept_the_descriptions_base_string_and_key() {
             .parameter("oauth_callback", CALLBACK)
             .placed(Placement::Query)
     };
-    proxy
-        .send(get().key(&encode(&consumer.secret)))
-        .has_status(200);
+    proxy.passes(get().key(&encode(&consumer.secret)));
     proxy.send(get().signed_as_described()).has_status(200);
     let request_token =
         token_of(&proxy.send(get().signed_as_described().key(&encode(&consumer.secret))));
@@ -325,7 +306,7 @@ fn only_dialect_legacy_signs_protected_calls_as_described() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let user = proxy.user("alice");
-    let legacy = proxy.consumer_with("Old", &["--dialect", "legacy"]);
+    let legacy = proxy.consumer_with("Old", "--dialect legacy");
     let token = proxy.token(&legacy, &user);
     proxy
         .send(
@@ -335,9 +316,7 @@ fn only_dialect_legacy_signs_protected_calls_as_described() {
                 .signed_as_described(),
         )
         .has_status(200);
-    proxy
-        .send(Call::get("/a?x=1").by(&legacy).with(&token))
-        .has_status(200);
+    proxy.passes(Call::get("/a?x=1").by(&legacy).with(&token));
     assert_eq!(api.count(), 2);
 
     let strict = proxy.consumer("New");
@@ -357,11 +336,7 @@ fn only_dialect_legacy_signs_protected_calls_as_described() {
     proxy.send(added).is(401, "signature_invalid");
     assert_eq!(api.count(), 2);
     // `revoke_token` takes the RFC's base string from everyone.
-    let revoke = |consumer, token| {
-        Call::post("/service.oauth?mode=revoke_token")
-            .by(consumer)
-            .with(token)
-    };
+    let revoke = |consumer, token| Call::post(REVOKE_TOKEN).by(consumer).with(token);
     proxy
         .send(revoke(&strict, &token).signed_as_described())
         .is(401, "signature_invalid");
@@ -372,12 +347,8 @@ fn only_dialect_legacy_signs_protected_calls_as_described() {
 fn a_consumer_revokes_its_own_token() {
     let Scene { api, proxy, caller } = Scene::start();
     proxy.send(Call::get("/").of(&caller)).has_status(200);
-    proxy
-        .send(Call::post("/service.oauth?mode=revoke_token").of(&caller))
-        .has_status(200);
-    proxy
-        .send(Call::get("/").of(&caller))
-        .is(401, "token_revoked");
+    proxy.passes(Call::post(REVOKE_TOKEN).of(&caller));
+    proxy.rejects(Call::get("/").of(&caller), 401, "token_revoked");
     assert_eq!(api.count(), 1);
 }
 
@@ -385,9 +356,7 @@ fn a_consumer_revokes_its_own_token() {
 fn an_empty_oauth_token_on_the_request_token_call_is_as_if_absent() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
-    proxy
-        .send(asks(&consumer, "oob").parameter("oauth_token", ""))
-        .has_status(200);
+    proxy.passes(asks(&consumer, "oob").parameter("oauth_token", ""));
     for placement in [Placement::Query, Placement::Body] {
         proxy
             .send(
@@ -404,7 +373,10 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (private, public) = crate::support::signer::rsa_key_pair(proxy.directory());
-    let consumer = proxy.consumer_with("Shop", &["--rsa-public-key", public.to_str().unwrap()]);
+    let consumer = proxy.consumer_with(
+        "Shop",
+        &format!("--rsa-public-key {}", public.to_str().unwrap()),
+    );
     let without_key = proxy.consumer("Other");
     let user = proxy.user("alice");
     let (token, other) = (
@@ -427,15 +399,8 @@ fn a_consumer_signs_by_rsa_and_by_its_secret() {
             )
             .is(401, "signature_invalid");
     }
-    for method in [
-        "HMAC-SHA1",
-        "HMAC-MD5",
-        "HMAC-SHA256",
-        "HMAC-SHA512",
-        "hmac_sha1",
-        "HMACSHA1",
-        "HmacSha256",
-    ] {
+    for method in words("HMAC-SHA1 HMAC-MD5 HMAC-SHA256 HMAC-SHA512 hmac_sha1 HMACSHA1 HmacSha256")
+    {
         let answer = proxy.send(
             Call::get("/a?b=%20c")
                 .by(&consumer)
@@ -466,7 +431,7 @@ fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
         .config("listen.trusted_proxies = ['127.0.0.1']")
         .start();
     let (private, public) = crate::support::signer::rsa_key_pair(proxy.directory());
-    let key = ["--rsa-public-key", public.to_str().unwrap(), "--rsa-only"];
+    let key = format!("--rsa-public-key {} --rsa-only", public.display());
     let restricted = proxy.consumer_with("Shop", &key);
     let token = proxy.token(&restricted, &proxy.user("alice"));
     let send = |call: Call| proxy.send(call.header("X-Forwarded-Proto", "https"));
@@ -486,17 +451,13 @@ fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
     api.saw_nothing();
     send(call().rsa("RSA-SHA256", &private)).has_status(200);
 
-    let export = proxy.command(&["export", "-"]).done().stdout;
+    let export = proxy.run("export -").stdout;
     assert!(export.contains(r#""rsa_only":true"#), "{export}");
     let moved = Proxy::in_front_of(&api).start();
     moved.command_with(&["import", "-"], &export).done();
     moved.send(call()).is(401, "signature_invalid");
-    proxy
-        .command(&["consumer", "update", &restricted.key, "--no-rsa-only"])
-        .done();
-    within(Duration::from_secs(1), "the change is seen", || {
-        (send(call()).status == 200).then_some(())
-    });
+    proxy.run(&format!("consumer update {} --no-rsa-only", restricted.key));
+    soon("the change is seen", || send(call()).status == 200);
 }
 
 #[test]
@@ -505,10 +466,7 @@ fn the_operator_names_what_the_access_token_response_says_about_the_user() {
         &Upstream::start(),
         "tokens = { user_id_parameter = 'encoded_user_id', screen_name_parameter = 'user_nsid' }",
     );
-    let (consumer, user) = (
-        proxy.consumer_with("Shop", &["--callback", CALLBACK]),
-        proxy.user("alice"),
-    );
+    let (consumer, user) = proxy.shop();
     let request_token = proxy.request_token(&consumer, CALLBACK);
     let verifier = proxy.verifier(&request_token, &user);
     let answer = proxy.send(exchanges(&consumer, &request_token, &verifier));
@@ -528,7 +486,7 @@ fn the_access_token_response_has_the_profile_that_the_operator_allows() {
     );
     let consumer = proxy.consumer("Shop");
     let (alice, bob) = (proxy.user("alice"), proxy.user("bob"));
-    proxy.command(&["user", "remove", "bob"]).done();
+    proxy.run("user remove bob");
     let named = [
         "user",
         "add",

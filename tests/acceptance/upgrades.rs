@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::support::{
-    Call, Connection, Proxy, Upstream, Visitor, http::try_open, upstream::After, within,
+    Call, Connection, Proxy, Upstream, Visitor, http::try_open, legs::LOGIN, until, upstream::After,
 };
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -95,8 +95,8 @@ fn passes_where_its_operation_says_so_verified_first() {
     // A side that closes is passed on, and the other may finish.
     writer.shutdown(Shutdown::Write).unwrap();
     assert!(socket.is_closed());
-    within(Duration::from_secs(20), "the tunnel is closed", || {
-        (proxy.metric("countersign_connections") == 0.0).then_some(())
+    until("the tunnel is closed", || {
+        proxy.metric("countersign_connections") == 0.0
     });
 }
 
@@ -192,7 +192,7 @@ fn a_page_of_another_site_cannot_open_one_with_a_users_session() {
     );
     let user = proxy.user("alice");
     let mut visitor = Visitor::to(&proxy);
-    let page = visitor.open("/service.oauth?mode=login");
+    let page = visitor.open(LOGIN);
     visitor.log_in(&page, &user);
     for (origin, site, status) in [
         (Some("https://evil.example"), None, 403),

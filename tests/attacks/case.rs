@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     script::{self, SMUGGLED},
-    support::{Answer, Call, Caller, Connection, Proxy, Reply, Upstream, upstream::Seen},
+    support::{Answer, Call, Caller, Connection, Proxy, Reply, Upstream, upstream::Seen, words},
 };
 
 /// What becomes of a connection after the answers.
@@ -360,12 +360,7 @@ impl Stage {
                 "identity {told:?}, expected {expected:?}: {seen:?}"
             ));
         }
-        for once in [
-            "host",
-            "x-forwarded-for",
-            "x-forwarded-proto",
-            "x-forwarded-host",
-        ] {
+        for once in words("host x-forwarded-for x-forwarded-proto x-forwarded-host") {
             if all(once).len() != 1 {
                 return Err(format!("{once} {} times: {seen:?}", all(once).len()));
             }
@@ -374,16 +369,10 @@ impl Stage {
         if framing > 1 {
             return Err(format!("framing that two could read differently: {seen:?}"));
         }
-        for never in [
-            "upgrade",
-            "http2-settings",
-            "te",
-            "trailer",
-            "keep-alive",
-            "proxy-connection",
-            "proxy-authorization",
-            "expect",
-        ] {
+        for never in words(
+            "upgrade http2-settings te trailer keep-alive proxy-connection proxy-authorization
+             expect",
+        ) {
             if !all(never).is_empty() {
                 return Err(format!("{never} ends at the proxy: {seen:?}"));
             }

@@ -3,7 +3,7 @@
 use crate::{
     case::{Case, Stage, answered, passes, refused},
     script::{SMUGGLED, post},
-    support::{PATIENCE, Reply, Upstream, rows, within},
+    support::{Reply, Upstream, rows, until},
 };
 
 const CODED: &str = "Transfer-Encoding: chunked";
@@ -177,9 +177,9 @@ fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
         let before = stage.api.count();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&post(CODED, "3\r\nabc\r\n")));
-        within(PATIENCE, "the API has the first chunk", || {
+        until("the API has the first chunk", || {
             let requests = stage.api.requests();
-            (requests.len() > before && requests[before].body == b"abc").then_some(())
+            requests.len() > before && requests[before].body == b"abc"
         });
         connection.send(&stage.bytes(&format!("{fault}{SMUGGLED}")));
         let answer = connection.answer("POST");
@@ -223,9 +223,9 @@ fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
         let before = stage.api.count();
         let mut connection = stage.proxy.connect();
         connection.send(&stage.bytes(&post(framing, part)));
-        within(PATIENCE, "the API has what was sent", || {
+        until("the API has what was sent", || {
             let requests = stage.api.requests();
-            (requests.len() > before && requests[before].body == b"abc").then_some(())
+            requests.len() > before && requests[before].body == b"abc"
         });
         drop(connection);
         stage.proxy.send(stage.get("/after")).has_status(200);

@@ -3,7 +3,7 @@
 use crate::{
     case::{Case, Stage, answered, passes},
     script::get,
-    support::{Call, Proxy, Upstream, rows},
+    support::{Call, Proxy, Upstream, rows, words},
 };
 
 /// Forged fields; that none arrives is checked for every case, whatever the spelling.
@@ -88,21 +88,10 @@ fn connection_takes_nothing_away_that_the_proxy_answers_for() {
         )
     };
     let mut cases = Vec::new();
-    for name in [
-        "Host",
-        "Content-Length",
-        "Transfer-Encoding",
-        "Authorization",
-        "X-Forwarded-For",
-        "X-Forwarded-Proto",
-        "X-Forwarded-Host",
-        "X-Auth-User",
-        "X-Auth-Kind",
-        "Connection",
-        "close-not",
-        "Expect",
-        "Date",
-    ] {
+    for name in words(
+        "Host Content-Length Transfer-Encoding Authorization X-Forwarded-For X-Forwarded-Proto
+         X-Forwarded-Host X-Auth-User X-Auth-Kind Connection close-not Expect Date",
+    ) {
         cases.push(passes(
             &format!("Connection: {name}"),
             "RFC 9110 §7.6.1; Traefik CVE-2024-45410; Fabio CVE-2025-48865",
@@ -280,13 +269,13 @@ fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
         "permission = [{ name = 'read', title = 'Read' }, { name = 'write', title = 'Write' }]\n\
              operation = [{ path = '/read', permission = 'read' }, { path = '/write', permission = 'write' }]",
     );
-    let both = ["--permission", "read", "--permission", "write"];
+    let both = "--permission read --permission write";
     let (shop, other) = (
-        proxy.consumer_with("Shop", &both),
-        proxy.consumer_with("Other", &both),
+        proxy.consumer_with("Shop", both),
+        proxy.consumer_with("Other", both),
     );
     let user = proxy.user("alice");
-    let token = proxy.token_with(&shop, &user, &["--permission", "read"]);
+    let token = proxy.token_with(&shop, &user, "--permission read");
     let call = |target: &str| Call::get(target).by(&shop).with(&token);
     proxy.send(call("/read")).has_status(200);
     proxy.send(call("/write")).is(404, "permission_denied");

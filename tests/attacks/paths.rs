@@ -2,7 +2,7 @@
 
 use crate::{
     case::{Case, Stage, answered, passes, refused},
-    support::{Call, Proxy, Upstream},
+    support::{Call, Proxy, Upstream, words},
 };
 
 const OPERATIONS: &str = "operation = [\
@@ -79,33 +79,17 @@ fn another_spelling_of_a_protected_path_is_that_path_or_none() {
     let stage = Stage::new(OPERATIONS);
     let mut cases = Vec::new();
     // Unreserved characters may be escaped (RFC 3986 §6.2.2.2): the same operation, refused for want of credentials.
-    for target in [
-        "/admin",
-        "/%61dmin",
-        "/%61%64%6d%69%6e",
-        "/%61%64%6D%69%6E",
-        "/admin?x=/public/y",
-        "/admin?",
-        "/admin?/../public/x",
-    ] {
+    for target in words(
+        "/admin /%61dmin /%61%64%6d%69%6e /%61%64%6D%69%6E /admin?x=/public/y /admin?
+         /admin?/../public/x",
+    ) {
         cases.push(answered(target, "RFC 3986 §6.2.2.2", 401, unsigned(target)));
     }
     // Other paths: listed nowhere, so nobody's.
-    for target in [
-        "/Admin",
-        "/ADMIN",
-        "/admin.",
-        "/admin.css",
-        "/admin%20",
-        "/admin%2e",
-        "/admin,",
-        "/admin%c0%80",
-        "/public%c0%af..%c0%afadmin",
-        "/%ef%bc%a1dmin",
-        "/admin:x",
-        "/admin&x",
-        "/public",
-    ] {
+    for target in words(
+        "/Admin /ADMIN /admin. /admin.css /admin%20 /admin%2e /admin, /admin%c0%80
+         /public%c0%af..%c0%afadmin /%ef%bc%a1dmin /admin:x /admin&x /public",
+    ) {
         cases.push(answered(
             target,
             "RFC 3986 §6.2.2.1",
@@ -114,17 +98,10 @@ fn another_spelling_of_a_protected_path_is_that_path_or_none() {
         ));
     }
     // Overlong UTF-8 is never decoded: it stays a segment of its own, byte for byte.
-    for target in [
-        "/public/%c0%ae%c0%ae/admin",
-        "/public/%e0%80%ae/admin",
-        "/public/%ef%bc%8e%ef%bc%8e/admin",
-        "/public/...",
-        "/public/..x",
-        "/public/.x",
-        "/public/%2ex",
-        "/public/x?y=../admin",
-        "/public/%41%2Db",
-    ] {
+    for target in words(
+        "/public/%c0%ae%c0%ae/admin /public/%e0%80%ae/admin /public/%ef%bc%8e%ef%bc%8e/admin
+         /public/... /public/..x /public/.x /public/%2ex /public/x?y=../admin /public/%41%2Db",
+    ) {
         cases.push(
             passes(
                 target,
@@ -209,23 +186,14 @@ fn an_escape_hides_no_operation() {
         ));
     }
     // What would be read in two ways.
-    for target in [
-        "/v1/items%3Bpurge",
-        "/v1/items%2Fpurge",
-        "/v1/items%253Apurge",
-    ] {
+    for target in words("/v1/items%3Bpurge /v1/items%2Fpurge /v1/items%253Apurge") {
         cases.push(refused(target, "RFC 3986 §2.4", 400, unsigned(target)));
     }
     // Other paths than the listed ones go on byte for byte.
-    for target in [
-        "/v1/items%3A",
-        "/v1/items%21purge",
-        "/v1/a+b",
-        "/v1/%e9",
-        "/v1/%40me%c0%ae",
-        "/files/%24secret",
-        "/files/%24secret/keys%3F",
-    ] {
+    for target in words(
+        "/v1/items%3A /v1/items%21purge /v1/a+b /v1/%e9 /v1/%40me%c0%ae /files/%24secret
+         /files/%24secret/keys%3F",
+    ) {
         let seen = format!("GET {target}");
         cases.push(passes(target, "RFC 3986 §2.4", &seen, unsigned(target)).anonymous());
     }
@@ -245,10 +213,10 @@ fn a_permission_for_one_value_is_none_for_the_literal_beside_it() {
                 permission = [{{ name = 'read', title = 'R' }}, {{ name = 'self', title = 'S' }}]"
             ),
         );
-        let both = ["--permission", "read", "--permission", "self"];
-        let (consumer, user) = (proxy.consumer_with("Shop", &both), proxy.user("alice"));
+        let both = "--permission read --permission self";
+        let (consumer, user) = (proxy.consumer_with("Shop", both), proxy.user("alice"));
         for (permission, literal, other) in [("read", 404, 200), ("self", 200, 404)] {
-            let token = proxy.token_with(&consumer, &user, &["--permission", permission]);
+            let token = proxy.token_with(&consumer, &user, &format!("--permission {permission}"));
             for (target, status) in [
                 ("/users/@me", literal),
                 ("/users/%40me", literal),
@@ -302,51 +270,23 @@ fn no_reading_of_a_path_leads_above_what_is_published() {
             proxy.send(call.signs_target(&format!("{signed}{target}")))
         };
         let before = api.count();
-        for path in [
-            "/../secret",
-            "/a\\b/../../secret",
-            "/a%5cb/../../secret",
-            "/a%2fb/../../secret",
-            "/a%2Fb/%2e%2e/.%2E/secret",
-            "/a\\..\\..\\secret",
-            "/a%5c..%5C..%5csecret",
-            "/..%2fsecret",
-            "/..\\secret",
-            "/x/..;y/..;z=1/secret",
-            "/;x/../secret",
-            "/a//../../secret",
-            "/a//..//../secret",
-            "/./../secret",
-            "/%2e/../secret",
-            "/%252e%252e/secret",
-            "/a%252fb/../../secret",
-            "/..%00/secret",
-            "/..%20/secret",
-            "/%20/../secret",
-            "/%c0%ae%c0%ae/secret",
-            "/..%c0%afsecret",
-            "/a%e0%80%afb/../../secret",
-            "/%u002e%u002e/secret",
-            "/..%3b/secret",
-            "/..%3f/../secret",
-        ] {
+        for path in words(
+            r"/../secret /a\b/../../secret /a%5cb/../../secret /a%2fb/../../secret
+             /a%2Fb/%2e%2e/.%2E/secret /a\..\..\secret /a%5c..%5C..%5csecret /..%2fsecret
+             /..\secret /x/..;y/..;z=1/secret /;x/../secret /a//../../secret /a//..//../secret
+             /./../secret /%2e/../secret /%252e%252e/secret /a%252fb/../../secret /..%00/secret
+             /..%20/secret /%20/../secret /%c0%ae%c0%ae/secret /..%c0%afsecret
+             /a%e0%80%afb/../../secret /%u002e%u002e/secret /..%3b/secret /..%3f/../secret",
+        ) {
             let answer = send(path);
             assert_eq!(answer.status, 400, "{config}{path}: {answer:?}");
         }
         assert_eq!(api.count(), before);
         // What stays within goes on byte for byte.
-        for path in [
-            "/a/../b",
-            "/a\\b/../c",
-            "/a%5Cb/..",
-            "/a%2fb/../c",
-            "/a%2f../b",
-            "/a;x/../b",
-            "/a//..//b",
-            "/a%00b/..",
-            "/caf%e9/../x",
-            "/..a/...",
-        ] {
+        for path in words(
+            r"/a/../b /a\b/../c /a%5Cb/.. /a%2fb/../c /a%2f../b /a;x/../b /a//..//b /a%00b/..
+             /caf%e9/../x /..a/...",
+        ) {
             send(path).has_status(200);
             assert_eq!(api.last_request().target, format!("{sent}{path}"));
         }

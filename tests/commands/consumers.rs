@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::text::has;
+use crate::text::{has, rows};
 
 const KEY: &str = include_str!("../../src/issue/registration/public_key.pem");
 
@@ -17,7 +17,7 @@ fn without_times(mut record: Value) -> Value {
 fn what_is_not_given_is_drawn() {
     let place = Place::new();
     let drawn = || {
-        let added = place.json(&["consumer", "add", "--name", "Shop"]);
+        let added = place.json("consumer add --name Shop");
         let word = |name: &str| added[name].as_str().unwrap().to_owned();
         (word("key"), word("secret"))
     };
@@ -25,7 +25,7 @@ fn what_is_not_given_is_drawn() {
     assert!(first.0 != second.0 && first.1 != second.1);
     assert!(first.0.len() >= 20 && first.1.len() >= 40, "{first:?}");
     let keys: Vec<Value> = place
-        .json_lines(&["consumer", "list"])
+        .json_lines("consumer list")
         .into_iter()
         .map(|mut consumer| consumer["key"].take())
         .collect();
@@ -76,9 +76,7 @@ fn a_consumer_is_what_was_asked_for() {
         "previous_secret_until": null,
     });
     assert_eq!(without_times(added), expected);
-    let bare = place.json(&[
-        "consumer", "add", "--name", "x", "--key", "bare", "--secret", "s",
-    ]);
+    let bare = place.json("consumer add --name x --key bare --secret s");
     let expected = json!({
         "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
         "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
@@ -110,7 +108,7 @@ fn secrets_come_from_files_and_from_standard_input() {
     has(&line, &["nowhere", "No such file"]);
     let line = place.run_with(&[&add[..], &["-"]].concat(), "\n").failed(2);
     assert!(line.contains("--secret"), "{line}");
-    assert_eq!(place.json_lines(&["consumer", "list"]).len(), 3);
+    assert_eq!(place.json_lines("consumer list").len(), 3);
 }
 
 #[test]
@@ -119,16 +117,7 @@ fn a_key_is_given_once() {
     place.consumer("shop");
     // What is unwise about a consumer that is not registered is nobody's business.
     let line = place
-        .run(&[
-            "consumer",
-            "add",
-            "--name",
-            "x",
-            "--key",
-            "shop",
-            "--callback",
-            "http://a.test/",
-        ])
+        .run("consumer add --name x --key shop --callback http://a.test/")
         .failed(1);
     has(&line, &["\"shop\"", "--key"]);
 }
@@ -140,26 +129,18 @@ fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
     std::fs::write(place.path("both.pem"), format!("{KEY}{private}")).unwrap();
     std::fs::write(place.path("private.pem"), private).unwrap();
     std::fs::write(place.path("bytes.pem"), [0xff; 9]).unwrap();
-    let add = [
-        "consumer",
-        "add",
-        "--name",
-        "x",
-        "--key",
-        "k",
-        "--rsa-public-key",
-    ];
+    let add = |file: &str| format!("consumer add --name x --key k --rsa-public-key {file}");
     for (file, expected) in [
         ("private.pem", "private key"),
         ("nowhere.pem", "No such file"),
         ("bytes.pem", "UTF-8"),
         ("config.toml", "no PEM block"),
     ] {
-        let line = place.run(&[&add[..], &[file]].concat()).failed(1);
+        let line = place.run(&add(file)).failed(1);
         assert!(line.contains(file) && line.contains(expected), "{line}");
     }
-    place.run(&[&add[..], &["both.pem"]].concat()).done();
-    let exported = place.run(&["export", "-"]).done().stdout;
+    place.run(&add("both.pem")).done();
+    let exported = place.run("export -").done().stdout;
     assert!(
         exported.contains("BEGIN PUBLIC KEY") && !exported.contains("PRIVATE"),
         "{exported}"
@@ -170,83 +151,63 @@ fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
 fn update_changes_what_is_given_and_nothing_else() {
     let place = Place::new();
     std::fs::write(place.path("key.pem"), KEY).unwrap();
-    let update = |options: &[&str]| {
-        without_times(place.json(&[&["consumer", "update", "shop"], options].concat()))
-    };
     place.consumer("shop");
     let mut expected = json!({
         "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
-    for (options, member, value) in [
-        (&["--name", "New"][..], "name", json!("New")),
-        (
-            &["--callback", "https://a.test/", "--callback", "oob"],
-            "callbacks",
-            json!(["https://a.test/", "oob"]),
-        ),
-        (
-            &["--callback", "https://b.test/"],
-            "callbacks",
-            json!(["https://b.test/"]),
-        ),
-        (&["--permission", "admin"], "permissions", json!(["admin"])),
-        (&["--dialect", "legacy"], "dialect", json!("legacy")),
-        (
-            &["--rsa-public-key", "key.pem"],
-            "has_rsa_public_key",
-            json!(true),
-        ),
-        (&["--description", "a"], "description", json!("a")),
-        (
-            &["--website", "http://a.test"],
-            "website",
-            json!("http://a.test/"),
-        ),
-        (&["--no-description"], "description", json!(null)),
-        (&["--no-website"], "website", json!(null)),
-        (&["--rsa-only"], "rsa_only", json!(true)),
-        (&["--no-rsa-only"], "rsa_only", json!(false)),
-        (&["--enforce"], "enforce", json!(true)),
-        (&["--no-callbacks"], "callbacks", json!([])),
-        (&["--no-permissions"], "permissions", json!([])),
-        (&["--no-dialect"], "dialect", json!("rfc5849")),
-        (&["--no-rsa-public-key"], "has_rsa_public_key", json!(false)),
-        (&["--no-enforce"], "enforce", json!(false)),
-    ] {
-        expected[member] = value;
-        assert_eq!(update(options), expected, "{options:?}");
+    for [options, member, value] in &rows(
+        r#"
+        --name New                                  | name               | "New"
+        --callback https://a.test/ --callback oob   | callbacks          | ["https://a.test/", "oob"]
+        --callback https://b.test/                  | callbacks          | ["https://b.test/"]
+        --permission admin                          | permissions        | ["admin"]
+        --dialect legacy                            | dialect            | "legacy"
+        --rsa-public-key key.pem                    | has_rsa_public_key | true
+        --description a                             | description        | "a"
+        --website http://a.test                     | website            | "http://a.test/"
+        --no-description                            | description        | null
+        --no-website                                | website            | null
+        --rsa-only                                  | rsa_only           | true
+        --no-rsa-only                               | rsa_only           | false
+        --enforce                                   | enforce            | true
+        --no-callbacks                              | callbacks          | []
+        --no-permissions                            | permissions        | []
+        --no-dialect                                | dialect            | "rfc5849"
+        --no-rsa-public-key                         | has_rsa_public_key | false
+        --no-enforce                                | enforce            | false
+    "#,
+    ) {
+        expected[member] = serde_json::from_str(value).unwrap();
+        let updated = place.json(&format!("consumer update shop {options}"));
+        assert_eq!(without_times(updated), expected, "{options}");
     }
-    let line = place.run(&["consumer", "update", "shop"]).failed(2);
-    assert!(line.contains("nothing to change"), "{line}");
+    let line = place.run("consumer update shop").failed(2);
+    has(&line, &["nothing to change"]);
 }
 
 #[test]
 fn a_consumer_restricted_to_its_rsa_key_has_one() {
     let place = Place::new();
     std::fs::write(place.path("key.pem"), KEY).unwrap();
-    let add = ["consumer", "add", "--name", "x", "--key", "k", "--rsa-only"];
-    assert_eq!(place.run(&add).code, Some(2));
-    place.run(&[&add[..], &["--rsa-public-key", "key.pem"]].concat());
+    let add = "consumer add --name x --key k --rsa-only";
+    assert_eq!(place.run(add).code, Some(2));
+    place.run(&format!("{add} --rsa-public-key key.pem"));
     place.consumer("shop");
-    for (key, options) in [
-        ("k", &["--no-rsa-public-key"][..]),
-        ("shop", &["--rsa-only"]),
-    ] {
-        let before = place.json(&["consumer", "show", key]);
-        let update = [&["consumer", "update", key], options].concat();
-        let line = place.run(&update).failed(2);
-        assert!(line.contains("needs an RSA key"), "{line}");
-        assert_eq!(place.json(&["consumer", "show", key]), before);
+    for update in ["k --no-rsa-public-key", "shop --rsa-only"] {
+        let show = format!("consumer show {}", update.split(' ').next().unwrap());
+        let before = place.json(&show);
+        let line = place.run(&format!("consumer update {update}")).failed(2);
+        has(&line, &["needs an RSA key"]);
+        assert_eq!(place.json(&show), before);
     }
-    for (key, options) in [
-        ("k", ["--no-rsa-public-key", "--no-rsa-only", "--enforce"]),
-        ("shop", ["--rsa-public-key", "key.pem", "--rsa-only"]),
+    for (update, restricted) in [
+        ("k --no-rsa-public-key --no-rsa-only --enforce", false),
+        ("shop --rsa-public-key key.pem --rsa-only", true),
     ] {
-        let update = [&["consumer", "update", key], &options[..]].concat();
-        let restricted = key == "shop";
-        assert_eq!(place.json(&update)["rsa_only"], restricted);
+        let updated = place.json(&format!("consumer update {update}"));
+        assert_eq!(updated["rsa_only"], restricted);
     }
 }
 
@@ -254,33 +215,16 @@ fn a_consumer_restricted_to_its_rsa_key_has_one() {
 fn disabling_and_enabling_is_shown() {
     let place = Place::new();
     place.consumer("shop");
-    assert_eq!(
-        place.json(&["consumer", "disable", "shop"])["enabled"],
-        false
-    );
-    assert_eq!(place.json(&["consumer", "show", "shop"])["enabled"], false);
-    assert_eq!(place.json(&["consumer", "enable", "shop"])["enabled"], true);
+    for (verb, enabled) in [("disable", false), ("show", false), ("enable", true)] {
+        let shown = place.json(&format!("consumer {verb} shop"));
+        assert_eq!(shown["enabled"], enabled, "{verb}");
+    }
 }
 
 #[test]
 fn what_is_valid_and_unwise_is_told_when_all_is_done() {
     let place = Place::with("[[permission]]\nname = 'read'");
-    let ended = place.run(&[
-        "consumer",
-        "add",
-        "--name",
-        "x",
-        "--key",
-        "k",
-        "--permission",
-        "read",
-        "--permission",
-        "reed",
-        "--callback",
-        "http://a.test/",
-        "--callback",
-        "http://127.0.0.1/",
-    ]);
+    let ended = place.run("consumer add --name x --key k --permission read --permission reed --callback http://a.test/ --callback http://127.0.0.1/");
     assert_eq!(ended.code, Some(0));
     let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
@@ -292,7 +236,7 @@ fn what_is_valid_and_unwise_is_told_when_all_is_done() {
 fn the_grace_of_a_secret_is_ended() {
     let place = Place::new();
     place.consumer("c");
-    let rotated = place.json(&["consumer", "rotate-secret", "c", "--grace", "1h"]);
+    let rotated = place.json("consumer rotate-secret c --grace 1h");
     assert!(rotated["previous_secret_until"].is_string(), "{rotated}");
     let end = ["consumer", "rotate-secret", "c", "--end-grace"];
     // Without a grace there is nothing to end.
@@ -313,41 +257,33 @@ fn people_get_aligned_columns() {
     let place = Place::new();
     place.consumer("a");
     place.consumer("longer");
-    let text = place.run(&["consumer", "list"]).done().stdout;
+    let text = place.run("consumer list").done().stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     let column = lines[0].find("NAME").unwrap();
-    assert!(
-        lines[1..]
-            .iter()
-            .all(|line| line[column..].starts_with("Shop  ")),
-        "{text}"
-    );
-    let text = place.run(&["consumer", "show", "a"]).done().stdout;
-    assert!(
-        text.lines()
-            .any(|line| line.split_whitespace().eq(["permissions", "read", "write"])),
-        "{text}"
-    );
+    let is_aligned = |line: &&str| line[column..].starts_with("Shop  ");
+    assert!(lines[1..].iter().all(is_aligned), "{text}");
+    let text = place.run("consumer show a").done().stdout;
+    let permissions = ["permissions", "read", "write"];
+    let shows = |line: &str| line.split_whitespace().eq(permissions);
+    assert!(text.lines().any(shows), "{text}");
 }
 
 #[test]
 fn the_key_of_a_removed_consumer_is_never_used_again() {
     let place = Place::new();
     place.consumer("shop");
-    place.run(&["export", "before"]).done();
-    place.run(&["consumer", "remove", "shop"]).done();
-    let line = place
-        .run(&["consumer", "add", "--name", "Shop", "--key", "shop"])
-        .failed(1);
+    place.run("export before").done();
+    place.run("consumer remove shop").done();
+    let line = place.run("consumer add --name Shop --key shop").failed(1);
     assert!(
         line.contains("belonged to a removed consumer") && line.contains("give another --key"),
         "{line}"
     );
-    let imported = place.json(&["import", "before"]);
+    let imported = place.json("import before");
     assert_eq!(
         (&imported["added"], &imported["not_restored"]),
         (&json!(0), &json!(1))
     );
-    assert_eq!(place.run(&["consumer", "show", "shop"]).code, Some(1));
+    assert_eq!(place.run("consumer show shop").code, Some(1));
 }

@@ -8,20 +8,20 @@ use crate::place::Place;
 fn completions_name_every_command_for_every_shell() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.run(&["completions", shell]).done().stdout;
+        let script = place.run(&format!("completions {shell}")).done().stdout;
         for word in ["countersign", "rotate-secret", "end-grace", "explain"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    assert_eq!(place.run(&["completions", "csh"]).code, Some(2));
+    assert_eq!(place.run("completions csh").code, Some(2));
 }
 
 #[test]
 fn man_writes_a_page_for_each_command() {
     let place = Place::new();
-    let line = place.run(&["man", "config.toml"]).failed(1);
+    let line = place.run("man config.toml").failed(1);
     assert!(line.contains("config.toml: cannot be written"), "{line}");
-    place.run(&["man", "pages/man1"]).done();
+    place.run("man pages/man1").done();
     for (page, text) in [
         ("countersign.1", "countersign\\-serve(1)"),
         ("countersign-import.1", "JSON Lines"),

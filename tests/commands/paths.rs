@@ -37,13 +37,13 @@ fn relative_paths_belong_to_the_directory_of_the_configuration() {
     );
     // The same store, named by a relative path of the configuration from its own directory.
     place.configure("store.encryption_key_file = 'store.key'\nstore.url = 'named.db'");
-    place.run(&["consumer", "show", "shop"]).done();
+    place.run("consumer show shop").done();
 }
 
 #[test]
 fn a_missing_store_is_named_with_its_absolute_path() {
     let place = Place::with("store.url = 'data/missing.db'");
-    let line = place.run(&["token", "list"]).failed(1);
+    let line = place.run("token list").failed(1);
     let path = place.path("data/missing.db");
     assert!(line.contains(path.to_str().unwrap()), "{line}");
 }

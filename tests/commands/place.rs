@@ -15,6 +15,41 @@ pub(crate) struct Place {
     directory: TempDir,
 }
 
+/// The arguments of a command: one by one, or a text whose words they are.
+pub(crate) trait Arguments {
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for str {
+    fn list(&self) -> Vec<&str> {
+        self.split(' ').collect()
+    }
+}
+
+impl Arguments for String {
+    fn list(&self) -> Vec<&str> {
+        self.as_str().list()
+    }
+}
+
+impl Arguments for [&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for [&str; N] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -64,7 +99,7 @@ impl Place {
     }
 
     /// The program, to be run here.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
         for (name, _) in std::env::vars_os() {
             // The machine's own settings must not reach the program.
@@ -72,30 +107,40 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.args(arguments).current_dir(self.directory.path());
+        command
+            .args(arguments.list())
+            .current_dir(self.directory.path());
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &(impl Arguments + ?Sized)) -> Ended {
         self.run_with(arguments, "")
     }
 
     /// Runs the program with something on its standard input.
-    pub(crate) fn run_with(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+    pub(crate) fn run_with(
+        &self,
+        arguments: &(impl Arguments + ?Sized),
+        input: impl AsRef<[u8]>,
+    ) -> Ended {
         finish(self.command(arguments), input.as_ref())
     }
 
     /// Runs a command that succeeds, and reads the one object that it prints.
     #[track_caller]
-    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let ended = self.run(&[arguments, &["--json"]].concat()).done();
+    pub(crate) fn json(&self, arguments: &(impl Arguments + ?Sized)) -> Value {
+        let ended = self
+            .run(&[&arguments.list()[..], &["--json"]].concat())
+            .done();
         serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 
     /// Runs a command that succeeds, and reads the objects that it prints, one a line.
     #[track_caller]
-    pub(crate) fn json_lines(&self, arguments: &[&str]) -> Vec<Value> {
-        let ended = self.run(&[arguments, &["--json"]].concat()).done();
+    pub(crate) fn json_lines(&self, arguments: &(impl Arguments + ?Sized)) -> Vec<Value> {
+        let ended = self
+            .run(&[&arguments.list()[..], &["--json"]].concat())
+            .done();
         let lines = ended.stdout.lines();
         lines
             .map(|line| serde_json::from_str(line).unwrap())
@@ -105,29 +150,17 @@ impl Place {
     /// Registers a consumer with this key and the permissions `read` and `write`.
     #[track_caller]
     pub(crate) fn consumer(&self, key: &str) -> Value {
-        self.json(&[
-            "consumer",
-            "add",
-            "--name",
-            "Shop",
-            "--key",
-            key,
-            "--permission",
-            "read",
-            "--permission",
-            "write",
-        ])
+        let permissions = "--permission read --permission write";
+        self.json(&format!(
+            "consumer add --name Shop --key {key} {permissions}"
+        ))
     }
 
     /// Registers a user with this name, whose id is the name behind `id-`.
     #[track_caller]
     pub(crate) fn user(&self, name: &str) {
-        let id = format!("id-{name}");
-        self.run_with(
-            &["user", "add", name, "--id", &id, "--password-stdin"],
-            "password",
-        )
-        .done();
+        let add = format!("user add {name} --id id-{name} --password-stdin");
+        self.run_with(&add, "password").done();
     }
 
     /// Issues a token and returns it.

@@ -30,16 +30,13 @@ fn use_keys(place: &Place, keys: &str) {
 fn a_plain_store_is_encrypted() {
     let place = Place::new();
     place.consumer("shop");
-    let line = place.run(&["rekey"]).failed(2);
+    let line = place.run("rekey").failed(2);
     has(&line, &["store.encryption_key_file: names no key"]);
     std::fs::write(place.path("new.key"), [2; 32]).unwrap();
     place.configure("store.encryption_key_file = 'new.key'");
     let line = place.run(LIST).failed(1);
     assert!(line.contains("are not encrypted"), "{line}");
-    assert_eq!(
-        place.json(&["rekey"]),
-        json!({ "rekeyed": 1, "unchanged": 0 })
-    );
+    assert_eq!(place.json("rekey"), json!({ "rekeyed": 1, "unchanged": 0 }));
     assert_eq!(place.json_lines(LIST).len(), 1);
     place.configure("");
     let line = place.run(LIST).failed(1);
@@ -49,6 +46,6 @@ fn a_plain_store_is_encrypted() {
 #[test]
 fn a_store_that_is_not_there_is_an_error() {
     let place = place("['new.key', 'old.key']");
-    let line = place.run(&["rekey"]).failed(1);
+    let line = place.run("rekey").failed(1);
     assert!(line.contains("no such file"), "{line}");
 }

@@ -20,7 +20,7 @@ fn what_is_signed_with_the_stores_secrets_holds_with_the_stores_secrets() {
     let header = place.run(&sign(&token, &[])).done().stdout;
     let explain = ["explain", "GET", URL, "--header", header.trim_end()];
     assert_eq!(place.json(&explain)["matches"], true);
-    place.run(&["consumer", "rotate-secret", "c"]).done();
+    place.run("consumer rotate-secret c").done();
     let ended = place.run(&explain);
     assert_eq!(ended.code, Some(1));
     has(&ended.stdout, &["the signature does not match"]);
@@ -39,7 +39,7 @@ fn explain_ends_with_1_for_what_the_server_rejects() {
     let header = place.run(&sign(&token, &[])).done().stdout;
     let header = header.trim_end();
     let explain = |reason: &str| {
-        let ended = place.run(&["explain", "GET", URL, "--header", header]);
+        let ended = place.run(&format!("explain GET {URL} --header {header}"));
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stdout.contains("the signature matches"), "{ended:?}");
         assert!(ended.stdout.contains(reason), "{ended:?}");
@@ -47,10 +47,10 @@ fn explain_ends_with_1_for_what_the_server_rejects() {
     place.configure("signature.methods = ['HMAC-SHA256']");
     explain("signature_method_rejected: signature.methods has no HMAC-SHA1");
     place.configure("");
-    place.run(&["consumer", "disable", "c"]).done();
+    place.run("consumer disable c").done();
     explain("consumer_key_refused: the consumer is disabled");
-    place.run(&["consumer", "enable", "c"]).done();
-    place.run(&["token", "revoke", &token]).done();
+    place.run("consumer enable c").done();
+    place.run(&format!("token revoke {token}")).done();
     explain("token_revoked: the token was revoked");
 }
 
@@ -61,7 +61,7 @@ fn a_request_that_was_pasted_is_explained() {
     place.user("alice");
     let token = place.token("c", "alice");
     let command = place.run(&sign(&token, &["--curl"])).done().stdout;
-    let explain = place.run_with(&["explain", "--request", "-"], &command);
+    let explain = place.run_with("explain --request -", &command);
     assert!(explain.done().stdout.contains("the signature matches"));
 }
 

@@ -13,13 +13,9 @@ fn full() -> Place {
     let place = Place::new();
     fs::write(place.path("odd"), b"\xff\0secret").unwrap();
     place
-        .run(&[
-            "consumer", "add", "--name", "Odd", "--key", "odd", "--secret", "@odd",
-        ])
+        .run("consumer add --name Odd --key odd --secret @odd")
         .done();
-    place
-        .run(&["consumer", "rotate-secret", "odd", "--grace", "1h"])
-        .done();
+    place.run("consumer rotate-secret odd --grace 1h").done();
     for key in ["shop", "gone"] {
         place.consumer(key);
     }
@@ -30,14 +26,14 @@ fn full() -> Place {
     place.token("shop", "gone");
     place.token("gone", "alice");
     let revoked = place.token("shop", "alice");
-    place.run(&["token", "revoke", &revoked]).done();
-    place.run(&["user", "remove", "gone"]).done();
-    place.run(&["consumer", "remove", "gone"]).done();
+    place.run(&format!("token revoke {revoked}")).done();
+    place.run("user remove gone").done();
+    place.run("consumer remove gone").done();
     place
 }
 
 fn export(place: &Place) -> String {
-    place.run(&["export", "-"]).done().stdout
+    place.run("export -").done().stdout
 }
 
 /// All lines but the first, which names the store.
@@ -48,22 +44,22 @@ fn records(export: &str) -> Vec<&str> {
 #[test]
 fn an_export_is_whole_and_its_owners_alone() {
     let place = full();
-    place.run(&["export", "file"]).done();
+    place.run("export file").done();
     let path = place.path("file");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let first = fs::read(&path).unwrap();
-    place.run(&["user", "disable", "alice"]).done();
-    let line = place.run(&["export", "file"]).failed(1);
+    place.run("user disable alice").done();
+    let line = place.run("export file").failed(1);
     has(&line, &["file: ", "--force"]);
     assert_eq!(fs::read(&path).unwrap(), first);
-    place.run(&["export", "file", "--force"]).done();
+    place.run("export file --force").done();
     assert_ne!(fs::read(&path).unwrap(), first);
     for (path, expected) in [
         ("none/file", "none/file: cannot be written"),
         ("/dev/null", "is not a file"),
         (".", "is not a file"),
     ] {
-        let line = place.run(&["export", path, "--force"]).failed(1);
+        let line = place.run(&format!("export {path} --force")).failed(1);
         assert!(line.contains(expected), "{line}");
     }
     // The store's own companions may or may not be there at any moment.
@@ -78,15 +74,17 @@ fn an_export_is_whole_and_its_owners_alone() {
 #[test]
 fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
     let place = full();
-    place.run(&["export", "file"]).done();
+    place.run("export file").done();
     let sealed = Place::new();
     sealed.at_file("store.key", [7; 32]);
     sealed.configure("store.encryption_key_file = 'store.key'");
     let file = place.path("file");
-    sealed.run(&["import", file.to_str().unwrap()]).done();
+    sealed
+        .run(&format!("import {}", file.to_str().unwrap()))
+        .done();
     assert_eq!(records(&export(&sealed)), records(&export(&place)));
     sealed.configure("");
-    let line = sealed.run(&["export", "-"]).failed(1);
+    let line = sealed.run("export -").failed(1);
     assert!(line.contains("is encrypted"), "{line}");
 }
 
@@ -110,7 +108,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         ("shop", "Shop, the", json!(["https://a.test/", "oob"]), true),
         ("old", "Old", json!([]), false),
     ] {
-        let consumer = place.json(&["consumer", "show", key]);
+        let consumer = place.json(&format!("consumer show {key}"));
         assert_eq!(consumer["name"], name);
         assert_eq!(consumer["callbacks"], callbacks);
         assert_eq!(consumer["enabled"], enabled);
@@ -127,7 +125,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     import("users.csv", users, &["--csv", "user"]).done();
     let tokens = "token,token_secret,consumer,user,permissions\nt1,ts,shop,7,read write\n";
     import("tokens.csv", tokens, &["--csv", "token"]).done();
-    let listed = place.json_lines(&["token", "list"]);
+    let listed = place.json_lines("token list");
     assert_eq!(listed[0]["permissions"], json!(["read", "write"]));
     // The header may look like another kind.
     let odd = "token,handle\nx1,carol\n";
@@ -137,8 +135,8 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         &["--csv", "user", "--map", "id=token,name=handle"],
     )
     .done();
-    assert_eq!(place.json_lines(&["user", "list"]).len(), 3);
-    let ended = place.run_with(&["import", "-", "--csv", "user"], "id,name\n9,dave\n");
+    assert_eq!(place.json_lines("user list").len(), 3);
+    let ended = place.run_with("import - --csv user", "id,name\n9,dave\n");
     assert!(ended.done().stdout.contains("added"));
     // As MySQL and PostgreSQL write tables, and tokens that no user has.
     let tabs = "token\tts\tconsumer\tuser\tpermissions\nt2\tts\tshop\t\\N\t\\N\n";
@@ -157,7 +155,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     has(&told, &["tabs.csv:2: token \"t2\": names no user"]);
     let options = [&options[..], &["--token-user", "9"]].concat();
     import("tabs.csv", tabs, &options).done();
-    let listed = place.json_lines(&["token", "list", "--user", "dave"]);
+    let listed = place.json_lines("token list --user dave");
     assert_eq!(listed[0]["permissions"], json!([]));
 }
 
@@ -220,11 +218,7 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         assert_eq!(export(&place), before);
     }
     fs::write(place.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
-    let import = || {
-        place
-            .run(&["import", "f.csv", "--csv", "consumer"])
-            .failed(1)
-    };
+    let import = || place.run("import f.csv --csv consumer").failed(1);
     let line = import();
     assert!(line.contains("f.csv:2: is not UTF-8"), "{line}");
     fs::write(place.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
@@ -253,7 +247,7 @@ fn an_import_takes_all_or_nothing() {
     let place = Place::new();
     place.consumer("shop");
     place.user("alice");
-    place.run(&["user", "disable", "alice"]).done();
+    place.run("user disable alice").done();
     let before = export(&place);
     for [line, expected] in &rows(
         r#"
@@ -267,7 +261,7 @@ fn an_import_takes_all_or_nothing() {
     "#,
     ) {
         fs::write(place.path("bad"), format!("{HEAD}\n{GOOD}\n{line}\n")).unwrap();
-        let told = place.run(&["import", "bad"]).failed(1);
+        let told = place.run("import bad").failed(1);
         assert!(
             told.starts_with(&format!("countersign: {expected}")),
             "{told}"
@@ -275,10 +269,10 @@ fn an_import_takes_all_or_nothing() {
         assert!(told.ends_with("; nothing was imported"), "{told}");
         assert_eq!(export(&place), before, "{line}");
     }
-    let told = place.run(&["import", "nowhere"]).failed(1);
+    let told = place.run("import nowhere").failed(1);
     has(&told, &["nowhere: cannot be read: No such file"]);
     let cut = before.lines().take(2).collect::<Vec<_>>().join("\n");
-    let told = place.run_with(&["import", "-"], cut).failed(1);
+    let told = place.run_with("import -", cut).failed(1);
     has(&told, &["standard input:2: ", "cut off"]);
 }
 
@@ -292,7 +286,7 @@ fn problems_are_reported_together_each_with_its_line() {
         nonsense
         {"kind":"user","id":"u","name":"alice"}
         {"kind":"user","id":"v","name":"Alice"}"#;
-    let ended = place.run_with(&["import", "-"], file);
+    let ended = place.run_with("import -", file);
     assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
     let lines: Vec<&str> = ended.stderr.lines().collect();
     for (line, expected) in lines.iter().zip([
@@ -309,7 +303,7 @@ fn problems_are_reported_together_each_with_its_line() {
     }
     assert_eq!(lines.len(), 5, "{lines:#?}");
     let many = "\nx".repeat(150);
-    let ended = place.run_with(&["import", "-"], format!("{}{many}", &file[..30]));
+    let ended = place.run_with("import -", format!("{}{many}", &file[..30]));
     assert_eq!(ended.stderr.lines().count(), 101);
     assert!(
         ended
@@ -334,7 +328,7 @@ fn a_dry_run_reports_and_changes_nothing() {
     assert!(!place.path("countersign.db").exists(), "no store was made");
     place.consumer("shop");
     assert_eq!(dry_run(), counts);
-    assert_eq!(place.json_lines(&["user", "list"]).len(), 0);
+    assert_eq!(place.json_lines("user list").len(), 0);
     place.run_with(&import[..5], user).done();
     let told = place.run_with(&import, "id,name\n8,Alice\n").failed(1);
     has(&told, &["2: user \"8\" has the name of another user"]);
@@ -349,26 +343,26 @@ fn an_existing_systems_keys_are_taken_over_with_what_is_known_of_them() {
         {"kind":"consumer","key":"shop","secret":"s","name":"Shop","callbacks":["http://a.test/"]}
         {"kind":"user","id":"4711","name":"alice"}
     "#;
-    let ended = place.run_with(&["import", "-"], file);
+    let ended = place.run_with("import -", file);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
     assert!(
         warnings[0].contains("permission reed") && warnings[1].contains("http on another host")
     );
-    assert_eq!(place.json(&["consumer", "show", "shop"])["enabled"], true);
-    assert_eq!(place.json_lines(&["user", "list"])[0]["id"], "4711");
-    let tokens = place.json_lines(&["token", "list"]);
+    assert_eq!(place.json("consumer show shop")["enabled"], true);
+    assert_eq!(place.json_lines("user list")[0]["id"], "4711");
+    let tokens = place.json_lines("token list");
     assert_eq!(
         (tokens.len(), tokens[0]["token"].as_str()),
         (1, Some("a/b+c=="))
     );
     // The password comes later.
     place
-        .run_with(&["user", "passwd", "alice", "--password-stdin"], "x")
+        .run_with("user passwd alice --password-stdin", "x")
         .done();
     // By then the user is no longer what the file says.
-    let line = place.run_with(&["import", "-"], file).failed(1);
+    let line = place.run_with("import -", file).failed(1);
     has(
         &line,
         &[r#"standard input:5: user "4711" is in the store with other content"#],

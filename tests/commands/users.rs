@@ -18,14 +18,13 @@ fn a_user_is_what_was_asked_for() {
         (&added["name"], &added["display_name"], &added["enabled"]),
         (&"bob".into(), &Value::Null, &true.into())
     );
-    assert_eq!(place.json_lines(&["user", "list"]), [added]);
+    assert_eq!(place.json_lines("user list"), [added]);
 }
 
 #[test]
 fn a_password_has_1_to_1024_bytes() {
     let place = Place::new();
-    let add =
-        |password: &str| place.run_with(&["user", "add", "bob", "--password-stdin"], password);
+    let add = |password: &str| place.run_with("user add bob --password-stdin", password);
     for password in ["", "\n", &"x".repeat(1025), &"x".repeat(5000)] {
         let line = add(password).failed(1);
         assert!(line.contains("1 to 1024 bytes"), "{line}");
@@ -80,7 +79,7 @@ fn a_password_is_asked_for_twice_on_the_terminal() {
         "two questions: {ended:?}"
     );
     let hash = |place: &Place| {
-        let exported = place.run(&["export", "-"]).done().stdout;
+        let exported = place.run("export -").done().stdout;
         let user: Value = serde_json::from_str(exported.lines().nth(1).unwrap()).unwrap();
         user["password_hash"].as_str().unwrap().to_owned()
     };
@@ -120,32 +119,29 @@ fn a_weak_password_is_taken_and_on_the_terminal_warned_of() {
         let passwd = ["user", "passwd", name, "--password-stdin"];
         place.run_with(&passwd, password).done();
     }
-    assert_eq!(place.json_lines(&["user", "list"]).len(), 4);
+    assert_eq!(place.json_lines("user list").len(), 4);
 }
 
 #[test]
 fn a_user_is_named_by_name_or_id() {
     let place = Place::new();
     place.user("alice");
-    let shown = place.json(&["user", "show", "alice"]);
+    let shown = place.json("user show alice");
     assert_eq!(
         (&shown["id"], &shown["name"]),
         (&"id-alice".into(), &"alice".into())
     );
-    assert_eq!(place.json(&["user", "show", "id-alice"]), shown);
-    assert_eq!(
-        place.json(&["user", "disable", "id-alice"])["enabled"],
-        false
-    );
+    assert_eq!(place.json("user show id-alice"), shown);
+    assert_eq!(place.json("user disable id-alice")["enabled"], false);
     place
-        .run_with(&["user", "passwd", "id-alice", "--password-stdin"], "other")
+        .run_with("user passwd id-alice --password-stdin", "other")
         .done();
     // The name of one user, and the id of another one.
     place.user("id-alice");
-    let line = place.run(&["user", "remove", "id-alice"]).failed(1);
+    let line = place.run("user remove id-alice").failed(1);
     has(&line, &["name of one user and the id of another"]);
-    assert_eq!(place.json(&["user", "show", "alice"])["id"], "id-alice");
-    assert_eq!(place.json_lines(&["user", "list"]).len(), 2);
+    assert_eq!(place.json("user show alice")["id"], "id-alice");
+    assert_eq!(place.json_lines("user list").len(), 2);
 }
 
 #[test]
@@ -167,8 +163,8 @@ fn a_removal_is_confirmed_on_a_terminal() {
             "{ended:?}"
         );
     }
-    assert_eq!(place.json_lines(&["user", "list"]).len(), 0);
-    assert_eq!(place.json_lines(&["consumer", "list"]).len(), 0);
+    assert_eq!(place.json_lines("user list").len(), 0);
+    assert_eq!(place.json_lines("consumer list").len(), 0);
 }
 
 fn is_of(hash: &str, password: &str) -> bool {

@@ -11,7 +11,8 @@ use std::{
 use crate::{
     scaled,
     support::{
-        Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, within,
+        Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, until,
+        within,
     },
 };
 
@@ -191,8 +192,8 @@ fn that_was_wrong_for_longer_than_a_window_admits_nothing() {
     clock.nothing_passes_twice_for_a_window();
     clock.off_by(0);
     clock.nothing_passes_twice();
-    within(PATIENCE, "the right time is accepted again", || {
-        (clock.call(0).status == 200).then_some(())
+    until("the right time is accepted again", || {
+        clock.call(0).status == 200
     });
     clock.passes(0);
     clock.off_by(-HOUR);
@@ -207,10 +208,10 @@ fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
     clock.nothing_passes_twice_for_a_window();
     clock.off_by(0);
     // What was used then is dropped, so nothing up to there can be told from a replay.
-    within(PATIENCE, "the floor lies ahead", || {
+    until("the floor lies ahead", || {
         let lines = clock.proxy.log().lines();
         let told = |line: &String| line.contains("ERROR") && line.contains("nonce.on_lost");
-        lines.iter().any(told).then_some(())
+        lines.iter().any(told)
     });
     clock.call(0).is(401, "timestamp_refused");
     let ready = clock.proxy.ask_admin("/readyz");
@@ -272,9 +273,7 @@ fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
         }
     }
     // Until the mark of the new time is written, all are rejected.
-    within(PATIENCE, "ready", || {
-        (proxy.ask_admin("/readyz").status == 200).then_some(())
-    });
+    until("ready", || proxy.is_ready());
     for who in &others {
         send(who, None).is(401, "timestamp_refused");
     }
@@ -286,9 +285,7 @@ fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
     assert!(!answer.text().contains("your%20clock"), "{answer:?}");
     clock.off_by(0);
     for who in [&first, &others[0], &others[1]] {
-        within(PATIENCE, "the call passes", || {
-            (send(who, None).status == 200).then_some(())
-        });
+        until("the call passes", || send(who, None).status == 200);
     }
     proxy.ask_admin("/readyz").has_status(200);
     let lines = proxy.log().lines();

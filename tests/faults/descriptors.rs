@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use crate::{
     load::{Target, is_closed},
     process::{Process, connections_become},
-    support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, http::try_open, within},
+    support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, http::try_open, until},
 };
 
 fn call(target: &Target, stream: &TcpStream) -> Option<Answer> {
@@ -80,11 +80,9 @@ fn running_out_neither_spins_nor_kills_and_ends() {
     let waiting: Vec<TcpStream> = (0..100)
         .map(|_| try_open(target.address).unwrap())
         .collect();
-    within(PATIENCE, "it is out of descriptors", || {
+    until("it is out of descriptors", || {
         let told = proxy.log().lines();
-        told.iter()
-            .any(|line| line.contains("accepting pauses"))
-            .then_some(())
+        told.iter().any(|line| line.contains("accepting pauses"))
     });
     let ticks = process.ticks_within(Duration::from_secs(3));
     eprintln!("out of descriptors: {ticks} ticks of 10 ms in 3 s");

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::{
     load::{Load, Target},
     scaled,
-    support::{Call, PATIENCE, Proxy, Reply, Scene, Upstream, within},
+    support::{Call, PATIENCE, Proxy, Reply, Scene, Upstream, until},
 };
 
 /// A public address that outlives a restart on another port.
@@ -26,8 +26,8 @@ fn under_load_no_request_that_was_written_is_lost() {
         load.goes_on_for(640);
         proxy.signal(Signal::TERM);
         if round % 2 == 1 {
-            within(PATIENCE, "the end is announced", || {
-                (proxy.ask_admin("/readyz").status == 503).then_some(())
+            until("the end is announced", || {
+                proxy.ask_admin("/readyz").status == 503
             });
         }
         let tally = load.wait();
@@ -61,9 +61,9 @@ fn a_kept_connection_gets_one_more_request_marked_as_the_last() {
 
     let last = proxy.wire(&call("/last"));
     proxy.signal(Signal::TERM);
-    within(PATIENCE, "draining is told", || {
+    until("draining is told", || {
         let answer = proxy.ask_admin("/readyz");
-        (answer.status == 503 && answer.text().contains("draining")).then_some(())
+        answer.status == 503 && answer.text().contains("draining")
     });
     kept.send(&last);
     let answer = kept.answer("GET");

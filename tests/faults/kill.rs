@@ -20,7 +20,7 @@ use crate::{
         Answer, Call, Connection, PATIENCE, Proxy, Token, Upstream, Visitor, fresh,
         http::try_open,
         legs::{asks, authorization, exchanges, query_value, token_of},
-        within,
+        until,
     },
 };
 
@@ -89,7 +89,7 @@ fn random() -> usize {
 fn at_random_loses_no_token_and_admits_no_request_twice() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, FIXED);
-    let callbacks = ["--callback", CALLBACK, "--callback", "oob"];
+    let callbacks = format!("--callback {CALLBACK} --callback oob");
     let (consumer, user) = (proxy.consumer_with("Shop", &callbacks), proxy.user("alice"));
     let token = proxy.token(&consumer, &user);
     let mut slowest = Duration::ZERO;
@@ -166,8 +166,8 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
             }
             // At random: somewhere among the requests, and wherever the callers are by then.
             let enough = 20 + random() % 200;
-            within(PATIENCE, "requests are served", || {
-                (count.load(Ordering::SeqCst) >= enough).then_some(())
+            until("requests are served", || {
+                count.load(Ordering::SeqCst) >= enough
             });
             kill_process(proxy_ref.pid(), Signal::KILL).unwrap();
             over.store(true, Ordering::SeqCst);
@@ -185,15 +185,11 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
         }
         no_order_came_twice(&api);
         for token in &one.access_tokens {
-            proxy
-                .send(Call::get("/x").by(&consumer).with(token))
-                .has_status(200);
+            proxy.passes(Call::get("/x").by(&consumer).with(token));
         }
         for token in &one.request_tokens {
             // Known, and nobody has decided yet.
-            proxy
-                .send(exchanges(&consumer, token, "0"))
-                .is(401, "permission_unknown");
+            proxy.rejects(exchanges(&consumer, token, "0"), 401, "permission_unknown");
         }
         // What was not acknowledged happened or did not: it is exchanged once at most.
         for (token, verifier) in &agreed {
@@ -202,9 +198,7 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
                 answer.status == 200 || answer.problem().as_deref() == Some("token_used"),
                 "{answer:?}"
             );
-            proxy
-                .send(exchanges(&consumer, token, verifier))
-                .is(401, "token_used");
+            proxy.rejects(exchanges(&consumer, token, verifier), 401, "token_used");
         }
         all.requests.extend(one.requests);
         all.request_tokens.extend(one.request_tokens);
@@ -225,8 +219,6 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
     }
     no_order_came_twice(&api);
     for token in &all.access_tokens {
-        proxy
-            .send(Call::get("/x").by(&consumer).with(token))
-            .has_status(200);
+        proxy.passes(Call::get("/x").by(&consumer).with(token));
     }
 }

@@ -12,9 +12,7 @@ use std::{
 
 use rustix::net::{RecvFlags, recv};
 
-use crate::support::{
-    Answer, Call, Connection, Consumer, PATIENCE, Proxy, Token, http::try_open, within,
-};
+use crate::support::{Answer, Call, Connection, Consumer, Proxy, Token, http::try_open, until};
 
 /// Whom the callers call, and as whom.
 #[derive(Clone)]
@@ -104,10 +102,8 @@ impl Load {
     /// Waits until so many more requests were answered.
     #[track_caller]
     pub fn goes_on_for(&self, count: usize) {
-        let until = self.answered() + count;
-        within(PATIENCE, "the load goes on", || {
-            (self.answered() >= until).then_some(())
-        });
+        let enough = self.answered() + count;
+        until("the load goes on", || self.answered() >= enough);
     }
 
     /// Tells the callers to stop after the request at hand.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Proxy, within};
+use crate::support::{Proxy, until};
 
 /// The program as a process.
 pub struct Process(PathBuf);
@@ -78,9 +78,7 @@ impl Process {
 #[track_caller]
 pub fn connections_become(proxy: &Proxy, count: f64) {
     let what = format!("countersign_connections is {count}");
-    within(Duration::from_secs(60), &what, || {
-        (proxy.metric("countersign_connections") == count).then_some(())
-    });
+    until(&what, || proxy.metric("countersign_connections") == count);
 }
 
 /// Lets this process, which plays all the callers, have as many descriptors as it may.

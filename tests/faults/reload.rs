@@ -11,7 +11,7 @@ use crate::{
     support::{
         Call, Connection, PATIENCE, Proxy, Scene, Upstream, Visitor,
         program::{Log, program},
-        within,
+        until, within,
     },
 };
 
@@ -85,8 +85,8 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             assert_ne!(good, broken);
             std::fs::write(proxy.directory().join("config.toml"), broken).unwrap();
             proxy.signal(Signal::HUP);
-            within(PATIENCE, "the broken file is refused", || {
-                (told(&proxy, "keeping the current configuration") > refused).then_some(())
+            until("the broken file is refused", || {
+                told(&proxy, "keeping the current configuration") > refused
             });
             let line = proxy.log().lines().into_iter().rev();
             let line = line
@@ -105,8 +105,8 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
                 if access == "nobody" { "user" } else { "consumer" }
             ));
             proxy.signal(Signal::HUP);
-            within(PATIENCE, "the new file is taken up", || {
-                (told(&proxy, "configuration_reloaded") > reloaded).then_some(())
+            until("the new file is taken up", || {
+                told(&proxy, "configuration_reloaded") > reloaded
             });
             // A connection from before the first reload lives under the newest.
             let (method, wire) = target.wire(Call::get("/changing"));
@@ -167,17 +167,15 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
         assert_eq!(warnings(&proxy), round);
     }
     // What can be changed was.
-    proxy
-        .send(Call::get("/x").of(&caller).key("wrong"))
-        .has_status(200);
+    proxy.passes(Call::get("/x").of(&caller).key("wrong"));
     let back = "cache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
     let record = reload(&mut proxy, back);
     has(&record, &["not_applied=\"listen.workers\""]);
     // A wider window waits for its mark, and the record says so.
     let record = reload(&mut proxy, "signature.timestamp_window = '1h'");
     has(&record, &["pending=\"signature.timestamp_window\""]);
-    within(PATIENCE, "the wider window takes effect", || {
-        (told(&proxy, "takes effect") == 1).then_some(())
+    until("the wider window takes effect", || {
+        told(&proxy, "takes effect") == 1
     });
     let record = reload(&mut proxy, "signature.timestamp_window = '10s'");
     assert!(!record.contains("pending"), "{record}");
@@ -208,8 +206,8 @@ fn the_number_of_connections_changes_with_a_reload() {
     for limit in ["connections", "connections_per_address"] {
         proxy.send(call.clone()).has_status(200);
         reload(&mut proxy, &format!("limits.{limit} = 1"));
-        within(PATIENCE, "earlier connections are gone", || {
-            (proxy.metric("countersign_connections") == 0.0).then_some(())
+        until("earlier connections are gone", || {
+            proxy.metric("countersign_connections") == 0.0
         });
         let mut first = proxy.connect();
         proxy.send_on(&mut first, call.clone()).has_status(200);
@@ -244,14 +242,12 @@ fn a_reload_asked_for_during_the_start_waits_for_its_end() {
         .unwrap();
     let log = Log::read_from(serve.stderr.take().unwrap());
     let pid = rustix::process::Pid::from_child(&serve);
-    within(PATIENCE, "the nonce window is open", || {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", serve.id())).ok()?;
-        let open = open
+    until("the nonce window is open", || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", serve.id())).unwrap();
+        let mut open = open
             .flatten()
             .filter_map(|fd| std::fs::read_link(fd.path()).ok());
-        open.into_iter()
-            .any(|path| path.display().to_string().ends_with(".nonces"))
-            .then_some(())
+        open.any(|path| path.display().to_string().ends_with(".nonces"))
     });
     rustix::process::kill_process(pid, Signal::HUP).unwrap();
     held.execute_batch("ROLLBACK").unwrap();

@@ -18,8 +18,8 @@ use crate::{
         proxy::{Builder, Consumer},
         signer::body_hash,
         tls::Certificate,
+        until,
         upstream::After,
-        within,
     },
 };
 
@@ -216,9 +216,9 @@ fn a_refused_body_without_end() {
     let mut connection = Connection::over(stream.try_clone().unwrap());
     let answer = connection.answer("POST");
     assert!((400..500).contains(&answer.status), "{answer:?}");
-    within(Duration::from_secs(20), "the caller is hung up on", || {
+    until("the caller is hung up on", || {
         std::thread::sleep(DRIBBLE);
-        stream.write_all(b"x").is_err().then_some(())
+        stream.write_all(b"x").is_err()
     });
     connections_become(&proxy, 0.0);
     api.saw_nothing();
@@ -371,9 +371,7 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all() {
     }
     let answers = proxy.metric("countersign_requests_total{verdict=\"gateway_timeout\"}");
     assert_eq!(answers, 4.0, "{}", proxy.ask_admin("/metrics").text());
-    proxy
-        .send(Call::get("/fine").by(&consumer).with(&token))
-        .has_status(200);
+    proxy.passes(Call::get("/fine").by(&consumer).with(&token));
     connections_become(&proxy, 0.0);
 }
 
@@ -388,9 +386,7 @@ fn an_unused_connection_to_the_api_is_let_go() {
         Ok(After::Close)
     });
     let (proxy, consumer, token, _) = with_short_deadlines(&api);
-    proxy
-        .send(Call::get("/x").by(&consumer).with(&token))
-        .has_status(200);
+    proxy.passes(Call::get("/x").by(&consumer).with(&token));
     assert!(told.recv_timeout(PATIENCE).unwrap());
 }
 

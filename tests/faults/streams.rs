@@ -13,7 +13,7 @@ use crate::{
     load::Target,
     process::Process,
     support::{
-        Call, Connection, PATIENCE, Proxy, Upstream, http::try_open, upstream::After, within,
+        Call, Connection, PATIENCE, Proxy, Upstream, http::try_open, until, upstream::After, within,
     },
 };
 
@@ -116,9 +116,7 @@ fn a_body_of_100_mib_adds_at_most_16_mib_while_the_api_is_slow() {
     let gate = Arc::clone(&go);
     let api = Upstream::handling(move |exchange| {
         if exchange.seen.target != "/small" {
-            within(PATIENCE, "the API begins to read", || {
-                gate.load(Ordering::SeqCst).then_some(())
-            });
+            until("the API begins to read", || gate.load(Ordering::SeqCst));
         }
         exchange.whole_body()?;
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::{
     clock::Clockwork,
-    support::{PATIENCE, now, within},
+    support::{PATIENCE, now, until},
 };
 
 /// The narrow window.
@@ -29,16 +29,14 @@ impl Clockwork {
         self.proxy
             .reconfigure(&format!("signature.timestamp_window = '{window}s'"));
         self.proxy.signal(Signal::HUP);
-        within(PATIENCE, "the new file is taken up", || {
-            (reloaded(self) > before).then_some(())
-        });
+        until("the new file is taken up", || reloaded(self) > before);
     }
 
     /// Waits until a request of a clock that is ahead passes.
     #[track_caller]
     fn comes_to_pass(&mut self, ahead: i64) {
-        within(PATIENCE, "the wider window takes effect", || {
-            (self.call(ahead).status == 200).then_some(())
+        until("the wider window takes effect", || {
+            self.call(ahead).status == 200
         });
     }
 
@@ -74,9 +72,7 @@ impl Clockwork {
             }
         }
         self.off_by(end);
-        within(PATIENCE, "requests pass again", || {
-            (self.call(end).status == 200).then_some(())
-        });
+        until("requests pass again", || self.call(end).status == 200);
     }
 }
 
@@ -101,9 +97,7 @@ fn widened_admits_nothing_twice_after_a_kill_and_a_lost_file() {
     assert!(!clock.proxy.command(&["health", "--ready"]).status.success());
     clock.proxy.ask_admin("/healthz").has_status(200);
     clock.nothing_passes_twice_from(0, 300);
-    within(PATIENCE, "ready again", || {
-        (clock.proxy.ask_admin("/readyz").status == 200).then_some(())
-    });
+    until("ready again", || clock.proxy.is_ready());
 }
 
 #[test]

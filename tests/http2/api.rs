@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{proxy::Builder, within};
+use crate::support::{proxy::Builder, until};
 
 /// At most so many requests at once are taken on one connection.
 pub(crate) const STREAMS: u32 = 50;
@@ -115,16 +115,16 @@ impl Api {
     /// Waits until so many requests in all have been taken back by a reset.
     pub(crate) fn resets_become(&self, count: usize) {
         let resets = &self.record.resets;
-        within(Duration::from_secs(20), "the stream is reset", || {
-            (resets.load(Ordering::SeqCst) == count).then_some(())
+        until("the stream is reset", || {
+            resets.load(Ordering::SeqCst) == count
         });
     }
 
     /// Waits until so many connections are open.
     pub(crate) fn open_becomes(&self, count: usize) {
         let open = &self.record.open;
-        within(Duration::from_secs(20), "connections are closed", || {
-            (open.load(Ordering::SeqCst) == count).then_some(())
+        until("connections are closed", || {
+            open.load(Ordering::SeqCst) == count
         });
     }
 }

@@ -16,7 +16,7 @@ fn a_signed_call_reaches_the_api_with_the_users_identity() {
     run(async {
         let mut client = Client::to(&proxy).await;
         let call = Call::get("/members/7?a=1&b=x%20y").of(&caller);
-        let answer = client.send(call.clone()).await.has_status(200);
+        let answer = client.passes(call.clone()).await;
         assert_eq!(answer.text(), "hello from the API\n");
         assert_eq!(answer.fields["content-type"], "text/plain");
         assert!(!answer.fields.contains_key("connection"));
@@ -73,7 +73,7 @@ fn bodies_go_up_with_and_without_a_length() {
             assert_eq!(answer.has_status(200).body, body);
         }
         // No body at all, and an empty one.
-        client.send(call(b"")).await.has_status(200);
+        client.passes(call(b"")).await;
     });
     let seen = api.requests();
     assert_eq!(seen[0].header("Content-Length"), Some("5"));
@@ -90,11 +90,8 @@ fn forms_are_proved_before_they_are_forwarded() {
     run(async {
         let mut client = Client::to(&proxy).await;
         let form = |body: &str| Call::post("/f").form(body).of(&caller);
-        client.send(form("a=1&b=2")).await.has_status(200);
-        client
-            .send(form("a=1").placed(Placement::Body))
-            .await
-            .has_status(200);
+        client.passes(form("a=1&b=2")).await;
+        client.passes(form("a=1").placed(Placement::Body)).await;
         let (mut request, body) = client.request(&form("c=3"));
         request.headers_mut().remove("content-length");
         client
@@ -177,7 +174,7 @@ fn an_answer_that_breaks_off_is_reset_and_never_looks_whole() {
             assert!(error.is_reset(), "{target}: {error}");
             // The other streams of the connection are not harmed.
             let call = Call::get("/fine").of(&caller);
-            client.send(call).await.has_status(200);
+            client.passes(call).await;
         }
     });
 }
@@ -196,7 +193,7 @@ fn requests_of_one_connection_run_beside_each_other() {
         let calls = (0..8).map(|n| {
             let mut client = client.clone();
             let call = Call::get(&format!("/{n}")).of(&caller);
-            tokio::spawn(async move { client.send(call).await.has_status(200) })
+            tokio::spawn(async move { client.passes(call).await })
         });
         for call in calls.collect::<Vec<_>>() {
             assert_eq!(call.await.unwrap().text(), "together");
@@ -308,10 +305,7 @@ fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
                 assert_eq!(answer.status(), 401);
             }
         }
-        client
-            .send(Call::get("/").of(&caller))
-            .await
-            .has_status(200);
+        client.passes(Call::get("/").of(&caller)).await;
     });
     assert_eq!(api.count(), 2);
 }
@@ -326,7 +320,7 @@ fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
             .header("cookie", "countersign=stolen")
             .header("cookie", "b=2")
             .of(&caller);
-        client.send(call).await.has_status(200);
+        client.passes(call).await;
     });
     let seen = api.only_request();
     let cookies = seen.fields.all("Cookie");
@@ -347,9 +341,9 @@ fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
         "[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'",
     );
     let gone = |count: f64| {
-        crate::support::within(crate::support::PATIENCE, "the requests are over", || {
+        crate::support::until("the requests are over", || {
             let aborted = proxy.metric("countersign_requests_total{verdict=\"aborted\"}");
-            (aborted >= count).then_some(())
+            aborted >= count
         });
     };
     run(async {

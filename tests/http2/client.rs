@@ -100,6 +100,11 @@ impl Client {
         self.send_request(request, &body).await.unwrap()
     }
 
+    /// Sends a call that has to pass.
+    pub(crate) async fn passes(&mut self, call: Call) -> Answer {
+        self.send(call).await.has_status(200)
+    }
+
     /// Sends a request with this body, in frames of 16 KiB at most.
     pub(crate) async fn send_request(
         &mut self,
@@ -291,6 +296,18 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes.extend(stream.to_be_bytes());
     bytes.extend(payload);
     bytes
+}
+
+/// The header block of a request to the proxy, with these fields more.
+pub(crate) fn head(proxy: &Proxy, method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let host = proxy.host();
+    let four = [
+        (":method", method),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", &host),
+    ];
+    block(&[&four[..], more].concat())
 }
 
 /// A header block of literals that nobody indexes (RFC 7541 section 6.2.2), without Huffman coding.

@@ -5,18 +5,13 @@ use std::time::Duration;
 use crate::{
     client::{
         CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, End, HEADERS, PING,
-        PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame,
+        PRIORITY, PROTOCOL_ERROR, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block, frame, head,
     },
-    support::{Call, PATIENCE, Proxy, Reply, Upstream, within},
+    support::{Call, PATIENCE, Proxy, Reply, Upstream, until, within},
 };
 
 fn signed_head(proxy: &Proxy) -> Vec<u8> {
-    block(&[
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", "/x"),
-        (":authority", &proxy.host()),
-    ])
+    head(&proxy, "GET", "/x", &[])
 }
 
 fn ends_calmly(proxy: &Proxy, what: &str, next: impl FnMut() -> Vec<u8>) {
@@ -163,15 +158,16 @@ fn a_small_block_that_unpacks_into_a_large_one_is_refused() {
 fn a_flood_of_streams_waits_for_its_turn() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[limits]\nhttp2_streams = 5\nform_timeout = '60s'");
-    let head = block(&[
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/x"),
-        (":authority", &proxy.host()),
-        ("content-type", "application/x-www-form-urlencoded"),
-        ("content-length", "10"),
-        ("authorization", "OAuth oauth_consumer_key=\"x\""),
-    ]);
+    let head = head(
+        &proxy,
+        "POST",
+        "/x",
+        &[
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("content-length", "10"),
+            ("authorization", "OAuth oauth_consumer_key=\"x\""),
+        ],
+    );
     let mut raw = Raw::to(proxy.address());
     let settings = raw.next_of(SETTINGS);
     assert!(
@@ -208,8 +204,8 @@ fn responses_that_nobody_takes_keep_their_requests_under_way() {
     for _ in 0..40 {
         raw.next_of(HEADERS);
     }
-    within(PATIENCE, "no more are let in", || {
-        (proxy.send(Call::get("/")).status == 503).then_some(())
+    until("no more are let in", || {
+        proxy.send(Call::get("/")).status == 503
     });
     // A caller that takes them later gets them whole.
     raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 64, 0]).unwrap();
@@ -218,8 +214,8 @@ fn responses_that_nobody_takes_keep_their_requests_under_way() {
         assert_eq!(data.flags & END_STREAM, END_STREAM);
         assert!(data.payload.starts_with(b"oauth_problem="), "{data:?}");
     }
-    within(PATIENCE, "others are let in again", || {
-        (proxy.send(Call::get("/")).status == 401).then_some(())
+    until("others are let in again", || {
+        proxy.send(Call::get("/")).status == 401
     });
     api.saw_nothing();
 }
@@ -237,13 +233,7 @@ fn window_of(bytes: u32, proxy: &Proxy) -> Raw {
 
 /// Lets 60 connections ask 100 times each for `path` and take nothing; how many bytes larger the process is at most.
 fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
-    let head = block(&[
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", path),
-        (":authority", &proxy.host()),
-        ("accept", "text/html"),
-    ]);
+    let head = head(&proxy, "GET", path, &[("accept", "text/html")]);
     let before = resident(proxy);
     let held: Vec<Raw> = (0..60)
         .map(|_| {

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use crate::{
     client::{
         Client, END_HEADERS, END_STREAM, End, GOAWAY, HEADERS, PING, RST_STREAM, Raw, SETTINGS,
-        block, frame, run,
+        block, frame, head, run,
     },
-    support::{Call, PATIENCE, Proxy, Reply, Upstream, upstream::After, within},
+    support::{Call, PATIENCE, Proxy, Reply, Upstream, until, upstream::After},
 };
 
 #[test]
@@ -24,10 +24,7 @@ fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
     let caller = proxy.somebody();
     run(async {
         let mut client = Client::to(&proxy).await;
-        client
-            .send(Call::get("/").of(&caller))
-            .await
-            .has_status(200);
+        client.passes(Call::get("/").of(&caller)).await;
         let (request, _) = client.request(&Call::get("/slow").of(&caller));
         let mut send = client.sender().ready().await.unwrap();
         let (response, _) = send.send_request(request, true).unwrap();
@@ -66,12 +63,7 @@ fn idle_connections_are_told_and_closed() {
         &api,
         "[limits]\nidle_timeout = '300ms'\nhead_timeout = '300ms'",
     );
-    let head = block(&[
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", "/x"),
-        (":authority", &proxy.host()),
-    ]);
+    let head = head(&proxy, "GET", "/x", &[]);
     // After a request, and without one; a PING is no request.
     let mut used = Raw::to(proxy.address());
     used.frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)
@@ -84,8 +76,8 @@ fn idle_connections_are_told_and_closed() {
     let goaway = unused.next_of(GOAWAY);
     assert_eq!(goaway.payload[4..8], [0; 4], "NO_ERROR");
     assert_eq!(used.end(), End::Closed);
-    within(Duration::from_secs(20), "both are let go", || {
-        (proxy.metric("countersign_connections") == 0.0).then_some(())
+    until("both are let go", || {
+        proxy.metric("countersign_connections") == 0.0
     });
 }
 
@@ -169,12 +161,7 @@ fn a_stream_that_takes_nothing_is_reset_and_the_api_let_go() {
         &api,
         "[limits]\nbody_timeout = '300ms'\n[operations]\nunlisted = 'anonymous'",
     );
-    let head = block(&[
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", "/x"),
-        (":authority", &proxy.host()),
-    ]);
+    let head = head(&proxy, "GET", "/x", &[]);
     // With the window that every stream has, and with none (RFC 9113 section 6.5.2).
     for window in [65_535_u32, 0] {
         let mut raw = Raw::to(proxy.address());

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::{
     api::{Api, STREAMS},
     client::{Client, read, run},
-    support::{Call, Proxy, Upstream, proxy::Builder, tls::Certificate, upstream::After},
+    support::{Call, Proxy, Upstream, proxy::Builder, tls::Certificate, upstream::After, words},
 };
 
 const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
@@ -59,15 +59,9 @@ fn calls_go_on_in_the_form_of_http_2() {
         assert_eq!(users, [caller.user.id.as_str()], "{head:?}");
         assert_eq!(head.headers["te"], "trailers");
         assert_eq!(head.headers["x-forwarded-for"], "127.0.0.1");
-        for name in [
-            "host",
-            "connection",
-            "transfer-encoding",
-            "x-named",
-            "x_auth_user",
-            "authorization",
-            "keep-alive",
-        ] {
+        for name in
+            words("host connection transfer-encoding x-named x_auth_user authorization keep-alive")
+        {
             assert!(!head.headers.contains_key(name), "{name}: {head:?}");
         }
     }
@@ -164,9 +158,7 @@ fn over_tls_alpn_decides() {
         let builder = Proxy::in_front_of(&api).config("upstream.http2 = true");
         let proxy = trusting(builder, &certificate);
         for _ in 0..3 {
-            proxy
-                .send(Call::post("/x").chunked(&[b"one"]))
-                .has_status(200);
+            proxy.passes(Call::post("/x").chunked(&[b"one"]));
         }
         assert_eq!(api.count(), 3);
         assert_eq!(
@@ -193,7 +185,7 @@ fn many_streams_share_a_connection() {
             let body = format!("body {n}").repeat(500);
             let call = Call::post("/slow").bytes(body.as_bytes());
             tokio::spawn(async move {
-                let answer = client.send(call).await.has_status(200);
+                let answer = client.passes(call).await;
                 assert!(answer.text() == body, "{n}");
             })
         });
@@ -238,18 +230,15 @@ fn a_connection_that_says_goaway_finishes_what_it_has_and_gets_no_more() {
         let client = Client::to(&proxy).await;
         let begun = {
             let mut client = client.clone();
-            tokio::spawn(async move { client.send(Call::get("/slow")).await.has_status(200) })
+            tokio::spawn(async move { client.passes(Call::get("/slow")).await })
         };
         while api.count("/slow") == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let mut client = client;
-        client.send(Call::get("/goaway")).await.has_status(200);
+        client.passes(Call::get("/goaway")).await;
         for _ in 0..20 {
-            client
-                .send(Call::post("/x").bytes(b"x"))
-                .await
-                .has_status(200);
+            client.passes(Call::post("/x").bytes(b"x")).await;
         }
         begun.await.unwrap();
     });
@@ -313,9 +302,7 @@ fn a_caller_that_leaves_or_breaks_off_resets_the_stream() {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(connection);
-        crate::support::within(Duration::from_secs(20), "the body breaks off", || {
-            (api.bodies().len() == count).then_some(())
-        });
+        crate::support::until("the body breaks off", || api.bodies().len() == count);
         assert_eq!(api.bodies().last(), Some(&Err(())), "it looks whole");
     }
     // All on one connection, which nobody's end has harmed.

@@ -14,8 +14,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, consumer, exchange, import_list, later, open_session,
-        opened, populate, populated, user,
+        NOW, access_token, allow, authorize, consumer, exchange, id, import_list, issue, later,
+        open_session, opened, populate, populated, user,
     },
     suite::Backend,
 };
@@ -67,21 +67,14 @@ pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
 pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let mut follower = Follower::start(&*store).await;
-    let (c, u, v) = (
-        "c".parse().unwrap(),
-        "u".parse().unwrap(),
-        "v".parse().unwrap(),
-    );
+    let (c, u, v) = (id("c"), id("u"), id("v"));
     authorize(&store, allow()).await;
     assert_eq!(follower.news(&*store).await, [of_consumer("c")]);
     assert!(matches!(
         store.exchange(exchange("r", "c")).await.unwrap(),
         Exchanged::Exchanged { .. }
     ));
-    store
-        .issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "a").await;
     store.revoke_access_token("a", NOW).await.unwrap();
     assert_eq!(
         follower.news(&*store).await,
@@ -151,19 +144,13 @@ pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
 
 pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    store
-        .issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "a").await;
     store.revoke_access_token("a", NOW).await.unwrap();
     let mut follower = Follower::start(&*store).await;
-    let (d, w) = ("d".parse().unwrap(), "w".parse().unwrap());
+    let (d, w) = (id("d"), id("w"));
     store.add_consumer(consumer("c")).await.unwrap();
     store.add_user(user("u")).await.unwrap();
-    store
-        .issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "a").await;
     store.revoke_access_token("a", later(1)).await.unwrap();
     store.revoke_access_token("none", NOW).await.unwrap();
     store
@@ -192,10 +179,7 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     let mut follower = Follower::start(&*store).await;
     let behind = follower.0;
     populate(&store).await;
-    store
-        .issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "a").await;
     let news = follower.news(&*store).await;
     assert_eq!(news.len(), 2);
     // Within the hour nothing is forgotten.

@@ -10,8 +10,8 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, authorize, consumer, exchange, later, opened, opened_twice, populate,
-        request_token, rich_consumer, until_answered,
+        access_token, allow, ask, authorize, consumer, exchange, id, later, opened, opened_twice,
+        populate, rich_consumer, until_answered,
     },
     suite::Backend,
 };
@@ -28,10 +28,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
         );
         assert_eq!(store.consumer(&consumer.key).await.unwrap(), Some(consumer));
     }
-    assert_eq!(
-        store.consumer(&"RICH".parse().unwrap()).await.unwrap(),
-        None
-    );
+    assert_eq!(store.consumer(&id("RICH")).await.unwrap(), None);
 }
 
 pub(crate) async fn takes_a_key_once<B: Backend>() {
@@ -40,15 +37,12 @@ pub(crate) async fn takes_a_key_once<B: Backend>() {
     let mut other = rich_consumer("c");
     other.name = "another".to_owned();
     assert_eq!(store.add_consumer(other).await.unwrap(), Added::Taken);
-    assert_eq!(
-        store.consumer(&"c".parse().unwrap()).await.unwrap(),
-        Some(consumer("c"))
-    );
+    assert_eq!(store.consumer(&id("c")).await.unwrap(), Some(consumer("c")));
 }
 
 pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let key: ConsumerKey = "c".parse().unwrap();
+    let key: ConsumerKey = id("c");
     let none = ConsumerUpdate::default();
     assert_eq!(
         store.update_consumer(&key, none.clone()).await.unwrap(),
@@ -57,66 +51,31 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let mut expected = consumer("c");
     store.add_consumer(expected.clone()).await.unwrap();
     store.add_consumer(consumer("d")).await.unwrap();
-    let updates = [
-        none.clone(),
-        ConsumerUpdate {
-            name: Some("new".to_owned()),
-            ..none.clone()
+    let updates: [fn(&mut ConsumerUpdate); 14] = [
+        |_| (),
+        |update| update.name = Some("new".to_owned()),
+        |update| update.description = Some(Some("text".to_owned())),
+        |update| update.website = Some(Some("https://a.test/".to_owned())),
+        |update| update.description = Some(None),
+        |update| update.website = Some(None),
+        |update| update.callbacks = Some(vec!["oob".to_owned()]),
+        |update| update.permissions = Some(vec![]),
+        |update| update.dialect = Some(Some(Dialect::Legacy)),
+        |update| update.dialect = Some(None),
+        |update| update.rsa_public_key = Some(Some("PEM".to_owned())),
+        |update| update.rsa_only = Some(true),
+        |update| {
+            update.rsa_only = Some(false);
+            update.rsa_public_key = Some(None);
         },
-        ConsumerUpdate {
-            description: Some(Some("text".to_owned())),
-            website: Some(Some("https://a.test/".to_owned())),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            description: Some(None),
-            website: Some(None),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            callbacks: Some(vec!["oob".to_owned()]),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            permissions: Some(vec![]),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            dialect: Some(Some(Dialect::Legacy)),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            dialect: Some(None),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            rsa_public_key: Some(Some("PEM".to_owned())),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            rsa_only: Some(true),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            rsa_only: Some(false),
-            rsa_public_key: Some(None),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            description: Some(Some("All of it".to_owned())),
-            website: Some(Some("https://a.test/".to_owned())),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            enforce: Some(true),
-            ..none.clone()
-        },
-        ConsumerUpdate {
-            enabled: Some(false),
-            ..none.clone()
+        |update| {
+            update.enforce = Some(true);
+            update.enabled = Some(false);
         },
     ];
-    for update in updates {
+    for change in updates {
+        let mut update = none.clone();
+        change(&mut update);
         update.clone().apply(&mut expected);
         assert_eq!(
             store.update_consumer(&key, update).await.unwrap(),
@@ -124,13 +83,13 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
         );
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
     }
-    let other = "d".parse().unwrap();
+    let other = id("d");
     assert_eq!(store.consumer(&other).await.unwrap(), Some(consumer("d")));
 }
 
 pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
     let (_backend, stores) = opened_twice::<B>().await;
-    let key: ConsumerKey = "c".parse().unwrap();
+    let key: ConsumerKey = id("c");
     let registered = Consumer {
         rsa_public_key: Some("PEM".to_owned()),
         ..consumer("c")
@@ -165,7 +124,7 @@ pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
 
 pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let key: ConsumerKey = "c".parse().unwrap();
+    let key: ConsumerKey = id("c");
     assert_eq!(
         store
             .rotate_consumer_secret(&key, "s".into(), None)
@@ -193,7 +152,7 @@ pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
 
 pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let key: ConsumerKey = "c".parse().unwrap();
+    let key: ConsumerKey = id("c");
     assert!(!store.remove_consumer(&key).await.unwrap());
     authorize(&store, allow()).await;
     store.add_consumer(consumer("d")).await.unwrap();
@@ -216,10 +175,7 @@ pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
     );
     assert_eq!(store.access_token("others").await.unwrap(), Some(others));
     // A request token that was on its way when its consumer went.
-    store
-        .issue_request_token(request_token("late", "c"))
-        .await
-        .unwrap();
+    ask(&store, "late").await;
     assert_eq!(store.request_token("late").await.unwrap(), None);
     // The key is never used again, nor are the identifiers of its tokens.
     assert_eq!(

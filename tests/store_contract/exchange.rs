@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use countersign::store::{
     Store,
-    port::{Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
+    port::{
+        Decision, Exchange,
+        Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
+        MAX_WRONG_VERIFIERS,
+    },
     record::{AccessToken, RequestTokenState},
 };
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, authorize, consumer, decide_as, exchange, later, opened, populated,
-        request_token, until_answered, user,
+        NOW, allow, ask, authorize, consumer, decide_as, exchange, id, later, opened, populated,
+        request_token, until_answered, user, with_redirect_token,
     },
     suite::Backend,
 };
@@ -23,16 +27,13 @@ fn wrong(token: &str) -> Exchange {
     }
 }
 
-fn with_redirect_token() -> Decision {
-    Decision::Allow {
-        verifier: VERIFIER.into(),
-        redirect_token: Some("redirect".to_owned()),
-        expires_at: later(1200),
-    }
-}
-
 async fn outcome(store: &Arc<dyn Store>, exchange: Exchange) -> Exchanged {
     store.exchange(exchange).await.unwrap()
+}
+
+async fn succeeds(store: &Arc<dyn Store>, exchange: Exchange) -> bool {
+    let outcome = outcome(store, exchange).await;
+    matches!(outcome, Exchanged::Exchanged { .. })
 }
 
 async fn state(store: &Arc<dyn Store>, token: &str) -> RequestTokenState {
@@ -45,8 +46,8 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
     let expected = AccessToken {
         token: "access-r".to_owned(),
         secret: "access secret".into(),
-        consumer: "c".parse().unwrap(),
-        user: "u".parse().unwrap(),
+        consumer: id("c"),
+        user: id("u"),
         permissions: request_token("r", "c").permissions,
         issued_at: later(10),
         expires_at: Some(later(9999)),
@@ -69,7 +70,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         access_token: "second".to_owned(),
         ..exchange("r", "c")
     };
-    assert_eq!(outcome(&store, again).await, Exchanged::Used);
+    assert_eq!(outcome(&store, again).await, Used);
     assert_eq!(store.access_token("second").await.unwrap(), None);
 }
 
@@ -77,23 +78,17 @@ pub(crate) async fn takes_the_token_of_the_redirect<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     authorize(&store, with_redirect_token()).await;
     let by_redirect = exchange("redirect", "c");
-    assert!(matches!(
-        outcome(&store, by_redirect.clone()).await,
-        Exchanged::Exchanged { .. }
-    ));
-    assert_eq!(outcome(&store, by_redirect).await, Exchanged::Used);
-    assert_eq!(outcome(&store, exchange("r", "c")).await, Exchanged::Used);
+    assert!(succeeds(&store, by_redirect.clone()).await);
+    assert_eq!(outcome(&store, by_redirect).await, Used);
+    assert_eq!(outcome(&store, exchange("r", "c")).await, Used);
 }
 
 pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
-    let user = "u".parse().unwrap();
+    let user = id("u");
     for token in ["issued", "denied"] {
-        store
-            .issue_request_token(request_token(token, "c"))
-            .await
-            .unwrap();
+        ask(&store, token).await;
     }
     decide_as(&store, "denied", &user, Decision::Deny, NOW)
         .await
@@ -103,46 +98,31 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
         ..wrong(token)
     };
 
-    assert_eq!(outcome(&store, wrong("none")).await, Exchanged::Unknown);
-    assert_eq!(outcome(&store, wrong("issued")).await, Exchanged::Undecided);
-    assert_eq!(outcome(&store, wrong("denied")).await, Exchanged::Denied);
-    assert_eq!(outcome(&store, wrong("r")).await, Exchanged::WrongVerifier);
+    assert_eq!(outcome(&store, wrong("none")).await, Unknown);
+    assert_eq!(outcome(&store, wrong("issued")).await, Undecided);
+    assert_eq!(outcome(&store, wrong("denied")).await, Denied);
+    assert_eq!(outcome(&store, wrong("r")).await, WrongVerifier);
     // Expired comes before each of them, and from the very second on.
-    assert_eq!(
-        outcome(&store, late("issued", 599)).await,
-        Exchanged::Undecided
-    );
-    assert_eq!(
-        outcome(&store, late("issued", 600)).await,
-        Exchanged::Expired
-    );
-    assert_eq!(
-        outcome(&store, late("denied", 600)).await,
-        Exchanged::Expired
-    );
-    assert_eq!(
-        outcome(&store, late("r", 1199)).await,
-        Exchanged::WrongVerifier
-    );
-    assert_eq!(outcome(&store, late("r", 1200)).await, Exchanged::Expired);
+    assert_eq!(outcome(&store, late("issued", 599)).await, Undecided);
+    assert_eq!(outcome(&store, late("issued", 600)).await, Expired);
+    assert_eq!(outcome(&store, late("denied", 600)).await, Expired);
+    assert_eq!(outcome(&store, late("r", 1199)).await, WrongVerifier);
+    assert_eq!(outcome(&store, late("r", 1200)).await, Expired);
     // Two wrong verifiers were counted, not four: the expired tries are none.
     let found = store.request_token("r").await.unwrap().unwrap();
     assert_eq!(found.wrong_verifiers, 2);
 
-    assert!(matches!(
-        outcome(&store, exchange("r", "c")).await,
-        Exchanged::Exchanged { .. }
-    ));
-    assert_eq!(outcome(&store, wrong("r")).await, Exchanged::Used);
-    assert_eq!(outcome(&store, late("r", 1200)).await, Exchanged::Expired);
+    assert!(succeeds(&store, exchange("r", "c")).await);
+    assert_eq!(outcome(&store, wrong("r")).await, Used);
+    assert_eq!(outcome(&store, late("r", 1200)).await, Expired);
     // Another consumer's token is unknown, whatever its state.
     store.add_consumer(consumer("d")).await.unwrap();
     for token in ["r", "issued", "denied"] {
         let foreign = Exchange {
-            consumer: "d".parse().unwrap(),
+            consumer: id("d"),
             ..late(token, 5000)
         };
-        assert_eq!(outcome(&store, foreign).await, Exchanged::Unknown);
+        assert_eq!(outcome(&store, foreign).await, Unknown);
     }
 }
 
@@ -152,22 +132,13 @@ pub(crate) async fn five_wrong_verifiers_void_the_token<B: Backend>() {
     for number in 1..=MAX_WRONG_VERIFIERS {
         // By either name of the token they are counted together.
         let token = if number % 2 == 0 { "r" } else { "redirect" };
-        assert_eq!(
-            outcome(&store, wrong(token)).await,
-            Exchanged::WrongVerifier
-        );
+        assert_eq!(outcome(&store, wrong(token)).await, WrongVerifier);
         let found = store.request_token("r").await.unwrap().unwrap();
         assert_eq!(found.wrong_verifiers, number);
     }
     assert_eq!(state(&store, "r").await, RequestTokenState::Voided);
-    assert_eq!(
-        outcome(&store, exchange("r", "c")).await,
-        Exchanged::Unknown
-    );
-    assert_eq!(
-        outcome(&store, exchange("redirect", "c")).await,
-        Exchanged::Unknown
-    );
+    assert_eq!(outcome(&store, exchange("r", "c")).await, Unknown);
+    assert_eq!(outcome(&store, exchange("redirect", "c")).await, Unknown);
     assert_eq!(store.access_token("access-r").await.unwrap(), None);
 }
 
@@ -179,12 +150,9 @@ pub(crate) async fn four_wrong_verifiers_do_not<B: Backend>() {
             verifier: verifier.into(),
             ..exchange("r", "c")
         };
-        assert_eq!(outcome(&store, exchange).await, Exchanged::WrongVerifier);
+        assert_eq!(outcome(&store, exchange).await, WrongVerifier);
     }
-    assert!(matches!(
-        outcome(&store, exchange("r", "c")).await,
-        Exchanged::Exchanged { .. }
-    ));
+    assert!(succeeds(&store, exchange("r", "c")).await);
 }
 
 pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
@@ -194,21 +162,15 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
     for token in ["r", "redirect"] {
         for _ in 0..=MAX_WRONG_VERIFIERS {
             // Neither does another consumer's right verifier exchange it, nor its wrong ones void it.
-            assert_eq!(
-                outcome(&store, exchange(token, "d")).await,
-                Exchanged::Unknown
-            );
+            assert_eq!(outcome(&store, exchange(token, "d")).await, Unknown);
             let wrong = Exchange {
-                consumer: "d".parse().unwrap(),
+                consumer: id("d"),
                 ..wrong(token)
             };
-            assert_eq!(outcome(&store, wrong).await, Exchanged::Unknown);
+            assert_eq!(outcome(&store, wrong).await, Unknown);
         }
     }
-    assert!(matches!(
-        outcome(&store, exchange("r", "c")).await,
-        Exchanged::Exchanged { .. }
-    ));
+    assert!(succeeds(&store, exchange("r", "c")).await);
 }
 
 /// Exchanges at once over two handles; returns what became of each.
@@ -239,10 +201,7 @@ async fn assert_one_succeeds<B: Backend>(backend: &B, exchanges: Vec<Exchange>) 
         })
         .collect();
     assert_eq!(given.len(), 1);
-    let used = outcomes
-        .iter()
-        .filter(|outcome| **outcome == Exchanged::Used)
-        .count();
+    let used = outcomes.iter().filter(|outcome| **outcome == Used).count();
     assert_eq!(used, count - 1);
     let store = backend.open().await;
     let kept = store
@@ -286,55 +245,40 @@ pub(crate) async fn wrong_verifiers_at_once_are_all_counted<B: Backend>() {
     let outcomes = race(&backend, (0..40).map(|_| wrong("r")).collect()).await;
     let counted = outcomes
         .iter()
-        .filter(|outcome| **outcome == Exchanged::WrongVerifier)
+        .filter(|outcome| **outcome == WrongVerifier)
         .count();
     assert_eq!(counted, MAX_WRONG_VERIFIERS as usize);
     assert!(
         outcomes
             .iter()
-            .all(|outcome| { matches!(outcome, Exchanged::WrongVerifier | Exchanged::Unknown) })
+            .all(|outcome| { matches!(outcome, WrongVerifier | Unknown) })
     );
-    assert_eq!(
-        outcome(&store, exchange("r", "c")).await,
-        Exchanged::Unknown
-    );
+    assert_eq!(outcome(&store, exchange("r", "c")).await, Unknown);
 }
 
 pub(crate) async fn ends_with_its_user<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    let user = "u".parse().unwrap();
+    let user = id("u");
     for token in ["disabled", "removed"] {
-        store
-            .issue_request_token(request_token(token, "c"))
-            .await
-            .unwrap();
+        ask(&store, token).await;
     }
     decide_as(&store, "disabled", &user, allow(), NOW)
         .await
         .unwrap();
     assert!(store.set_user_enabled(&user, false, NOW).await.unwrap());
-    assert_eq!(
-        outcome(&store, exchange("disabled", "c")).await,
-        Exchanged::Unknown
-    );
+    assert_eq!(outcome(&store, exchange("disabled", "c")).await, Unknown);
     // Enabling brings nothing back.
     assert!(store.set_user_enabled(&user, true, NOW).await.unwrap());
-    assert_eq!(
-        outcome(&store, exchange("disabled", "c")).await,
-        Exchanged::Unknown
-    );
+    assert_eq!(outcome(&store, exchange("disabled", "c")).await, Unknown);
     decide_as(&store, "removed", &user, allow(), NOW)
         .await
         .unwrap();
     assert!(store.remove_user(&user, NOW).await.unwrap());
-    assert_eq!(
-        outcome(&store, exchange("removed", "c")).await,
-        Exchanged::Unknown
-    );
+    assert_eq!(outcome(&store, exchange("removed", "c")).await, Unknown);
     // Unknown comes before expired.
     let late = Exchange {
         now: later(5000),
         ..exchange("removed", "c")
     };
-    assert_eq!(outcome(&store, late).await, Exchanged::Unknown);
+    assert_eq!(outcome(&store, late).await, Unknown);
 }

@@ -7,8 +7,8 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, authorize, consumer, decide_as, later, opened, populated,
-        populated_twice, request_token, until_answered, user,
+        NOW, VERIFIER, allow, ask, authorize, consumer, decide_as, id, later, opened, populated,
+        populated_twice, request_token, until_answered, user, with_redirect_token,
     },
     suite::Backend,
 };
@@ -33,16 +33,12 @@ pub(crate) async fn keeps_a_request_token<B: Backend>() {
 
 pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let decision = Decision::Allow {
-        verifier: VERIFIER.into(),
-        redirect_token: Some("redirect".to_owned()),
-        expires_at: later(1200),
-    };
+    let decision = with_redirect_token();
     authorize(&store, decision).await;
     let expected = RequestToken {
         expires_at: later(1200),
         state: RequestTokenState::Authorized {
-            user: "u".parse().unwrap(),
+            user: id("u"),
             verifier: VERIFIER.into(),
             redirect_token: Some("redirect".to_owned()),
         },
@@ -55,7 +51,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
         );
     }
     // The browser's step goes by the identifier alone.
-    let user = "u".parse().unwrap();
+    let user = id("u");
     assert_eq!(
         decide_as(&store, "redirect", &user, Decision::Deny, NOW)
             .await
@@ -76,11 +72,8 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
 pub(crate) async fn records_one_decision<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
-    store
-        .issue_request_token(request_token("s", "c"))
-        .await
-        .unwrap();
-    let user = "u".parse().unwrap();
+    ask(&store, "s").await;
+    let user = id("u");
     let decide = async |token, decision| {
         decide_as(&store, token, &user, decision, NOW)
             .await
@@ -103,11 +96,8 @@ pub(crate) async fn records_one_decision<B: Backend>() {
 
 pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    store
-        .issue_request_token(request_token("r", "c"))
-        .await
-        .unwrap();
-    let user = "u".parse().unwrap();
+    ask(&store, "r").await;
+    let user = id("u");
     for decision in [allow(), Decision::Deny] {
         assert_eq!(
             decide_as(&store, "r", &user, decision, later(600))
@@ -130,18 +120,15 @@ pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
 
 pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    store
-        .issue_request_token(request_token("r", "c"))
-        .await
-        .unwrap();
-    let (u, v) = ("u".parse().unwrap(), "v".parse().unwrap());
+    ask(&store, "r").await;
+    let (u, v) = (id("u"), id("v"));
     let decide = async |token, user| decide_as(&store, token, user, allow(), NOW).await.unwrap();
     assert_eq!(decide("none", &u).await, Decided::Unknown);
     assert_eq!(decide("r", &v).await, Decided::Unknown);
     store.add_user(user("v")).await.unwrap();
     store.set_user_enabled(&v, false, NOW).await.unwrap();
     assert_eq!(decide("r", &v).await, Decided::Unknown);
-    let key = "c".parse().unwrap();
+    let key = id("c");
     let enable = |enabled| ConsumerUpdate {
         enabled: Some(enabled),
         ..ConsumerUpdate::default()
@@ -158,16 +145,13 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
 
 pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    store
-        .issue_request_token(request_token("r", "c"))
-        .await
-        .unwrap();
+    ask(&store, "r").await;
     let shorter = Decision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(60),
     };
-    let user = "u".parse().unwrap();
+    let user = id("u");
     decide_as(&store, "r", &user, shorter, NOW).await.unwrap();
     let found = store.request_token("r").await.unwrap().unwrap();
     assert_eq!(found.expires_at, later(60));
@@ -177,10 +161,7 @@ pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
 pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
     let (_backend, stores) = populated_twice::<B>().await;
     stores[0].add_consumer(consumer("d")).await.unwrap();
-    stores[0]
-        .issue_request_token(request_token("r", "c"))
-        .await
-        .unwrap();
+    ask(&stores[0], "r").await;
     let tasks: Vec<_> = (0..20)
         .map(|number| {
             let store = stores[number % 2].clone();
@@ -193,7 +174,7 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
                         expires_at: later(1200),
                     },
                 };
-                let user = "u".parse().unwrap();
+                let user = id("u");
                 until_answered(|| decide_as(&store, "r", &user, decision.clone(), NOW)).await
             })
         })
@@ -210,7 +191,7 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
     let expected = match recorded[0] {
         number if number % 3 == 0 => RequestTokenState::Denied,
         number => RequestTokenState::Authorized {
-            user: "u".parse().unwrap(),
+            user: id("u"),
             verifier: format!("verifier {number}").into(),
             redirect_token: Some(format!("redirect {number}")),
         },

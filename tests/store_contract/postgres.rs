@@ -16,7 +16,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use crate::{
     postgres_server::{Identity, Postgres as Server},
-    records::{MOST_SESSIONS, NOW, access_token, consumer, populate, session},
+    records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
     suite::Backend,
 };
 
@@ -86,7 +86,7 @@ async fn until_it_answers(store: &dyn Store) -> Duration {
 /// Every use case fails, each within a second.
 async fn is_unavailable(store: &dyn Store) {
     let token = access_token("new", "c", "u");
-    let key = "c".parse().unwrap();
+    let key = id("c");
     for attempt in 0..3 {
         let begun = Instant::now();
         let (read, written) = tokio::join!(
@@ -136,7 +136,7 @@ async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
         .issue_access_token(access_token("new", "c", "u"))
         .await;
     assert!(issued.is_ok(), "{issued:?}");
-    let key = "c".parse().unwrap();
+    let key = id("c");
     assert_eq!(store.consumer(&key).await.unwrap(), Some(consumer("c")));
 }
 
@@ -175,7 +175,7 @@ async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
     let store = serve(&url);
     populate(&store).await;
     let ada = OutsideUser {
-        id: "ada".parse().unwrap(),
+        id: id("ada"),
         name: None,
         display_name: None,
     };

@@ -1,7 +1,9 @@
 //! Records to test with: complete, and of another value in every field.
 
 use std::{
+    fmt::Debug,
     num::NonZeroU32,
+    str::FromStr,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -109,6 +111,32 @@ pub(crate) fn session(byte: u8, user: &str) -> Session {
         user: user.parse().unwrap(),
         created_at: NOW,
         expires_at: later(1000),
+    }
+}
+
+/// Issues [`access_token`] of consumer `c` and user `u`.
+pub(crate) async fn issue(store: &Arc<dyn Store>, token: &str) -> Added {
+    let token = access_token(token, "c", "u");
+    store.issue_access_token(token).await.unwrap()
+}
+
+/// Issues [`request_token`] of consumer `c`.
+pub(crate) async fn ask(store: &Arc<dyn Store>, token: &str) {
+    let token = request_token(token, "c");
+    store.issue_request_token(token).await.unwrap();
+}
+
+/// A name as its type.
+pub(crate) fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+/// [`allow`] with another token on the redirect.
+pub(crate) fn with_redirect_token() -> Decision {
+    Decision::Allow {
+        verifier: VERIFIER.into(),
+        redirect_token: Some("redirect".to_owned()),
+        expires_at: later(1200),
     }
 }
 

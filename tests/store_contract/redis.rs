@@ -11,12 +11,15 @@ use std::{
 };
 
 use countersign::{
-    nonce::{Insertion, OnLost},
+    nonce::{
+        Insertion::{Fresh, Lost, Used},
+        OnLost,
+    },
     store::redis::{OpenError, Target, check_nonces},
 };
 
 use crate::{
-    redis_server::{RedisServer, cluster, wait},
+    redis_server::{RedisServer, cluster, wait, with_sentinel},
     shared_nonces::{Replica, recovered, today},
 };
 
@@ -39,7 +42,7 @@ async fn a_killed_server_is_unavailable_and_comes_back() {
     }
     assert!(start.elapsed() < Duration::from_secs(1));
     server.start_again();
-    assert_eq!(recovered(&replica, now, "up").await, Insertion::Fresh);
+    assert_eq!(recovered(&replica, now, "up").await, Fresh);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,7 +53,7 @@ async fn a_cut_connection_is_replaced_unnoticed() {
     for nonce in ["a", "b", "c"] {
         server.ask(&["client", "kill", "type", "normal"]);
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(replica.inserted(now, now, nonce).await, Insertion::Fresh);
+        assert_eq!(replica.inserted(now, now, nonce).await, Fresh);
     }
 }
 
@@ -69,12 +72,10 @@ fn relay(port: u16, left: Arc<AtomicUsize>) -> u16 {
             let (mut caller, mut server, left) = (caller, server, Arc::clone(&left));
             std::thread::spawn(move || {
                 let mut byte = [0];
+                let take = |left: usize| left.checked_sub(1);
+                let may_pass = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
                 while server.read_exact(&mut byte).is_ok()
-                    && left
-                        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                            left.checked_sub(1)
-                        })
-                        .is_ok()
+                    && may_pass().is_ok()
                     && caller.write_all(&byte).is_ok()
                 {}
                 let _ = caller.shutdown(Shutdown::Both);
@@ -97,8 +98,8 @@ async fn after_a_response_that_is_cut_the_nonce_is_not_fresh() {
         assert!(replica.insert(now, now, nonce).await.is_err());
         left.store(usize::MAX, Ordering::SeqCst);
         let after = format!("after {nonce}");
-        assert_eq!(recovered(&replica, now, &after).await, Insertion::Fresh);
-        assert_eq!(replica.inserted(now, now, nonce).await, Insertion::Used);
+        assert_eq!(recovered(&replica, now, &after).await, Fresh);
+        assert_eq!(replica.inserted(now, now, nonce).await, Used);
     }
 }
 
@@ -109,13 +110,13 @@ async fn a_flushed_cache_of_scripts_is_filled_again() {
     let now = today();
     for nonce in ["a", "b"] {
         server.ask(&["script", "flush"]);
-        assert_eq!(replica.inserted(now, now, nonce).await, Insertion::Fresh);
+        assert_eq!(replica.inserted(now, now, nonce).await, Fresh);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
-    let user: &[&str] = &[
+    let user = [
         "--user",
         "app",
         "on",
@@ -124,14 +125,14 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
         "+@all",
         "-@admin",
     ];
-    let server = RedisServer::with(&[&["--requirepass", "s3cret"], user]);
+    let server = RedisServer::with(&[&["--requirepass", "s3cret"], &user]);
     let at = |login: &str, db: &str| format!("redis://{login}127.0.0.1:{}{db}", server.port);
     let now = today();
     let as_user = at("app:p%40ss%3Aword@", "/3");
     for (url, expected) in [
-        (at(":s3cret@", "/3"), Insertion::Fresh),
-        (as_user.clone(), Insertion::Used),
-        (at(":s3cret@", "/4"), Insertion::Fresh),
+        (at(":s3cret@", "/3"), Fresh),
+        (as_user.clone(), Used),
+        (at(":s3cret@", "/4"), Fresh),
     ] {
         let replica = open(&url).await.unwrap();
         assert_eq!(replica.inserted(now, now, "n").await, expected, "{url}");
@@ -165,7 +166,7 @@ async fn speaks_tls_to_a_server_that_it_can_trust() {
     };
     let replica = open(&trusting(&certificate)).await.unwrap();
     let now = today();
-    assert_eq!(replica.inserted(now, now, "n").await, Insertion::Fresh);
+    assert_eq!(replica.inserted(now, now, "n").await, Fresh);
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let by_the_system = format!("rediss://127.0.0.1:{}", server.port);
     for url in [trusting(&other.cert.pem()), by_the_system] {
@@ -203,14 +204,7 @@ async fn a_replica_is_not_taken_for_the_primary() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn follows_the_sentinels_to_the_new_primary() {
-    let mut primary = RedisServer::start();
-    let replica = RedisServer::replica_of(&primary);
-    let sentinel = RedisServer::sentinel(&primary, "main");
-    wait("the Sentinel knows the replica", || {
-        sentinel
-            .ask(&["sentinel", "replicas", "main"])
-            .contains(&replica.port.to_string())
-    });
+    let (mut primary, replica, sentinel) = with_sentinel();
     // The first of the Sentinels is not there, the second hangs.
     let hung = RedisServer::start();
     hung.hang();
@@ -220,15 +214,15 @@ async fn follows_the_sentinels_to_the_new_primary() {
     );
     let window = open(&url).await.unwrap();
     let now = today();
-    assert_eq!(window.inserted(now, now, "used").await, Insertion::Fresh);
+    assert_eq!(window.inserted(now, now, "used").await, Fresh);
     primary.wait_for_replica();
     primary.kill();
     assert!(window.insert(now, now, "down").await.is_err());
     wait("the Sentinel promotes the replica", || {
         replica.ask(&["role"]).starts_with("master")
     });
-    assert_eq!(recovered(&window, now, "up").await, Insertion::Fresh);
-    assert_eq!(window.inserted(now, now, "used").await, Insertion::Used);
+    assert_eq!(recovered(&window, now, "up").await, Fresh);
+    assert_eq!(window.inserted(now, now, "used").await, Used);
     let unknown = format!("redis+sentinel://127.0.0.1:{}/other", sentinel.port);
     let error = open(&unknown).await.err().unwrap();
     assert!(causes(&error).contains("no primary of other"), "{error:?}");
@@ -242,7 +236,7 @@ async fn finds_its_node_in_a_cluster_and_follows_its_slot_to_another() {
     for (place, node) in nodes.iter().enumerate() {
         let url = format!("redis+cluster://127.0.0.1:{}", node.port);
         let window = open(&url).await.unwrap();
-        let expected = [Insertion::Fresh, Insertion::Used][place.min(1)];
+        let expected = [Fresh, Used][place.min(1)];
         assert_eq!(window.inserted(now, now, "used").await, expected);
     }
     let url = format!("redis+cluster://127.0.0.1:{}", nodes[0].port);
@@ -254,7 +248,7 @@ async fn finds_its_node_in_a_cluster_and_follows_its_slot_to_another() {
     };
     move_slot(&nodes, from, to);
     // Another process records now, which is as a failover.
-    assert_eq!(recovered(&window, now, "new").await, Insertion::Lost);
+    assert_eq!(recovered(&window, now, "new").await, Lost);
     assert!(size(to) > 0);
 }
 

@@ -15,7 +15,7 @@ use countersign::{
 };
 
 use crate::{
-    records::{access_token, allow, authorize, consumer, import_list, populate, rich_consumer},
+    records::{access_token, allow, authorize, consumer, id, import_list, populate, rich_consumer},
     suite::Backend,
 };
 
@@ -77,7 +77,7 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
     assert_eq!(reseal(&rekeys, false).await.older, 1);
     // A process without the new key finds that out by looking, as for its readiness.
     assert!(open(&backend, &[1], Opening::Serve).is_err());
-    let found = old.consumer(&"c".parse().unwrap()).await;
+    let found = old.consumer(&id("c")).await;
     assert!(matches!(found, Err(StoreError::Unopened(_))), "{found:?}");
     assert!(reseal(&old, true).await.unopened.is_some());
     // And the old key can be dropped.
@@ -146,7 +146,7 @@ pub(crate) async fn seals_a_plain_store<B: Backend>() {
     assert_eq!((resealed.seen, resealed.older), (2, 2));
     assert_eq!(serve(&backend, &[1]).export().await.unwrap(), before);
     assert!(open(&backend, &[], Opening::Serve).is_err());
-    assert!(plain.consumer(&"c".parse().unwrap()).await.is_err());
+    assert!(plain.consumer(&id("c")).await.is_err());
     assert!(reseal(&plain, true).await.unopened.is_some());
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn names_a_secret_that_no_key_opens<B: Backend>() {
     let new = serve(&backend, &[2]);
     let both = serve(&backend, &[1, 2]);
     populate(&both).await;
-    let error = new.consumer(&"c".parse().unwrap()).await.unwrap_err();
+    let error = new.consumer(&id("c")).await.unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, StoreError::Unopened(_)), "{error:?}");
     assert!(
@@ -166,6 +166,6 @@ pub(crate) async fn names_a_secret_that_no_key_opens<B: Backend>() {
     let (count, _) = resealed.unopened.unwrap();
     assert_eq!((resealed.seen, resealed.older, count), (2, 2, 2));
     // Nothing is lost.
-    let kept = both.consumer(&"c".parse().unwrap()).await.unwrap();
+    let kept = both.consumer(&id("c")).await.unwrap();
     assert!(kept.is_some());
 }

@@ -15,7 +15,7 @@ use countersign::{
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, access_token, allow, import_list, later, open_session, populated,
+        MOST_SESSIONS, NOW, access_token, allow, id, import_list, later, open_session, populated,
         populated_twice, request_token, session, until_answered, user, verified,
     },
     suite::Backend,
@@ -73,17 +73,14 @@ pub(crate) async fn keeps_the_newest_sessions_of_a_user<B: Backend>() {
     for opened in opened.collect::<Vec<_>>() {
         assert!(opened.await.unwrap());
     }
-    let open = store
-        .open_sessions(&"u".parse().unwrap(), NOW)
-        .await
-        .unwrap();
+    let open = store.open_sessions(&id("u"), NOW).await.unwrap();
     assert_eq!(open.count, 3);
 }
 
 pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
     let (_backend, stores) = populated_twice::<B>().await;
     stores[0].add_user(user("other")).await.unwrap();
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     let open = async |now| {
         let open = stores[1].open_sessions(&id, now).await.unwrap();
         (open.count, open.since)
@@ -144,7 +141,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
         ..user("bare")
     };
     store.add_user(bare).await.unwrap();
-    let (u, b): (UserId, UserId) = ("u".parse().unwrap(), "bare".parse().unwrap());
+    let (u, b): (UserId, UserId) = (id("u"), id("bare"));
     let (old, none) = (verified(&store, "u").await, verified(&store, "bare").await);
     let open = async |byte, user, verified: &VerifiedPassword| {
         let opened = store.open_session(session(byte, user), verified.clone(), MOST_SESSIONS);
@@ -181,7 +178,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
 
 pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     let import = async |hash: Option<&str>| {
         let user = User {
             password_hash: hash.map(Secret::from),
@@ -240,7 +237,7 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
     let (_backend, stores) = populated_twice::<B>().await;
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     let old = verified(&stores[0], "u").await;
     let task = |number: u8| {
         let (store, old): (Arc<dyn Store>, _) =
@@ -290,7 +287,7 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
     };
     store.issue_request_token(long).await.unwrap();
     assert_eq!(decide("long", 2, late).await, Decided::Unknown);
-    let id = "u".parse().unwrap();
+    let id = id("u");
     store.set_password(&id, "new".into()).await.unwrap();
     assert_eq!(decide("s", 3, NOW).await, Decided::Unknown);
     assert_eq!(
@@ -305,7 +302,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
     store.add_user(user("other")).await.unwrap();
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     for byte in [1, 2] {
         assert!(open_session(store, byte, "u").await);
     }
@@ -369,7 +366,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
 
 pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
     let (_backend, stores) = populated_twice::<B>().await;
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     let hash = |number: u8| Secret::from(format!("$ours$v=1$salt${number}"));
     for round in 0..10 {
         let old = verified(&stores[0], "u").await.hash.unwrap();

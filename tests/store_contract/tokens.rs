@@ -6,14 +6,14 @@ use countersign::store::{
 };
 
 use crate::{
-    records::{NOW, access_token, consumer, later, populated, user},
+    records::{NOW, access_token, consumer, id, issue, later, populated, user},
     suite::Backend,
 };
 
 pub(crate) async fn keeps_every_field<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     let rich = AccessToken {
-        permissions: vec!["a".parse().unwrap(), "b:c".parse().unwrap()],
+        permissions: vec![id("a"), "b:c".parse().unwrap()],
         secret: vec![0u8, 1, 255].into(),
         last_used_at: Some(later(3)),
         revoked_at: Some(later(4)),
@@ -58,10 +58,7 @@ pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
         enabled: Some(false),
         ..ConsumerUpdate::default()
     };
-    store
-        .update_consumer(&"d".parse().unwrap(), disable)
-        .await
-        .unwrap();
+    store.update_consumer(&id("d"), disable).await.unwrap();
     assert_eq!(
         store
             .issue_access_token(access_token("b", "d", "u"))
@@ -75,10 +72,7 @@ pub(crate) async fn revokes_once_and_for_all<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     assert!(!store.revoke_access_token("a", NOW).await.unwrap());
     for token in ["a", "b"] {
-        store
-            .issue_access_token(access_token(token, "c", "u"))
-            .await
-            .unwrap();
+        issue(&store, token).await;
     }
     assert!(store.revoke_access_token("a", later(1)).await.unwrap());
     assert!(store.revoke_access_token("a", later(2)).await.unwrap());
@@ -91,13 +85,7 @@ pub(crate) async fn revokes_once_and_for_all<B: Backend>() {
         store.access_token("b").await.unwrap(),
         Some(access_token("b", "c", "u"))
     );
-    assert_eq!(
-        store
-            .issue_access_token(access_token("a", "c", "u"))
-            .await
-            .unwrap(),
-        Added::Taken
-    );
+    assert_eq!(issue(&store, "a").await, Added::Taken);
 }
 
 pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
@@ -145,10 +133,7 @@ pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
 pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     for token in ["a", "b"] {
-        store
-            .issue_access_token(access_token(token, "c", "u"))
-            .await
-            .unwrap();
+        issue(&store, token).await;
     }
     let uses = |list: &[(&str, u64)]| {
         list.iter()
@@ -184,10 +169,7 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
 pub(crate) async fn keeps_many_uses<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     for token in ["first", "last"] {
-        store
-            .issue_access_token(access_token(token, "c", "u"))
-            .await
-            .unwrap();
+        issue(&store, token).await;
     }
     let mut uses = vec![("first".to_owned(), later(1))];
     uses.extend((0..12_000).map(|number| (format!("unknown {number}"), NOW)));

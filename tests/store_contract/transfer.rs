@@ -11,7 +11,7 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, access_token, consumer, import_list, later, opened, populate, populated,
+        NOW, access_token, consumer, id, import_list, issue, later, opened, populate, populated,
         rich_consumer, user,
     },
     suite::Backend,
@@ -47,14 +47,8 @@ async fn fill(store: &Arc<dyn Store>) {
         .revoke_access_token("revoked", later(8))
         .await
         .unwrap();
-    store
-        .remove_user(&"removed".parse().unwrap(), later(9))
-        .await
-        .unwrap();
-    store
-        .remove_consumer(&"removed".parse().unwrap())
-        .await
-        .unwrap();
+    store.remove_user(&id("removed"), later(9)).await.unwrap();
+    store.remove_consumer(&id("removed")).await.unwrap();
 }
 
 /// A place for every kind of record, so that lists can be compared whatever their order.
@@ -132,9 +126,9 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
             later(9),
         )),
         Record::AccessToken(revoked(access_token("revoked", "rich", "u"), later(8))),
-        Record::RemovedUser("removed".parse().unwrap()),
+        Record::RemovedUser(id("removed")),
         Record::RemovedToken("of a removed consumer".to_owned()),
-        Record::RemovedConsumer("removed".parse().unwrap()),
+        Record::RemovedConsumer(id("removed")),
     ];
     assert_eq!(records, expected);
     let count = records.len() as u64;
@@ -193,7 +187,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
         }),
         Record::User(user("new")),
         Record::Consumer(consumer("new")),
-        Record::RemovedUser("gone".parse().unwrap()),
+        Record::RemovedUser(id("gone")),
         Record::RemovedToken("gone".to_owned()),
         Record::Consumer(other),
     ];
@@ -213,98 +207,50 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
     let before = export(&store).await;
-    let c = || consumer("c");
-    let rich = || rich_consumer("rich");
+    let changed = |mut consumer: Consumer, change: fn(&mut Consumer)| {
+        change(&mut consumer);
+        Record::Consumer(consumer)
+    };
+    let c = |change| changed(consumer("c"), change);
+    let rich = |change| changed(rich_consumer("rich"), change);
+    let u = |change: fn(&mut User)| {
+        let mut user = user("u");
+        change(&mut user);
+        Record::User(user)
+    };
+    let a = |change: fn(&mut AccessToken)| {
+        let mut token = token.clone();
+        change(&mut token);
+        Record::AccessToken(token)
+    };
     let differing = [
-        Record::Consumer(Consumer {
-            secret: "other".into(),
-            ..c()
-        }),
-        Record::Consumer(Consumer {
-            previous_secret: Some(("p".into(), NOW)),
-            ..c()
-        }),
-        Record::Consumer(Consumer {
-            previous_secret: Some(("before".into(), later(61))),
-            ..rich()
-        }),
-        Record::Consumer(Consumer {
-            rsa_public_key: None,
-            ..rich()
-        }),
-        Record::Consumer(Consumer {
-            description: None,
-            ..rich()
-        }),
-        Record::Consumer(Consumer {
-            website: None,
-            ..rich()
-        }),
-        Record::Consumer(Consumer {
-            callbacks: vec![],
-            ..c()
-        }),
-        Record::Consumer(Consumer {
-            permissions: vec![],
-            ..c()
-        }),
-        Record::Consumer(Consumer {
-            dialect: None,
-            ..rich()
-        }),
-        Record::Consumer(Consumer {
-            enforce: true,
-            rsa_only: true,
-            ..c()
-        }),
-        Record::Consumer(Consumer {
-            enabled: false,
-            ..c()
-        }),
-        Record::User(User {
-            name: "other".to_owned(),
-            ..user("u")
-        }),
-        Record::User(User {
-            display_name: None,
-            ..user("u")
-        }),
-        Record::User(User {
-            password_hash: None,
-            ..user("u")
-        }),
-        Record::User(User {
-            enabled: false,
-            ..user("u")
-        }),
-        Record::AccessToken(AccessToken {
-            secret: "other".into(),
-            ..token.clone()
-        }),
-        Record::AccessToken(AccessToken {
-            consumer: "rich".parse().unwrap(),
-            ..token.clone()
-        }),
-        Record::AccessToken(AccessToken {
-            user: "v".parse().unwrap(),
-            ..token.clone()
-        }),
-        Record::AccessToken(AccessToken {
-            permissions: vec![],
-            ..token.clone()
-        }),
-        Record::AccessToken(AccessToken {
-            expires_at: None,
-            ..token.clone()
-        }),
+        c(|c| c.secret = "other".into()),
+        c(|c| c.previous_secret = Some(("p".into(), NOW))),
+        rich(|c| c.previous_secret = Some(("before".into(), later(61)))),
+        rich(|c| c.rsa_public_key = None),
+        rich(|c| c.description = None),
+        rich(|c| c.website = None),
+        c(|c| c.callbacks = vec![]),
+        c(|c| c.permissions = vec![]),
+        rich(|c| c.dialect = None),
+        c(|c| c.enforce = true),
+        c(|c| c.enabled = false),
+        u(|u| u.name = "other".to_owned()),
+        u(|u| u.display_name = None),
+        u(|u| u.password_hash = None),
+        u(|u| u.enabled = false),
+        a(|token| token.secret = "other".into()),
+        a(|token| token.consumer = id("rich")),
+        a(|token| token.user = id("v")),
+        a(|token| token.permissions = vec![]),
+        a(|token| token.expires_at = None),
         // A revocation does not hide that the rest differs.
-        Record::AccessToken(AccessToken {
-            revoked_at: Some(NOW),
-            expires_at: None,
-            ..token
+        a(|token| {
+            token.revoked_at = Some(NOW);
+            token.expires_at = None;
         }),
         // The mark of a removed user is not the user.
-        Record::RemovedUser("u".parse().unwrap()),
+        Record::RemovedUser(id("u")),
     ];
     for record in differing {
         let records = [Record::Consumer(consumer("new")), record];
@@ -332,15 +278,12 @@ pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
         store.issue_access_token(token).await.unwrap();
     }
     let backup = export(&store).await;
-    store
-        .remove_user(&"u".parse().unwrap(), later(1))
-        .await
-        .unwrap();
-    store.remove_consumer(&"d".parse().unwrap()).await.unwrap();
+    store.remove_user(&id("u"), later(1)).await.unwrap();
+    store.remove_consumer(&id("d")).await.unwrap();
     // The removed consumer, its token and the removed user stay out. The other token is here, revoked, and stays so.
     assert_eq!(import(&store, &backup).await, imported(0, 2, 0, 3));
-    assert_eq!(store.consumer(&"d".parse().unwrap()).await.unwrap(), None);
-    assert_eq!(store.user(&"u".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.consumer(&id("d")).await.unwrap(), None);
+    assert_eq!(store.user(&id("u")).await.unwrap(), None);
     assert_eq!(store.access_token("b").await.unwrap(), None);
     let kept = store.access_token("a").await.unwrap().unwrap();
     assert_eq!(kept.revoked_at, Some(later(1)));
@@ -354,13 +297,10 @@ pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
 
 pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    store
-        .issue_access_token(access_token("here", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "here").await;
     let marks = [
-        Record::RemovedConsumer("gone".parse().unwrap()),
-        Record::RemovedUser("gone".parse().unwrap()),
+        Record::RemovedConsumer(id("gone")),
+        Record::RemovedUser(id("gone")),
         Record::RemovedToken("gone".to_owned()),
         // The token was removed elsewhere: here it is revoked.
         Record::RemovedToken("here".to_owned()),
@@ -370,24 +310,18 @@ pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
     let gone = store.add_consumer(consumer("gone")).await.unwrap();
     assert_eq!(gone, Added::Taken);
     assert_eq!(store.add_user(user("gone")).await.unwrap(), Added::Taken);
-    assert_eq!(
-        store
-            .issue_access_token(access_token("gone", "c", "u"))
-            .await
-            .unwrap(),
-        Added::Taken
-    );
+    assert_eq!(issue(&store, "gone").await, Added::Taken);
     let here = store.access_token("here").await.unwrap().unwrap();
     assert!(here.revoked_at.is_some());
     // In one list with what they mark, the marks win.
     let both = [
         Record::User(user("both")),
         Record::AccessToken(access_token("both", "c", "u")),
-        Record::RemovedUser("both".parse().unwrap()),
+        Record::RemovedUser(id("both")),
         Record::RemovedToken("both".to_owned()),
     ];
     assert_eq!(import(&store, &both).await, imported(2, 0, 0, 2));
-    assert_eq!(store.user(&"both".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.user(&id("both")).await.unwrap(), None);
     assert_eq!(store.access_token("both").await.unwrap(), None);
 }
 
@@ -420,11 +354,11 @@ pub(crate) async fn needs_consumer_and_user<B: Backend>() {
     let refusals = [
         (
             access_token("a", "none", "u"),
-            Conflict::ConsumerUnknown("none".parse().unwrap()),
+            Conflict::ConsumerUnknown(id("none")),
         ),
         (
             access_token("a", "c", "none"),
-            Conflict::UserUnknown("none".parse().unwrap()),
+            Conflict::UserUnknown(id("none")),
         ),
         (access_token("a", "c", "disabled"), Conflict::UserDisabled),
     ];
@@ -441,7 +375,7 @@ pub(crate) async fn needs_consumer_and_user<B: Backend>() {
     };
     assert_eq!(
         import(&store, &revoke(&refusals[0].0)).await,
-        rejected(0, Conflict::ConsumerUnknown("none".parse().unwrap()))
+        rejected(0, Conflict::ConsumerUnknown(id("none")))
     );
     assert_eq!(
         import(&store, &revoke(&refusals[1].0)).await,
@@ -528,13 +462,13 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
         Record::User(taken),
         Record::AccessToken(access_token("d", "none", "u")),
     ];
-    let unknown = |place| (place, Conflict::UserUnknown("none".parse().unwrap()));
+    let unknown = |place| (place, Conflict::UserUnknown(id("none")));
     assert_eq!(
         import(&store, &records).await,
         Err(vec![
             (2, Conflict::NameTaken),
             unknown(0),
-            (3, Conflict::ConsumerUnknown("none".parse().unwrap())),
+            (3, Conflict::ConsumerUnknown(id("none"))),
         ])
     );
     // One after many good ones, and more than are reported.
@@ -615,7 +549,7 @@ pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
             let old = format!("t{:06}", round * 50);
             from.revoke_access_token(&old, NOW).await.unwrap();
         }
-        from.remove_consumer(&"c0".parse().unwrap()).await.unwrap();
+        from.remove_consumer(&id("c0")).await.unwrap();
     };
     let (exported, ()) = tokio::join!(from.export(), change);
     let exported = exported.unwrap().records;

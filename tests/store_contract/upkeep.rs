@@ -8,8 +8,8 @@ use countersign::store::{
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, VERIFIER, access_token, authorize, decide_as, exchange, later,
-        open_session, populated, request_token, session, verified,
+        MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, id, issue, later,
+        open_session, populated, request_token, session, verified, with_redirect_token,
     },
     suite::Backend,
 };
@@ -54,10 +54,7 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
                 .unwrap()
         );
     }
-    store
-        .issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
+    issue(&store, "a").await;
     let there = async || {
         let old = store.request_token("old").await.unwrap().is_some();
         let young = store.request_token("young").await.unwrap().is_some();
@@ -87,17 +84,10 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
 pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
-    let decision = Decision::Allow {
-        verifier: VERIFIER.into(),
-        redirect_token: Some("redirect".to_owned()),
-        expires_at: later(1200),
-    };
+    let decision = with_redirect_token();
     authorize(&store, decision).await;
-    store
-        .issue_request_token(request_token("used", "c"))
-        .await
-        .unwrap();
-    let user = "u".parse().unwrap();
+    ask(&store, "used").await;
+    let user = id("u");
     let simple = Decision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: None,

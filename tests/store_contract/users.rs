@@ -10,8 +10,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, decide_as, later, open_session, opened, populated,
-        request_token, user,
+        NOW, access_token, allow, ask, authorize, decide_as, id, issue, later, open_session,
+        opened, populated, user,
     },
     suite::Backend,
 };
@@ -31,7 +31,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
         assert_eq!(store.user(&user.id).await.unwrap(), Some(user.clone()));
         assert_eq!(store.user_by_name(&user.name).await.unwrap(), Some(user));
     }
-    assert_eq!(store.user(&"U".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.user(&id("U")).await.unwrap(), None);
     assert_eq!(store.user_by_name("nobody").await.unwrap(), None);
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
         let admitted = store.admit_user(said, NOW).await.unwrap();
         assert_eq!(admitted, Admitted::NameTaken);
     }
-    assert_eq!(store.user(&"9".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.user(&id("9")).await.unwrap(), None);
     // A local account keeps its password.
     store.add_user(user("local")).await.unwrap();
     let said = outside("local", Some("grace"), Some("Grace"));
@@ -109,7 +109,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
     };
     assert_eq!(local.password_hash, user("local").password_hash);
     // Disabled and removed ones stay so.
-    let eve: UserId = "8".parse().unwrap();
+    let eve: UserId = id("8");
     store.set_user_enabled(&eve, false, NOW).await.unwrap();
     let admitted = store.admit_user(outside("8", Some("x"), None), NOW).await;
     assert_eq!(
@@ -147,7 +147,7 @@ pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
 
 pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let (u, v): (UserId, UserId) = ("u".parse().unwrap(), "v".parse().unwrap());
+    let (u, v): (UserId, UserId) = (id("u"), id("v"));
     assert!(!store.set_password(&u, "hash".into()).await.unwrap());
     for id in ["u", "v"] {
         store.add_user(user(id)).await.unwrap();
@@ -167,7 +167,7 @@ pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
 
 pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     assert!(!store.set_user_enabled(&id, false, NOW).await.unwrap());
     authorize(&store, allow()).await;
     store.add_user(user("v")).await.unwrap();
@@ -181,10 +181,7 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     store.revoke_access_token("b", later(1)).await.unwrap();
     open_session(&store, 1, "u").await;
     open_session(&store, 2, "v").await;
-    store
-        .issue_request_token(request_token("fresh", "c"))
-        .await
-        .unwrap();
+    ask(&store, "fresh").await;
 
     assert!(store.set_user_enabled(&id, false, later(2)).await.unwrap());
     let disabled = User {
@@ -203,13 +200,7 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     assert_eq!(state("r").await, RequestTokenState::Voided);
     assert_eq!(state("fresh").await, RequestTokenState::Issued);
     // Nothing new begins for a disabled user, and a login that was under way leaves no session.
-    assert_eq!(
-        store
-            .issue_access_token(access_token("n", "c", "u"))
-            .await
-            .unwrap(),
-        Added::Taken
-    );
+    assert_eq!(issue(&store, "n").await, Added::Taken);
     assert_eq!(
         decide_as(&store, "fresh", &id, allow(), NOW).await.unwrap(),
         Decided::Unknown
@@ -228,7 +219,7 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
 pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
-    let id: UserId = "u".parse().unwrap();
+    let id: UserId = id("u");
     assert!(!store.remove_user(&id, NOW).await.unwrap());
     authorize(&store, allow()).await;
     let token = access_token("a", "c", "u");
@@ -282,7 +273,7 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     assert_eq!(rest, [user("z")]);
     assert!(store.users(Some(&rest[0].id), 3).await.unwrap().is_empty());
     // A place between ids, where a user was removed.
-    let between = "b".parse().unwrap();
+    let between = id("b");
     assert_eq!(store.users(Some(&between), 1).await.unwrap(), [user("u")]);
 }
 
@@ -325,11 +316,7 @@ pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
     assert_eq!(account.user.unwrap().id.as_str(), "a");
     assert_eq!(account.costs, all);
     // What nobody has any more costs nothing.
-    let (a, b, c) = (
-        "a".parse().unwrap(),
-        "b".parse().unwrap(),
-        "c".parse().unwrap(),
-    );
+    let (a, b, c) = (id("a"), id("b"), id("c"));
     let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
     store.set_password(&a, new.into()).await.unwrap();
     store.remove_user(&c, NOW).await.unwrap();

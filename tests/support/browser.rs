@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{PATIENCE, http::Connection, proxy::User, within};
+use super::{Call, PATIENCE, http::Connection, proxy::User, within};
 
 /// Keys as WebDriver spells them.
 pub const TAB: char = '\u{e004}';
@@ -60,22 +60,12 @@ impl Browser {
         // The pipe is read to its end, or the driver would stop at a full one.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = TempDir::new().unwrap();
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ];
-        let mut arguments: Vec<String> = arguments
-            .iter()
-            .map(|&argument| argument.to_owned())
-            .collect();
-        arguments.push(format!("--user-data-dir={}", profile.path().display()));
+        let arguments = format!(
+            "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
+             --disable-background-networking --disable-component-update --disable-sync --user-data-dir={}",
+            profile.path().display()
+        );
+        let arguments: Vec<&str> = arguments.split(' ').collect();
         let mut browser = Self {
             driver,
             address: ([127, 0, 0, 1], port).into(),
@@ -86,10 +76,7 @@ impl Browser {
         let wanted =
             json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
         let started = browser.ask("POST", "/session", &wanted);
-        browser.session = started["sessionId"]
-            .as_str()
-            .unwrap_or_else(|| panic!("a session: {started}"))
-            .to_owned();
+        browser.session = started["sessionId"].as_str().unwrap().to_owned();
         browser
     }
 
@@ -100,28 +87,19 @@ impl Browser {
 
     /// The address shown.
     pub fn url(&self) -> String {
-        self.command("GET", "/url", &Value::Null)
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.get("/url")
     }
 
     /// The document shown.
     pub fn source(&self) -> String {
-        self.command("GET", "/source", &Value::Null)
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.get("/source")
     }
 
     /// Types into the element that the CSS selector finds.
     pub fn fill(&self, selector: &str, text: &str) {
         let element = self.find(selector);
-        self.command(
-            "POST",
-            &format!("/element/{element}/value"),
-            &json!({ "text": text }),
-        );
+        let path = format!("/element/{element}/value");
+        self.command("POST", &path, &json!({ "text": text }));
     }
 
     pub fn click(&self, selector: &str) {
@@ -131,11 +109,7 @@ impl Browser {
 
     /// The text that a person sees there.
     pub fn text(&self, selector: &str) -> String {
-        let element = self.find(selector);
-        self.command("GET", &format!("/element/{element}/text"), &Value::Null)
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.get(&format!("/element/{}/text", self.find(selector)))
     }
 
     /// The document inside a frame.
@@ -182,8 +156,7 @@ impl Browser {
 
     /// The window as PNG.
     pub fn screenshot(&self) -> Vec<u8> {
-        let picture = self.command("GET", "/screenshot", &Value::Null);
-        STANDARD.decode(picture.as_str().unwrap()).unwrap()
+        STANDARD.decode(self.get("/screenshot")).unwrap()
     }
 
     /// Types on the keyboard, wherever the focus is; [`TAB`] and the like are keys too.
@@ -214,19 +187,16 @@ impl Browser {
         let wanted = json!({ "using": "css selector", "value": selector });
         // The page may still be on its way.
         within(PATIENCE, &format!("`{selector}` is on the page"), || {
-            let answer = self.ask(
-                "POST",
-                &format!("/session/{}/element", self.session),
-                &wanted,
-            );
-            answer
-                .as_object()?
-                .values()
-                .next()?
-                .as_str()
-                .filter(|_| answer.get("error").is_none())
-                .map(str::to_owned)
+            let path = format!("/session/{}/element", self.session);
+            let answer = self.ask("POST", &path, &wanted);
+            let found = answer.as_object()?.values().next()?.as_str()?;
+            answer.get("error").is_none().then(|| found.to_owned())
         })
+    }
+
+    fn get(&self, path: &str) -> String {
+        let value = self.command("GET", path, &Value::Null);
+        value.as_str().unwrap().to_owned()
     }
 
     fn command(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -239,18 +209,13 @@ impl Browser {
     }
 
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let body = if method == "GET" {
-            String::new()
-        } else {
-            body.to_string()
+        let call = Call::new(method, path).header("Connection", "close");
+        let call = match method {
+            "GET" => call,
+            _ => call.json(&body.to_string()),
         };
         let mut connection = Connection::to(self.address);
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        connection.send((head + &body).as_bytes());
+        connection.send(&call.wire("", &self.address.to_string()));
         connection.answer(method).json()["value"].take()
     }
 }

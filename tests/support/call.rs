@@ -3,10 +3,15 @@
 use std::path::PathBuf;
 
 use super::{
-    fresh, now,
+    fresh,
+    http::in_chunks,
+    now,
     proxy::{Caller, Consumer, Token},
     signer::{self, Pair, encode},
 };
+
+/// The type of a form.
+pub const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Where the protocol parameters stand (RFC 5849 section 3.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +197,7 @@ impl Call {
     }
 
     pub fn form(self, body: &str) -> Self {
-        self.body("application/x-www-form-urlencoded", body.as_bytes())
+        self.body(FORM, body.as_bytes())
     }
 
     pub fn json(self, body: &str) -> Self {
@@ -242,14 +247,8 @@ impl Call {
                         text.push(b'&');
                     }
                     text.extend(form(&parameters).into_bytes());
-                    if !fields
-                        .iter()
-                        .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
-                    {
-                        fields.push((
-                            "Content-Type".to_owned(),
-                            "application/x-www-form-urlencoded".to_owned(),
-                        ));
+                    if !fields.iter().any(|(name, _)| is_type(name)) {
+                        fields.push(("Content-Type".to_owned(), FORM.to_owned()));
                     }
                     body = match body {
                         Body::Chunked(_) => Body::Chunked(vec![text]),
@@ -271,12 +270,7 @@ impl Call {
             }
             Body::Chunked(chunks) => {
                 out.extend(b"Transfer-Encoding: chunked\r\n\r\n");
-                for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
-                    out.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
-                    out.extend(chunk);
-                    out.extend(b"\r\n");
-                }
-                out.extend(b"0\r\n\r\n");
+                out.extend(in_chunks(&chunks));
             }
         }
         out
@@ -291,41 +285,34 @@ impl Call {
     }
 
     fn has_form(&self) -> bool {
-        let form = |(name, value): &(String, String)| {
-            name.eq_ignore_ascii_case("content-type")
-                && value
-                    .to_ascii_lowercase()
-                    .starts_with("application/x-www-form-urlencoded")
-        };
-        self.fields.iter().any(form)
+        let is_form = |value: &str| value.to_ascii_lowercase().starts_with(FORM);
+        let mut fields = self.fields.iter();
+        fields.any(|(name, value)| is_type(name) && is_form(value))
     }
+}
+
+fn is_type(name: &str) -> bool {
+    name.eq_ignore_ascii_case("content-type")
 }
 
 impl Signing {
     /// The protocol parameters of the request, the signature among them.
     fn sign(&self, call: &Call, origin: &str) -> Vec<(String, String)> {
         let mut parameters = vec![("oauth_consumer_key".to_owned(), self.consumer_key.clone())];
-        let mut set =
-            |name: &str, value: String| match parameters.iter_mut().find(|(n, _)| n == name) {
-                Some(parameter) => parameter.1 = value,
-                None => parameters.push((name.to_owned(), value)),
-            };
         if let Some(token) = &self.token {
-            set("oauth_token", token.clone());
+            set(&mut parameters, "oauth_token", token);
         }
-        set("oauth_signature_method", self.method.clone());
-        set("oauth_timestamp", now().to_string());
-        set("oauth_nonce", fresh("n"));
-        set("oauth_version", "1.0".to_owned());
+        set(&mut parameters, "oauth_signature_method", &self.method);
+        set(&mut parameters, "oauth_timestamp", &now().to_string());
+        set(&mut parameters, "oauth_nonce", &fresh("n"));
+        set(&mut parameters, "oauth_version", "1.0");
         for (name, value) in &self.parameters {
-            set(name, value.clone());
+            set(&mut parameters, name, value);
         }
         parameters.retain(|(name, _)| !self.left_out.contains(name));
 
-        let mut signed: Vec<Pair> = parameters
-            .iter()
-            .map(|(n, v)| (n.clone().into(), v.clone().into()))
-            .collect();
+        let pairs = parameters.iter().cloned();
+        let mut signed: Vec<Pair> = pairs.map(|(n, v)| (n.into(), v.into())).collect();
         let target = self.signed_target.as_ref().unwrap_or(&call.target);
         if let Some((_, query)) = target.split_once('?')
             && !self.as_described
@@ -340,11 +327,9 @@ impl Signing {
         let url = format!("{}{target}", self.origin.as_deref().unwrap_or(origin));
         let method = self.signed_method.as_ref().unwrap_or(&call.method);
         let base = signer::base_string(method, &signer::base_uri(&url), &signed);
-        let key = format!(
-            "{}&{}",
-            encode(&self.consumer_secret),
-            encode(&self.token_secret)
-        );
+        let key = [&self.consumer_secret, &self.token_secret]
+            .map(encode)
+            .join("&");
         let signature = match &self.rsa_key {
             Some(private_key) => signer::rsa_signature(&self.method, private_key, &base),
             None => signer::signature(&self.method, self.key.as_ref().unwrap_or(&key), &base),
@@ -353,28 +338,31 @@ impl Signing {
             parameters.push(("oauth_signature".to_owned(), signature));
         }
         for (name, value) in &self.spoiled {
-            match parameters.iter_mut().find(|(n, _)| n == name) {
-                Some(parameter) => parameter.1.clone_from(value),
-                None => parameters.push((name.clone(), value.clone())),
-            }
+            set(&mut parameters, name, value);
         }
         parameters
     }
 
     fn header(&self, parameters: &[(String, String)]) -> String {
         let realm = self.realm.iter().map(|realm| format!("realm=\"{realm}\""));
-        let rest = parameters
-            .iter()
-            .map(|(name, value)| format!("{}=\"{}\"", encode(name), encode(value)));
+        let pair =
+            |(name, value): &(String, String)| format!("{}=\"{}\"", encode(name), encode(value));
+        let rest = parameters.iter().map(pair);
         format!("OAuth {}", realm.chain(rest).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn set(parameters: &mut Vec<(String, String)>, name: &str, value: &str) {
+    match parameters.iter_mut().find(|(n, _)| n == name) {
+        Some(parameter) => value.clone_into(&mut parameter.1),
+        None => parameters.push((name.to_owned(), value.to_owned())),
     }
 }
 
 /// Pairs as a form.
 pub fn form(pairs: &[(String, String)]) -> String {
-    let pairs: Vec<String> = pairs
+    let pairs = pairs
         .iter()
-        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
-        .collect();
-    pairs.join("&")
+        .map(|(n, v)| format!("{}={}", encode(n), encode(v)));
+    pairs.collect::<Vec<_>>().join("&")
 }

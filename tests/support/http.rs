@@ -26,11 +26,8 @@ impl Fields {
 
     /// The values of all fields of this name.
     pub fn all(&self, name: &str) -> Vec<&str> {
-        self.0
-            .iter()
-            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, v)| v.as_str())
-            .collect()
+        let fields = self.0.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        fields.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Whether there is a field of this name.
@@ -40,14 +37,12 @@ impl Fields {
 
     fn parse(lines: &[u8]) -> Self {
         let text = latin1(lines);
-        let fields = text
-            .split("\r\n")
-            .filter(|line| !line.is_empty())
-            .map(|line| {
-                let (name, value) = line.split_once(':').unwrap_or((line, ""));
-                (name.to_owned(), value.trim_matches([' ', '\t']).to_owned())
-            });
-        Self(fields.collect())
+        let lines = text.split("\r\n").filter(|line| !line.is_empty());
+        let field = |line: &str| {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            (name.to_owned(), value.trim_matches([' ', '\t']).to_owned())
+        };
+        Self(lines.map(field).collect())
     }
 }
 
@@ -101,27 +96,19 @@ impl Head {
 
     /// The status of an answer; 0 if the first line has none.
     pub fn status(&self) -> u16 {
-        self.first_line
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok())
-            .unwrap_or(0)
+        let status = self.first_line.split(' ').nth(1);
+        status.and_then(|status| status.parse().ok()).unwrap_or(0)
     }
 
     fn declared(&self) -> Framing {
-        if self
-            .fields
-            .get("transfer-encoding")
-            .is_some_and(|coding| coding.to_ascii_lowercase().contains("chunked"))
-        {
+        let coding = self.fields.get("transfer-encoding").unwrap_or_default();
+        if coding.to_ascii_lowercase().contains("chunked") {
             return Framing::Chunked;
         }
-        match self.fields.get("content-length") {
-            Some(length) => {
-                Framing::Length(length.parse().expect("a Content-Length that is a number"))
-            }
-            None => Framing::UntilClose,
-        }
+        let length = self.fields.get("content-length").map(str::parse);
+        length.map_or(Framing::UntilClose, |length| {
+            Framing::Length(length.unwrap())
+        })
     }
 }
 
@@ -160,10 +147,7 @@ impl Wire {
                 if self.buffer.is_empty() {
                     return Ok(None);
                 }
-                return Err(cut_short(&format!(
-                    "a head; so far {:?}",
-                    latin1(&self.buffer)
-                )));
+                return Err(cut_short(&format!("a head: {:?}", latin1(&self.buffer))));
             }
         }
     }
@@ -205,10 +189,7 @@ impl Wire {
     pub fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             if self.fill()? == 0 {
-                return Err(cut_short(&format!(
-                    "{length} bytes; {} came",
-                    self.buffer.len()
-                )));
+                return Err(cut_short(&format!("{length} bytes")));
             }
         }
         Ok(self.buffer.drain(..length).collect())
@@ -297,6 +278,18 @@ fn cut_short(what: &str) -> io::Error {
     )
 }
 
+/// These pieces in the chunked coding, with its end.
+pub fn in_chunks(pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        out.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+        out.extend(piece);
+        out.extend(b"\r\n");
+    }
+    out.extend(b"0\r\n\r\n");
+    out
+}
+
 /// Where `needle` begins in `haystack`.
 pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
@@ -341,14 +334,19 @@ impl Answer {
         self.told("oauth_problem")
     }
 
+    /// Checks a member of the problem.
+    #[track_caller]
+    pub fn tells(&self, member: &str, value: &str) -> &Self {
+        assert_eq!(self.told(member).as_deref(), Some(value), "{self:?}");
+        self
+    }
+
     /// A member of the problem, be the body a form, JSON or a page.
     pub fn told(&self, member: &str) -> Option<String> {
         match self.header("content-type") {
-            Some(kind) if kind.starts_with("application/problem+json") => self
-                .json()
-                .get(member)
-                .and_then(|value| value.as_str())
-                .map(str::to_owned),
+            Some(kind) if kind.starts_with("application/problem+json") => {
+                self.json()[member].as_str().map(str::to_owned)
+            }
             Some(kind) if kind.starts_with("application/x-www-form-urlencoded") => {
                 self.form(member)
             }
@@ -381,13 +379,8 @@ impl Answer {
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "answer {}{:?}\n    body: {:?}",
-            self.status,
-            self.fields,
-            self.text()
-        )
+        let (status, fields, text) = (self.status, &self.fields, self.text());
+        write!(f, "answer {status}{fields:?}\n    body: {text:?}")
     }
 }
 
@@ -401,18 +394,14 @@ impl Connection {
     }
 
     /// Speaks on a stream that is connected already.
-    #[allow(dead_code, reason = "not every crate of tests has streams of its own")]
     pub fn over(stream: TcpStream) -> Self {
         Self(Wire::new(Box::new(stream)))
     }
 
     /// Connects by TLS to a server of that name, trusting only `roots` (PEM).
     pub fn over_tls(address: SocketAddr, name: &str, roots: &str) -> Self {
-        Self(Wire::new(Box::new(tls::connect(
-            open(address),
-            name,
-            roots,
-        ))))
+        let stream = tls::connect(open(address), name, roots);
+        Self(Wire::new(Box::new(stream)))
     }
 
     pub fn send(&mut self, bytes: &[u8]) {

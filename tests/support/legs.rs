@@ -8,23 +8,20 @@ use super::{
     visitor::{Page, Visitor},
 };
 
-/// The service's endpoints.
+/// The service's pages and endpoints.
+pub const LOGIN: &str = "/service.oauth?mode=login";
+pub const APPLICATIONS: &str = "/service.oauth?mode=applications";
+pub const PASSWORD: &str = "/service.oauth?mode=password";
 pub const REQUEST_TOKEN: &str = "/service.oauth?mode=req_req_token";
 pub const ACCESS_TOKEN: &str = "/service.oauth?mode=req_acc_token";
+pub const REVOKE_TOKEN: &str = "/service.oauth?mode=revoke_token";
 
 /// A token response: the pair that it brings.
 #[track_caller]
 pub fn token_of(answer: &Answer) -> Token {
     answer.has_status(200);
-    let part = |name: &str| {
-        answer
-            .form(name)
-            .unwrap_or_else(|| panic!("`{name}` in {answer:?}"))
-    };
-    Token {
-        token: part("oauth_token"),
-        secret: part("oauth_token_secret"),
-    }
+    let part = |name: &str| answer.form(name).expect("a token and its secret");
+    Token::new(part("oauth_token"), part("oauth_token_secret"))
 }
 
 /// A call for a request token.
@@ -57,21 +54,31 @@ impl Proxy {
         token_of(&self.send(asks(consumer, callback)))
     }
 
-    /// Second leg: the user logs in and decides; the page or redirect that follows.
+    /// Second leg: the user logs in and is asked; the browser and the page.
     #[track_caller]
-    pub fn decision(&self, request_token: &Token, user: &User, decision: &str) -> Page {
+    pub fn consent(&self, request_token: &Token, user: &User) -> (Visitor<'_>, Page) {
         let mut visitor = Visitor::to(self);
         let login = visitor.open(&authorization(request_token));
         let consent = visitor.log_in(&login, user);
+        (visitor, consent)
+    }
+
+    /// Second leg: the user logs in and decides; the page or redirect that follows.
+    #[track_caller]
+    pub fn decision(&self, request_token: &Token, user: &User, decision: &str) -> Page {
+        let (mut visitor, consent) = self.consent(request_token, user);
         visitor.decide(&consent, decision)
     }
 
-    /// Second leg with `allow`, for a consumer with a callback: the verifier.
+    /// Second leg with `allow`: the verifier, from the callback or from the page.
     #[track_caller]
     pub fn verifier(&self, request_token: &Token, user: &User) -> String {
-        let redirect = self.decision(request_token, user, "allow").redirect();
-        query_value(&redirect, "oauth_verifier")
-            .unwrap_or_else(|| panic!("a verifier in {redirect}"))
+        let page = self.decision(request_token, user, "allow");
+        let verifier = match page.answer.status {
+            200 => page.element("verifier"),
+            _ => query_value(&page.redirect(), "oauth_verifier"),
+        };
+        verifier.unwrap_or_else(|| panic!("a verifier: {page:?}"))
     }
 }
 

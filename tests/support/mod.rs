@@ -27,13 +27,13 @@ pub use http::{Answer, Connection};
 pub use postgres::Postgres;
 pub use proxy::{Caller, Consumer, Proxy, Scene, Token, User};
 pub use redis::RedisServer;
-pub use text::{has, rows};
+pub use text::{has, rows, words};
 pub use upstream::{Reply, Upstream};
 pub use visitor::Visitor;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 /// The longest that any one thing in a test may take.
@@ -41,26 +41,31 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Seconds since 1970.
 pub fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
+    UNIX_EPOCH.elapsed().unwrap().as_secs()
 }
 
 /// A word that no other call in this process or a later one returns.
 pub fn fresh(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let nanos = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_nanos();
-    format!(
-        "{prefix}{nanos:x}x{}",
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    )
+    let nanos = UNIX_EPOCH.elapsed().unwrap().as_nanos();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{prefix}{nanos:x}x{count}")
+}
+
+/// Waits until `done`.
+#[track_caller]
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    within(PATIENCE, what, || done().then_some(()));
+}
+
+/// Waits for what the program promises within a second or two; the rest is for a busy machine.
+#[track_caller]
+pub fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    within(Duration::from_secs(4), what, || done().then_some(()));
 }
 
 /// Asks again and again until `answer` has something, at most for `limit`.
+#[track_caller]
 pub fn within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -3,7 +3,10 @@
 use std::{
     fs,
     net::TcpListener,
-    os::unix::{fs::chown, process::CommandExt},
+    os::unix::{
+        fs::{PermissionsExt, chown},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
@@ -53,17 +56,10 @@ impl Postgres {
         let directory = tempfile::tempdir().unwrap();
         give_away(directory.path());
         let data = directory.path().join("data");
-        let made = program("initdb")
-            .args([
-                "--no-sync",
-                "--auth=trust",
-                "--username=postgres",
-                "--encoding=UTF8",
-            ])
-            .args(["--locale=C.UTF-8", "-D"])
-            .arg(&data)
-            .output()
-            .unwrap();
+        let words =
+            "--no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C.UTF-8 -D";
+        let mut initdb = program("initdb");
+        let made = initdb.args(words.split(' ')).arg(&data).output().unwrap();
         assert!(made.status.success(), "initdb: {made:?}");
         let port = free_port();
         let mut lines = format!(
@@ -79,16 +75,12 @@ impl Postgres {
             ] {
                 let path = data.join(name);
                 fs::write(&path, text).unwrap();
-                fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-                    .unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
                 give_away(&path);
             }
             lines += "ssl = on\nssl_cert_file = 'server.crt'\nssl_key_file = 'server.key'\n";
-            fs::write(
-                data.join("pg_hba.conf"),
-                "hostssl all all all trust\nlocal all all trust\n",
-            )
-            .unwrap();
+            let hba = "hostssl all all all trust\nlocal all all trust\n";
+            fs::write(data.join("pg_hba.conf"), hba).unwrap();
         }
         for setting in settings {
             lines += &format!("{setting}\n");
@@ -118,20 +110,15 @@ impl Postgres {
     /// Makes an empty database and returns its URL, by the server's Unix socket.
     pub fn database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.sql(
-            "postgres",
-            &format!("CREATE DATABASE {name} STRATEGY = file_copy"),
-        );
+        let create = format!("CREATE DATABASE {name} STRATEGY = file_copy");
+        self.sql("postgres", &create);
         self.url(&name)
     }
 
     /// The URL of a database, by the server's Unix socket.
     pub fn url(&self, database: &str) -> String {
-        let directory = self.directory.path().display();
-        format!(
-            "postgres://postgres@/{database}?host={directory}&port={}",
-            self.port
-        )
+        let (directory, port) = (self.directory.path().display(), self.port);
+        format!("postgres://postgres@/{database}?host={directory}&port={port}")
     }
 
     /// The port on 127.0.0.1.
@@ -142,29 +129,12 @@ impl Postgres {
     /// Runs a statement and returns what it prints, a line for each row.
     #[track_caller]
     pub fn sql(&self, database: &str, statement: &str) -> String {
-        let done = program("psql")
-            .args([
-                "-X",
-                "-q",
-                "-A",
-                "-t",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-U",
-                "postgres",
-                "-h",
-            ])
-            .arg(self.directory.path())
-            .args([
-                "-p",
-                &self.port.to_string(),
-                "-d",
-                database,
-                "-c",
-                statement,
-            ])
-            .output()
-            .unwrap();
+        let (directory, port) = (self.directory.path().display(), self.port);
+        let words = format!("-X -q -A -t -v ON_ERROR_STOP=1 -U postgres -h {directory} -p {port}");
+        let mut psql = program("psql");
+        psql.args(words.split(' '))
+            .args(["-d", database, "-c", statement]);
+        let done = psql.output().unwrap();
         assert!(done.status.success(), "{statement}: {done:?}");
         String::from_utf8(done.stdout)
             .unwrap()
@@ -175,18 +145,12 @@ impl Postgres {
     /// Starts it again after [`Self::stop`] and waits until it takes connections.
     #[track_caller]
     pub fn start_again(&self) {
-        let log = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.directory.path().join("log"))
-            .unwrap();
-        let child = program("postgres")
-            .arg("-D")
-            .arg(self.directory.path().join("data"))
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let path = self.directory.path().join("log");
+        let log = fs::File::options().create(true).append(true).open(path);
+        let mut server = program("postgres");
+        server.arg("-D").arg(self.directory.path().join("data"));
+        server.stdout(Stdio::null()).stderr(log.unwrap());
+        let child = server.spawn().unwrap();
         *self.child.lock().unwrap() = Some(child);
         let begun = Instant::now();
         while !self.is_ready() {
@@ -199,24 +163,19 @@ impl Postgres {
     }
 
     fn is_ready(&self) -> bool {
-        let done = program("pg_isready")
-            .args(["-q", "-t", "1", "-p", &self.port.to_string(), "-h"])
-            .arg(self.directory.path())
-            .status()
-            .unwrap();
-        done.success()
+        let mut asks = program("pg_isready");
+        asks.args(["-q", "-t", "1", "-p", &self.port.to_string(), "-h"]);
+        asks.arg(self.directory.path()).status().unwrap().success()
     }
 
     /// Ends it as a crash would, and waits until it is gone.
     pub fn stop(&self) {
-        let Some(mut child) = self
+        let child = self
             .child
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        else {
-            return;
-        };
+            .take();
+        let Some(mut child) = child else { return };
         let postmaster = Pid::from_child(&child);
         signal(postmaster, Signal::CONT);
         // QUIT: children end without a checkpoint, and the next start recovers.
@@ -264,14 +223,12 @@ fn signal(postmaster: Pid, wanted: Signal) {
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
             continue;
         };
-        // The name, in parentheses, may have spaces in it; behind it stand the state and the parent.
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
+        // The name, in parentheses, may have spaces in it; the state and the parent follow it.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let parent = fields
             .split_whitespace()
-            .collect();
-        let parent = fields.get(1).and_then(|parent| parent.parse().ok());
+            .nth(1)
+            .and_then(|parent| parent.parse().ok());
         if parent != Some(postmaster.as_raw_nonzero().get()) {
             continue;
         }

@@ -4,7 +4,7 @@ use std::{
     fmt,
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Condvar, Mutex, PoisonError},
 };
 
@@ -59,14 +59,20 @@ impl Ended {
 
 /// Runs a command to its end with this standard input.
 pub fn run(command: &mut Command, input: &str) -> Ended {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    ended(spawn(command, input))
+}
+
+/// Starts a command with this standard input.
+pub fn spawn(command: &mut Command, input: &str) -> Child {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     // A command that reads nothing may be gone already.
     drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+    child
+}
+
+/// Waits for the end of a command.
+pub fn ended(child: Child) -> Ended {
     let output = child.wait_with_output().unwrap();
     Ended {
         status: output.status,
@@ -128,17 +134,11 @@ impl fmt::Display for Log {
 
 /// The address in a log line that tells of this listener.
 pub fn listening_address(line: &str, listener: &str) -> Option<SocketAddr> {
+    // As text or as JSON.
+    let line = line.replace("\":", "=").replace('"', " ");
     let field = |name: &str| {
-        let value = line.split([' ', ',', '{', '}']).find_map(|word| {
-            let as_text = || word.strip_prefix(name)?.strip_prefix('=');
-            let as_json = || {
-                word.strip_prefix('"')?
-                    .strip_prefix(name)?
-                    .strip_prefix("\":")
-            };
-            as_text().or_else(as_json)
-        })?;
-        Some(value.trim_matches('"').to_owned())
+        let (_, rest) = line.split_once(&format!(" {name}="))?;
+        rest.split([' ', ',', '}']).find(|word| !word.is_empty())
     };
     if !line.contains("listening") || field("listener")? != listener {
         return None;

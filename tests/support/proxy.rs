@@ -15,7 +15,8 @@ use super::{
     PATIENCE,
     call::Call,
     http::{self, Answer, Connection},
-    program::{Ended, Log, listening_address, program, run},
+    program::{Ended, Log, ended, listening_address, program, run, spawn},
+    until,
     upstream::Upstream,
     within,
 };
@@ -27,12 +28,32 @@ pub struct Consumer {
     pub secret: String,
 }
 
+impl Consumer {
+    pub fn new(key: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            secret: secret.into(),
+        }
+    }
+}
+
 /// A user as registered.
 #[derive(Debug, Clone)]
 pub struct User {
     pub id: String,
     pub name: String,
     pub password: String,
+}
+
+impl User {
+    /// Somebody who is to log in by this.
+    pub fn new(name: &str, password: &str) -> Self {
+        Self {
+            id: String::new(),
+            name: name.to_owned(),
+            password: password.to_owned(),
+        }
+    }
 }
 
 /// A request token or an access token.
@@ -42,6 +63,15 @@ pub struct Token {
     pub secret: String,
 }
 
+impl Token {
+    pub fn new(token: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self {
+            token: token.into(),
+            secret: secret.into(),
+        }
+    }
+}
+
 /// A consumer with an access token of a user.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -49,6 +79,9 @@ pub struct Caller {
     pub user: User,
     pub token: Token,
 }
+
+/// Where the consumer of [`Proxy::shop`] has its users sent back to.
+pub const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
 
 /// An API, a proxy in front of it, and a caller that the proxy knows.
 pub struct Scene {
@@ -66,7 +99,12 @@ impl Scene {
     /// Starts the proxy with this configuration in addition to the defaults.
     #[track_caller]
     pub fn with(config: &str) -> Self {
-        let api = Upstream::start();
+        Self::before(Upstream::start(), config)
+    }
+
+    /// In front of this API.
+    #[track_caller]
+    pub fn before(api: Upstream, config: &str) -> Self {
         let proxy = Proxy::with(&api, config);
         let caller = proxy.somebody();
         Self { api, proxy, caller }
@@ -134,7 +172,6 @@ impl Builder {
     }
 
     /// How many descriptors `serve` may have.
-    #[allow(dead_code, reason = "not every crate of tests limits the program")]
     pub fn descriptors(mut self, limit: u32) -> Self {
         self.descriptors = Some(limit);
         self
@@ -151,43 +188,32 @@ impl Builder {
     /// Writes the configuration and starts the program, ready for work.
     #[track_caller]
     pub fn start(self) -> Proxy {
-        let mut proxy = Proxy {
-            home: self,
-            running: None,
-        };
+        let mut proxy = self.stopped();
         proxy.start();
         proxy
     }
 
     /// Writes the configuration and starts the program where it is not expected to become ready soon.
     #[track_caller]
-    #[allow(dead_code, reason = "not every crate of tests waits")]
     pub fn start_unready(self) -> Proxy {
-        let mut proxy = Proxy {
-            home: self,
-            running: None,
-        };
+        let mut proxy = self.stopped();
         proxy.start_unready();
         proxy
+    }
+
+    fn stopped(self) -> Proxy {
+        Proxy {
+            home: self,
+            running: None,
+        }
     }
 
     /// Writes the configuration and runs `serve`, which is expected to end by itself.
     pub fn serve_fails(&self) -> Ended {
         self.write();
-        let mut command = self.command(&["serve"]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = spawn(&mut self.command(&["serve"]), "");
         within(PATIENCE, "serve ends", || child.try_wait().unwrap());
-        let output = child.wait_with_output().unwrap();
-        Ended {
-            status: output.status,
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        ended(child)
     }
 
     /// Writes the configuration and runs another command on it.
@@ -245,6 +271,23 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
+/// The answers to requests that end at the same moment, each on a connection of its own.
+pub fn race(requests: Vec<(&Proxy, Vec<u8>)>) -> Vec<Answer> {
+    let open = |(proxy, wire): (&Proxy, Vec<u8>)| (proxy.connect(), wire);
+    let mut connections: Vec<_> = requests.into_iter().map(open).collect();
+    for (connection, wire) in &mut connections {
+        connection.send(&wire[..wire.len() - 1]);
+    }
+    for (connection, wire) in &mut connections {
+        connection.send(&wire[wire.len() - 1..]);
+    }
+    let answer = |(connection, wire): &mut (Connection, Vec<u8>)| {
+        let method = wire.split(|&byte| byte == b' ').next().unwrap();
+        connection.answer(&http::latin1(method))
+    };
+    connections.iter_mut().map(answer).collect()
+}
+
 struct Running {
     process: Child,
     log: Log,
@@ -256,6 +299,12 @@ struct Running {
 pub struct Proxy {
     home: Builder,
     running: Option<Running>,
+}
+
+impl Caller {
+    pub fn into_parts(self) -> (Consumer, User, Token) {
+        (self.consumer, self.user, self.token)
+    }
 }
 
 impl Proxy {
@@ -274,9 +323,7 @@ impl Proxy {
     #[track_caller]
     pub fn start(&mut self) {
         self.start_unready();
-        within(PATIENCE, "the proxy is ready", || {
-            (self.ask_admin("/readyz").status == 200).then_some(())
-        });
+        until("the proxy is ready", || self.is_ready());
     }
 
     /// Starts the program where it is not expected to become ready soon.
@@ -292,21 +339,15 @@ impl Proxy {
             .spawn()
             .expect("the program starts");
         let log = Log::read_from(process.stderr.take().unwrap());
-        let listening = |listener: &'static str| {
-            within(
-                PATIENCE,
-                &format!("the {listener} listener is named in the log"),
-                || {
-                    if let Some(status) = process.try_wait().unwrap() {
-                        panic!("serve ended with {status}:\n{log}");
-                    }
-                    log.lines()
-                        .iter()
-                        .find_map(|line| listening_address(line, listener))
-                },
-            )
+        let mut listening = |listener: &str| {
+            within(PATIENCE, &format!("a {listener} listener"), || {
+                let ended = process.try_wait().unwrap();
+                assert!(ended.is_none(), "serve ended with {ended:?}:\n{log}");
+                let lines = log.lines();
+                let mut lines = lines.iter();
+                lines.find_map(|line| listening_address(line, listener))
+            })
         };
-        let mut listening = listening;
         let (public, admin) = (listening("public"), listening("admin"));
         self.running = Some(Running {
             process,
@@ -339,11 +380,8 @@ impl Proxy {
 
     /// The public origin: `service.base_url` if configured, else the listener.
     pub fn origin(&self) -> String {
-        let configured = self
-            .home
-            .table
-            .get("service")
-            .and_then(|service| service.get("base_url"));
+        let service = self.home.table.get("service");
+        let configured = service.and_then(|service| service.get("base_url"));
         match configured.and_then(|url| url.as_str()) {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => format!("http://{}", self.address()),
@@ -391,6 +429,47 @@ impl Proxy {
         connection.answer(&call.method)
     }
 
+    /// Sends a call that has to pass.
+    #[track_caller]
+    pub fn passes(&self, call: Call) -> Answer {
+        let answer = self.send(call);
+        answer.has_status(200);
+        answer
+    }
+
+    /// Sends a call that has to be rejected with this status and `oauth_problem`.
+    #[track_caller]
+    pub fn rejects(&self, call: Call, status: u16, problem: &str) -> Answer {
+        let answer = self.send(call);
+        answer.is(status, problem);
+        answer
+    }
+
+    /// The status of the answer to a call.
+    #[track_caller]
+    pub fn status(&self, call: Call) -> u16 {
+        self.send(call).status
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ask_admin("/readyz").status == 200
+    }
+
+    /// Waits for a line of the log that has all of these parts.
+    #[track_caller]
+    pub fn logs(&self, parts: &[&str]) -> String {
+        let has = |line: &str| parts.iter().all(|part| line.contains(part));
+        let what = parts.join(" and ");
+        self.log()
+            .wait_for(&what, |line| has(line).then(|| line.to_owned()))
+    }
+
+    /// How many lines of the log have all of these parts.
+    pub fn logged(&self, parts: &[&str]) -> usize {
+        let has = |line: &&String| parts.iter().all(|part| line.contains(part));
+        self.log().lines().iter().filter(has).count()
+    }
+
     /// Asks the admin listener.
     #[track_caller]
     pub fn ask_admin(&self, target: &str) -> Answer {
@@ -401,17 +480,22 @@ impl Proxy {
     #[track_caller]
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.ask_admin("/metrics").has_status(200).text();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.map_or(0.0, |value| {
-            value.split(' ').next().unwrap().parse().unwrap()
-        })
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let number = value.and_then(|value| value.split(' ').next());
+        number.map_or(0.0, |number| number.parse().unwrap())
     }
 
     /// Runs a command on the same configuration.
     pub fn command(&self, arguments: &[&str]) -> Ended {
         self.command_with(arguments, "")
+    }
+
+    /// Runs a command, given as its words, that has to succeed.
+    #[track_caller]
+    pub fn run(&self, words: &str) -> Ended {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.command(&words).done()
     }
 
     /// Runs a command on the same configuration with this standard input.
@@ -422,20 +506,23 @@ impl Proxy {
     /// Registers a consumer.
     #[track_caller]
     pub fn consumer(&self, name: &str) -> Consumer {
-        self.consumer_with(name, &[])
+        self.consumer_with(name, "")
     }
 
-    /// Registers a consumer with more options.
+    /// Registers a consumer with more options, given as their words.
     #[track_caller]
-    pub fn consumer_with(&self, name: &str, options: &[&str]) -> Consumer {
-        let told = self
-            .command(&[&["consumer", "add", "--json", "--name", name], options].concat())
-            .done()
-            .json();
-        Consumer {
-            key: text(&told, "key"),
-            secret: text(&told, "secret"),
-        }
+    pub fn consumer_with(&self, name: &str, options: &str) -> Consumer {
+        let mut words = vec!["consumer", "add", "--json", "--name", name];
+        words.extend(options.split_ascii_whitespace());
+        let told = self.command(&words).done().json();
+        Consumer::new(text(&told, "key"), text(&told, "secret"))
+    }
+
+    /// Registers a consumer with [`CALLBACK`], and a user.
+    #[track_caller]
+    pub fn shop(&self) -> (Consumer, User) {
+        let consumer = self.consumer_with("Shop", &format!("--callback {CALLBACK}"));
+        (consumer, self.user("alice"))
     }
 
     /// Registers a user with a password.
@@ -443,40 +530,35 @@ impl Proxy {
     pub fn user(&self, name: &str) -> User {
         let password = format!("{name}'s pass & wörd");
         let arguments = ["user", "add", name, "--json", "--password-stdin"];
-        let told = self
-            .command_with(&arguments, &format!("{password}\n"))
-            .done()
-            .json();
+        let added = self.command_with(&arguments, &format!("{password}\n"));
         User {
-            id: text(&told, "id"),
-            name: name.to_owned(),
-            password,
+            id: text(&added.done().json(), "id"),
+            ..User::new(name, &password)
         }
     }
 
     /// Issues an access token without the browser flow.
     #[track_caller]
     pub fn token(&self, consumer: &Consumer, user: &User) -> Token {
-        self.token_with(consumer, user, &[])
+        self.token_with(consumer, user, "")
     }
 
-    /// Issues an access token with more options.
+    /// Issues an access token with more options, given as their words.
     #[track_caller]
-    pub fn token_with(&self, consumer: &Consumer, user: &User, options: &[&str]) -> Token {
-        let fixed = [
+    pub fn token_with(&self, consumer: &Consumer, user: &User, options: &str) -> Token {
+        let (key, name) = (&consumer.key, &user.name);
+        let mut words = vec![
             "token",
             "issue",
             "--json",
             "--consumer",
-            &consumer.key,
+            key,
             "--user",
-            &user.name,
+            name,
         ];
-        let told = self.command(&[&fixed, options].concat()).done().json();
-        Token {
-            token: text(&told, "token"),
-            secret: text(&told, "token_secret"),
-        }
+        words.extend(options.split_ascii_whitespace());
+        let told = self.command(&words).done().json();
+        Token::new(text(&told, "token"), text(&told, "token_secret"))
     }
 
     /// Registers a consumer and a user, and issues an access token.

@@ -75,12 +75,13 @@ impl RedisServer {
     pub fn replica_of(primary: &Self) -> Self {
         let port = primary.port.to_string();
         let replica = Self::with(&[&["--replicaof", "127.0.0.1", &port]]);
-        wait("the replica follows", || {
-            replica
-                .ask(&["info", "replication"])
-                .contains("master_link_status:up")
-        });
+        wait("the replica follows", || replica.follows());
         replica
+    }
+
+    fn follows(&self) -> bool {
+        let state = self.ask(&["info", "replication"]);
+        state.contains("master_link_status:up")
     }
 
     /// Starts a node that follows `primary` in its Cluster, and takes its place when it is gone for half a second.
@@ -90,10 +91,7 @@ impl RedisServer {
             &["--cluster-node-timeout", "500"],
         ]);
         for node in nodes {
-            assert_eq!(
-                node.ask(&["config", "set", "cluster-node-timeout", "500"]),
-                "OK"
-            );
+            node.ask(&["config", "set", "cluster-node-timeout", "500"]);
         }
         let port = primary.port.to_string();
         assert_eq!(replica.ask(&["cluster", "meet", "127.0.0.1", &port]), "OK");
@@ -108,10 +106,7 @@ impl RedisServer {
                 let mut lines = known.lines();
                 lines.any(|line| line.starts_with(&own) && line.contains("slave"))
             };
-            nodes.iter().all(known)
-                && replica
-                    .ask(&["info", "replication"])
-                    .contains("master_link_status:up")
+            nodes.iter().all(known) && replica.follows()
         });
         replica
     }
@@ -141,12 +136,7 @@ impl RedisServer {
         }
         all.extend(["--bind", "127.0.0.1", "--dir"].map(str::to_owned));
         all.push(directory.path().to_str().unwrap().to_owned());
-        all.extend(
-            arguments
-                .concat()
-                .iter()
-                .map(|argument| (*argument).to_owned()),
-        );
+        all.extend(arguments.concat().iter().map(|&it| it.to_owned()));
         // Another process may take the port between its choice and its use.
         for _ in 0..10 {
             let port = free_port();
@@ -157,18 +147,15 @@ impl RedisServer {
                 &["--port", &number]
             };
             let mut arguments = all.clone();
-            arguments.extend(ports.iter().map(|argument| (*argument).to_owned()));
+            arguments.extend(ports.iter().map(|&it| it.to_owned()));
             let is_faked = client.contains(&FAKED_CLOCK);
+            let options = client.iter().filter(|&&option| option != FAKED_CLOCK);
             let mut server = Self {
                 child: spawn(program, &arguments, directory.path(), is_faked),
                 port,
                 directory: tempfile::tempdir().unwrap(),
                 arguments,
-                client: client
-                    .iter()
-                    .filter(|option| **option != FAKED_CLOCK)
-                    .map(|&argument| argument.to_owned())
-                    .collect(),
+                client: options.map(|&it| it.to_owned()).collect(),
             };
             if server.is_up_in_time() {
                 server.directory = directory;
@@ -206,10 +193,8 @@ impl RedisServer {
             let info = self.ask(&["info", "replication"]);
             let after = |start: &str| {
                 let (_, rest) = info.split_once(start)?;
-                rest.split(|c: char| !c.is_ascii_digit())
-                    .next()?
-                    .parse::<u64>()
-                    .ok()
+                let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+                numbers.next()?.parse::<u64>().ok()
             };
             let written = after("master_repl_offset:");
             written.is_some() && after(",offset=") >= written
@@ -238,12 +223,8 @@ impl RedisServer {
 
     /// Starts a killed server again, with what it has on disk.
     pub fn start_again(&mut self) {
-        self.child = spawn(
-            "redis-server",
-            &self.arguments,
-            self.directory.path(),
-            false,
-        );
+        let directory = self.directory.path();
+        self.child = spawn("redis-server", &self.arguments, directory, false);
         assert!(self.is_up_in_time(), "the server starts again");
     }
 
@@ -271,14 +252,25 @@ impl Drop for RedisServer {
 
 /// Asks the server on this port by redis-cli, with these options for the connection.
 pub fn ask(port: u16, options: &[String], command: &[&str]) -> String {
-    let output = Command::new("redis-cli")
-        .args(["-p", &port.to_string()])
+    let mut cli = Command::new("redis-cli");
+    cli.args(["-p", &port.to_string()])
         .args(options)
-        .args(command)
-        .output()
-        .unwrap_or_else(|error| panic!("redis-cli, installed by tests/run: {error}"));
+        .args(command);
+    let output = cli.output().expect("tests/run installs redis-cli");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
         + String::from_utf8_lossy(&output.stderr).trim()
+}
+
+/// A primary with a replica, and a Sentinel that watches them as `main`.
+pub fn with_sentinel() -> (RedisServer, RedisServer, RedisServer) {
+    let primary = RedisServer::start();
+    let replica = RedisServer::replica_of(&primary);
+    let sentinel = RedisServer::sentinel(&primary, "main");
+    wait("the Sentinel knows the replica", || {
+        let known = sentinel.ask(&["sentinel", "replicas", "main"]);
+        known.contains(&replica.port.to_string())
+    });
+    (primary, replica, sentinel)
 }
 
 /// Three nodes of one Cluster that share the slots, without replicas.
@@ -336,8 +328,8 @@ fn faked_clock(directory: &Path) -> [(&'static str, PathBuf); 2] {
 }
 
 fn spawn(program: &str, arguments: &[String], directory: &Path, is_faked: bool) -> Child {
-    let log: PathBuf = directory.join("log");
-    let log = fs::OpenOptions::new()
+    let log = directory.join("log");
+    let log = fs::File::options()
         .create(true)
         .append(true)
         .open(log)
@@ -345,20 +337,14 @@ fn spawn(program: &str, arguments: &[String], directory: &Path, is_faked: bool) 
     // Another server that the tests are to run on, such as valkey-server.
     let other = std::env::var("COUNTERSIGN_TEST_REDIS").ok();
     let as_sentinel = (program == "redis-sentinel").then_some("--sentinel");
-    Command::new(other.as_deref().unwrap_or(program))
-        .args(arguments)
-        .args(as_sentinel)
-        .envs(
-            is_faked
-                .then(|| faked_clock(directory))
-                .into_iter()
-                .flatten(),
-        )
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap_or_else(|error| panic!("{program}, installed by tests/run: {error}"))
+    let clock = is_faked.then(|| faked_clock(directory));
+    let mut command = Command::new(other.as_deref().unwrap_or(program));
+    command.args(arguments).args(as_sentinel);
+    command
+        .envs(clock.into_iter().flatten())
+        .stdin(Stdio::null());
+    command.stdout(log.try_clone().unwrap()).stderr(log);
+    command.spawn().expect("tests/run installs the server")
 }
 
 /// A port that is free, and of which the port 10,000 above, where a Cluster's nodes talk, is one too.

@@ -28,21 +28,20 @@ pub fn encode(text: impl AsRef<[u8]>) -> String {
 /// Decodes percent-encoding; what is no valid escape stays as it is.
 pub fn decode(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let escaped = (text[at] == b'%')
-            .then(|| text.get(at + 1..at + 3))
-            .flatten();
-        let byte = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = byte.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
+    let mut rest = text;
+    while let [first, behind @ ..] = rest {
+        let digits = behind
+            .get(..2)
+            .filter(|it| it.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
                 out.push(byte);
-                at += 3;
+                rest = &behind[2..];
             }
-            None => {
-                out.push(text[at]);
-                at += 1;
+            _ => {
+                out.push(*first);
+                rest = behind;
             }
         }
     }
@@ -51,70 +50,50 @@ pub fn decode(text: &[u8]) -> Vec<u8> {
 
 /// The pairs of a query or a form body (section 3.4.1.3.1).
 pub fn form_pairs(text: &[u8]) -> Vec<Pair> {
-    let plus_to_space = |part: &[u8]| {
-        decode(
-            &part
-                .iter()
-                .map(|&b| if b == b'+' { b' ' } else { b })
-                .collect::<Vec<_>>(),
+    let text: Vec<u8> = text
+        .iter()
+        .map(|&b| if b == b'+' { b' ' } else { b })
+        .collect();
+    let pieces = text
+        .split(|&byte| byte == b'&')
+        .filter(|piece| !piece.is_empty());
+    let pair = |piece: &[u8]| {
+        let mut halves = piece.splitn(2, |&byte| byte == b'=').map(decode);
+        (
+            halves.next().unwrap_or_default(),
+            halves.next().unwrap_or_default(),
         )
     };
-    text.split(|&byte| byte == b'&')
-        .filter(|piece| !piece.is_empty())
-        .map(|piece| {
-            let mut halves = piece.splitn(2, |&byte| byte == b'=');
-            let name = halves.next().unwrap_or_default();
-            (
-                plus_to_space(name),
-                plus_to_space(halves.next().unwrap_or_default()),
-            )
-        })
-        .collect()
+    pieces.map(pair).collect()
 }
 
 /// The pairs of an Authorization header after its scheme, read as leniently as can be, so that even a malformed header
 /// gets the signature its sender would have meant.
 pub fn header_pairs(header: &str) -> Vec<Pair> {
-    let parameters = header
-        .trim_start()
-        .split_once(' ')
-        .map_or("", |(_scheme, rest)| rest);
-    parameters
-        .split([',', ';'])
-        .filter_map(|piece| piece.trim().split_once('='))
-        .map(|(name, value)| {
-            (
-                decode(name.trim().as_bytes()),
-                decode(value.trim().trim_matches('"').as_bytes()),
-            )
-        })
-        .filter(|(name, _)| name != b"realm")
-        .collect()
+    let (_scheme, parameters) = header.trim_start().split_once(' ').unwrap_or_default();
+    let pair = |piece: &str| {
+        let (name, value) = piece.trim().split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        Some((decode(name.trim().as_bytes()), decode(value.as_bytes())))
+    };
+    let pairs = parameters.split([',', ';']).filter_map(pair);
+    pairs.filter(|(name, _)| name != b"realm").collect()
 }
 
 /// The normalized parameters of section 3.4.1.3.2, `oauth_signature` left out.
 pub fn normalized(parameters: &[Pair]) -> String {
-    let mut encoded: Vec<(String, String)> = parameters
+    let signed = parameters
         .iter()
-        .filter(|(name, _)| name != b"oauth_signature")
-        .map(|(name, value)| (encode(name), encode(value)))
-        .collect();
+        .filter(|(name, _)| name != b"oauth_signature");
+    let mut encoded: Vec<_> = signed.map(|(n, v)| (encode(n), encode(v))).collect();
     encoded.sort();
-    let joined: Vec<String> = encoded
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let joined: Vec<String> = encoded.iter().map(|(n, v)| format!("{n}={v}")).collect();
     joined.join("&")
 }
 
 /// The base string of section 3.4.1.1; `uri` is the base string URI of section 3.4.1.2.
 pub fn base_string(method: &str, uri: &str, parameters: &[Pair]) -> String {
-    format!(
-        "{}&{}&{}",
-        encode(method),
-        encode(uri),
-        encode(normalized(parameters))
-    )
+    [method, uri, &normalized(parameters)].map(encode).join("&")
 }
 
 /// The base string URI of an absolute URL: scheme and host in lower case, no default port, no query.
@@ -145,68 +124,41 @@ pub fn signature(method: &str, key: &str, base: &str) -> String {
 
 /// The RSA signature of `base` by `openssl`, in base64.
 pub fn rsa_signature(method: &str, private_key: &Path, base: &str) -> String {
-    let digest = match fold(method).as_str() {
-        "rsasha1" => "-sha1",
-        "rsasha256" => "-sha256",
-        "rsasha512" => "-sha512",
-        _ => panic!("{method} is no RSA method"),
-    };
-    let mut openssl = Command::new("openssl")
-        .args(["dgst", digest, "-sign"])
-        .arg(private_key)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("openssl is installed (tests/run does it)");
-    openssl
+    let folded = fold(method);
+    let digest = folded.strip_prefix("rsa").expect("an RSA method");
+    let words = format!("dgst -{digest} -sign {}", private_key.display());
+    STANDARD.encode(openssl(&words, base))
+}
+
+/// What `openssl` prints for this standard input.
+fn openssl(words: &str, input: &str) -> Vec<u8> {
+    let mut command = Command::new("openssl");
+    let command = command.args(words.split(' ')).stdin(Stdio::piped());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("tests/run installs openssl");
+    child
         .stdin
         .take()
         .unwrap()
-        .write_all(base.as_bytes())
+        .write_all(input.as_bytes())
         .unwrap();
-    let output = openssl.wait_with_output().unwrap();
-    assert!(output.status.success(), "openssl signs");
-    STANDARD.encode(output.stdout)
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
 }
 
 /// Makes an RSA key pair in `directory` and returns the paths of the private and the public key.
 pub fn rsa_key_pair(directory: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
     let (private, public) = (directory.join("rsa.pem"), directory.join("rsa.pub.pem"));
-    let openssl = |arguments: &[&std::ffi::OsStr]| {
-        let output = Command::new("openssl")
-            .args(arguments)
-            .output()
-            .expect("openssl is installed (tests/run does it)");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    };
-    openssl(&[
-        "genrsa".as_ref(),
-        "-out".as_ref(),
-        private.as_ref(),
-        "2048".as_ref(),
-    ]);
-    openssl(&[
-        "rsa".as_ref(),
-        "-in".as_ref(),
-        private.as_ref(),
-        "-pubout".as_ref(),
-        "-out".as_ref(),
-        public.as_ref(),
-    ]);
+    let (from, to) = (private.display(), public.display());
+    openssl(&format!("genrsa -out {from} 2048"), "");
+    openssl(&format!("rsa -in {from} -pubout -out {to}"), "");
     (private, public)
 }
 
 /// The name of a method without case, hyphens and underscores.
 pub fn fold(method: &str) -> String {
-    method
-        .chars()
-        .filter(|c| !"-_".contains(*c))
-        .collect::<String>()
-        .to_ascii_lowercase()
+    method.replace(['-', '_'], "").to_ascii_lowercase()
 }
 
 fn hmac<D: hmac::EagerHash>(key: &str, base: &str) -> String

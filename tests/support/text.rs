@@ -14,6 +14,11 @@ pub fn has(text: &str, parts: &[&str]) {
     }
 }
 
+/// The words of a text.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split_ascii_whitespace().collect()
+}
+
 /// The rows of a table in a text: one row a line, with `|` between the cells. White space around a cell does not count.
 /// A cell may have the escapes `\r`, `\n`, `\t`, `\0`, `\\`, `\|`, `\xNN` and `\u{N}`. A line that begins with `# ` is a
 /// comment.

@@ -3,11 +3,11 @@
 
 use std::{
     fmt, io,
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{
     PATIENCE,
-    http::{BodyReader, Fields, Framing, Wire},
+    http::{BodyReader, Fields, Framing, Stream, Wire},
     tls::{self, Certificate},
 };
 
@@ -47,12 +47,10 @@ impl Seen {
 
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (method, target, fields) = (&self.method, &self.target, &self.fields);
         write!(
             f,
-            "{} {}{:?}\n    body: {:?}",
-            self.method,
-            self.target,
-            self.fields,
+            "{method} {target}{fields:?}\n    body: {:?}",
             self.text()
         )
     }
@@ -123,12 +121,8 @@ impl Reply {
     }
 
     pub fn chunked(mut self, chunks: &[&str]) -> Self {
-        self.body = Sent::Chunked(
-            chunks
-                .iter()
-                .map(|chunk| chunk.as_bytes().to_vec())
-                .collect(),
-        );
+        let chunks = chunks.iter().map(|chunk| chunk.as_bytes().to_vec());
+        self.body = Sent::Chunked(chunks.collect());
         self
     }
 
@@ -159,14 +153,7 @@ impl Reply {
             }
             Sent::Chunked(chunks) => {
                 out.extend(b"Transfer-Encoding: chunked\r\n");
-                let mut body = Vec::new();
-                for chunk in chunks {
-                    body.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
-                    body.extend(chunk);
-                    body.extend(b"\r\n");
-                }
-                body.extend(b"0\r\n\r\n");
-                body
+                super::http::in_chunks(chunks)
             }
             Sent::UntilClose(body) => {
                 out.extend(b"Connection: close\r\n");
@@ -239,7 +226,6 @@ type Handler = dyn Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync;
 #[derive(Default)]
 struct Record {
     requests: Mutex<Vec<Seen>>,
-    arrived: Condvar,
     connections: AtomicUsize,
     stopped: AtomicBool,
 }
@@ -267,19 +253,25 @@ impl Upstream {
     pub fn handling(
         handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
     ) -> Self {
+        Self::on_port("http://127.0.0.1", handler, |stream| Ok(Box::new(stream)))
+    }
+
+    /// An API on a port of its own, behind what `wrap` makes of a connection.
+    fn on_port(
+        origin: &str,
+        handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
+        wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        Self::run(
-            format!("http://{address}"),
-            None,
-            Arc::new(handler),
-            wakes(address),
-            move || {
-                let (stream, _) = listener.accept()?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                Ok(Box::new(stream) as Box<dyn super::http::Stream>)
-            },
-        )
+        let wake = move || drop(TcpStream::connect(address));
+        let accept = move || {
+            let (stream, _) = listener.accept()?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            wrap(stream)
+        };
+        let url = format!("{origin}:{}", address.port());
+        Self::run(url, None, Arc::new(handler), Box::new(wake), accept)
     }
 
     /// An API behind TLS with this certificate.
@@ -297,20 +289,9 @@ impl Upstream {
         config: Arc<rustls::ServerConfig>,
         answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let handler = by_reply(answer);
-        Self::run(
-            format!("https://localhost:{}", address.port()),
-            None,
-            Arc::new(handler),
-            wakes(address),
-            move || {
-                let (stream, _) = listener.accept()?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                Ok(Box::new(tls::accept(stream, Arc::clone(&config))))
-            },
-        )
+        Self::on_port("https://localhost", by_reply(answer), move |stream| {
+            Ok(Box::new(tls::accept(stream, Arc::clone(&config))))
+        })
     }
 
     /// An API on a Unix socket.
@@ -320,18 +301,12 @@ impl Upstream {
         let listener = UnixListener::bind(&path).unwrap();
         let url = format!("unix:{}", path.display());
         let handler = by_reply(|_| Reply::ok("hello from the API\n"));
-        let wake = move || drop(UnixStream::connect(&path));
-        Self::run(
-            url,
-            Some(directory),
-            Arc::new(handler),
-            Box::new(wake),
-            move || {
-                let (stream, _) = listener.accept()?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                Ok(Box::new(stream))
-            },
-        )
+        let wake = Box::new(move || drop(UnixStream::connect(&path)));
+        Self::run(url, Some(directory), Arc::new(handler), wake, move || {
+            let (stream, _) = listener.accept()?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Ok(Box::new(stream))
+        })
     }
 
     fn run(
@@ -339,7 +314,7 @@ impl Upstream {
         directory: Option<TempDir>,
         handler: Arc<Handler>,
         unblock: Box<dyn Fn() + Send + Sync>,
-        mut accept: impl FnMut() -> io::Result<Box<dyn super::http::Stream>> + Send + 'static,
+        accept: impl Fn() -> io::Result<Box<dyn Stream>> + Send + 'static,
     ) -> Self {
         let record = Arc::new(Record::default());
         let shared = Arc::clone(&record);
@@ -369,9 +344,7 @@ impl Upstream {
 
     /// `host:port` of a TCP upstream.
     pub fn authority(&self) -> &str {
-        self.url
-            .split_once("://")
-            .map_or("", |(_, authority)| authority)
+        self.url.split_once("://").unwrap_or_default().1
     }
 
     /// All requests so far.
@@ -398,11 +371,7 @@ impl Upstream {
     #[track_caller]
     pub fn only_request(&self) -> Seen {
         let requests = self.requests();
-        assert_eq!(
-            requests.len(),
-            1,
-            "exactly one request reaches the API: {requests:#?}"
-        );
+        assert_eq!(requests.len(), 1, "one request: {requests:#?}");
         requests.into_iter().next().unwrap()
     }
 
@@ -414,27 +383,15 @@ impl Upstream {
 
     /// Waits until this many requests came.
     pub fn wait_for(&self, count: usize) {
-        let requests = self.record.requests.lock().unwrap();
-        let (requests, timeout) = self
-            .record
-            .arrived
-            .wait_timeout_while(requests, PATIENCE, |seen| seen.len() < count)
-            .unwrap();
-        assert!(
-            !timeout.timed_out(),
-            "{count} requests reach the API; {} did",
-            requests.len()
-        );
+        let what = format!("{count} requests reach the API");
+        super::until(&what, || self.count() >= count);
     }
 
     /// Checks that nothing came.
     #[track_caller]
     pub fn saw_nothing(&self) {
-        assert!(
-            self.requests().is_empty(),
-            "nothing reaches the API: {:#?}",
-            self.requests()
-        );
+        let requests = self.requests();
+        assert!(requests.is_empty(), "nothing: {requests:#?}");
     }
 }
 
@@ -443,14 +400,6 @@ impl Drop for Upstream {
         self.record.stopped.store(true, Ordering::SeqCst);
         (self.unblock)();
     }
-}
-
-fn wakes(address: SocketAddr) -> Box<dyn Fn() + Send + Sync> {
-    Box::new(move || {
-        if let Ok(stream) = TcpStream::connect(address) {
-            drop(stream.shutdown(Shutdown::Both));
-        }
-    })
 }
 
 fn by_reply(
@@ -471,11 +420,7 @@ fn by_reply(
     }
 }
 
-fn serve(
-    stream: Box<dyn super::http::Stream>,
-    record: &Record,
-    handler: &Handler,
-) -> io::Result<()> {
+fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Result<()> {
     let mut wire = Wire::new(stream);
     while let Some(head) = wire.head()? {
         let framing = head.request_framing();
@@ -494,7 +439,6 @@ fn serve(
             requests.push(seen.clone());
             requests.len() - 1
         };
-        record.arrived.notify_all();
         let mut exchange = Exchange {
             seen,
             wire: &mut wire,
@@ -511,8 +455,6 @@ fn serve(
 
 /// A listener that refuses: bound, and closed again, so that its port is free.
 pub fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
 }

@@ -8,6 +8,10 @@ use super::{
     proxy::{Proxy, User},
 };
 
+/// What Chromium accepts where a person opens an address.
+pub const ACCEPT_OF_CHROMIUM: &str =
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+
 /// A person's browser on the service.
 pub struct Visitor<'a> {
     proxy: &'a Proxy,
@@ -74,9 +78,7 @@ impl<'a> Visitor<'a> {
                 .collect();
             call.header("Cookie", &cookies.join("; "))
         };
-        let answer = self
-            .proxy
-            .send(call.header("Accept", "text/html,application/xhtml+xml,*/*;q=0.8"));
+        let answer = self.proxy.send(call.header("Accept", ACCEPT_OF_CHROMIUM));
         for cookie in answer.fields.all("set-cookie") {
             let pair = cookie.split(';').next().unwrap_or_default();
             let (name, value) = pair.split_once('=').expect("a cookie has a name");

@@ -9,7 +9,7 @@ use super::{
     authority::{Authority, Good, rsa_key},
     caller::with_certificates,
 };
-use crate::support::Upstream;
+use crate::support::{Upstream, words};
 
 fn tool(path: &str) -> PathBuf {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -61,21 +61,11 @@ fn sslyze_finds_no_weak_setting() {
             "{suite}"
         );
     }
-    for weakness in [
-        "heartbleed",
-        "ccs_injection",
-        "compression",
-        "early_data",
-        "renegotiation_dos",
-        "robot",
-    ] {
+    for weakness in words("heartbleed ccs_injection compression early_data renegotiation_dos robot")
+    {
         assert_eq!(commands[weakness], false, "{weakness} in {report:#}");
     }
-    for strength in [
-        "secure_renegotiation",
-        "fallback_scsv",
-        "extended_master_secret",
-    ] {
+    for strength in words("secure_renegotiation fallback_scsv extended_master_secret") {
         assert_eq!(commands[strength], true, "{strength} in {report:#}");
     }
     let two = serde_json::json!([true, true]);

@@ -6,10 +6,7 @@ use super::{
     authority::{Authority, Good, Identity},
     caller::{Caller, with_certificates, with_tls},
 };
-use crate::support::has;
-use crate::support::{
-    Connection, PATIENCE, Proxy, Upstream, program::Ended, proxy::Builder, within,
-};
+use crate::support::{Connection, Proxy, Upstream, has, program::Ended, proxy::Builder, until};
 
 #[track_caller]
 fn check(builder: &Builder) -> Ended {
@@ -60,12 +57,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
         said(&ended, &parts);
         // A restart must not make an outage of it: callers that do not look are served.
         let proxy = builder.start();
-        proxy.log().wait_for("serve says so, too", |line| {
-            (line.contains("ERROR")
-                && line.contains("listen.tls.certificate")
-                && line.contains(what))
-            .then_some(())
-        });
+        proxy.logs(&["ERROR", "listen.tls.certificate", what]);
         let ready = proxy.ask_admin("/readyz");
         ready.has_status(200);
         has(&ready.text(), &["degraded: certificate_expired since 20"]);
@@ -87,12 +79,7 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
         &["warning: ", "server-certificate.pem ends in 5 days"],
     );
     let proxy = builder.start();
-    proxy.log().wait_for("it ends soon", |line| {
-        (line.contains("WARN")
-            && line.contains("certificate_expiring")
-            && line.contains("in 5 days"))
-        .then_some(())
-    });
+    proxy.logs(&["WARN", "certificate_expiring", "in 5 days"]);
     is_logged_once(&proxy, 5);
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(200);
@@ -110,9 +97,7 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
 #[track_caller]
 fn is_logged_once(proxy: &Proxy, days: i64) {
     let text = format!("days_left={days} ");
-    proxy.log().wait_for("the days that are left", |line| {
-        (line.contains("WARN") && line.contains(&text)).then_some(())
-    });
+    proxy.logs(&["WARN", &text]);
     let lines = proxy.log().lines();
     let count = lines.iter().filter(|line| line.contains("ends soon"));
     assert_eq!(count.count(), 1, "{lines:#?}");
@@ -163,17 +148,15 @@ fn handshakes_that_fail_are_counted_by_their_reason() {
             .ask_proxy(&proxy)
             .is_err()
     );
-    within(PATIENCE, "our certificate was rejected", || {
-        (count("our_certificate") == 1.0).then_some(())
+    until("our certificate was rejected", || {
+        count("our_certificate") == 1.0
     });
     let mut plain = Connection::to(proxy.address());
     plain.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     plain.answer("GET").has_status(400);
     // The handshake ends once the caller has read the answer and closed.
     drop(plain);
-    within(PATIENCE, "it was no TLS", || {
-        (count("other") == 1.0).then_some(())
-    });
+    until("it was no TLS", || count("other") == 1.0);
     assert_eq!(count("caller_certificate"), 0.0);
 }
 
@@ -253,7 +236,5 @@ fn every_public_host_needs_a_certificate() {
         said(&behind, &["warning: ", "listen.tls.certificate", host]);
     }
     let proxy = builder("service.base_url = 'https://login.test'").start();
-    proxy.log().wait_for("serve says so, too", |line| {
-        (line.contains("ERROR") && line.contains("no certificate is for login.test")).then_some(())
-    });
+    proxy.logs(&["ERROR", "no certificate is for login.test"]);
 }

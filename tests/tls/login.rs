@@ -29,11 +29,7 @@ fn asking(api: &Upstream, system: &Upstream, trusted: Option<&Authority>) -> Bui
 fn log_in(proxy: &Proxy) -> (u16, String) {
     let mut visitor = Visitor::to(proxy);
     let page = visitor.open("/service.oauth?mode=login");
-    let user = User {
-        id: String::new(),
-        name: "ada".to_owned(),
-        password: "enchantress".to_owned(),
-    };
+    let user = User::new("ada", "enchantress");
     let answer = visitor.log_in(&page, &user).answer;
     (answer.status, answer.text())
 }
@@ -89,9 +85,7 @@ fn no_password_goes_to_a_system_that_is_not_the_right_one() {
         let (status, page) = log_in(&proxy);
         assert_eq!(status, 503);
         assert!(!page.contains("certificate"), "{page}");
-        proxy.log().wait_for(reason, |line| {
-            (line.contains("login.url") && line.contains(reason)).then_some(())
-        });
+        proxy.logs(&["login.url", reason]);
         assert_eq!(system.count(), 0);
     }
 }

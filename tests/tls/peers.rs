@@ -46,7 +46,5 @@ fn only_a_certificate_of_the_authority_lets_in() {
         }
     }
     assert_eq!(api.count(), 2);
-    proxy.log().wait_for("who was refused and why", |line| {
-        (line.contains("client certificate refused") && line.contains("127.0.0.1")).then_some(())
-    });
+    proxy.logs(&["client certificate refused", "127.0.0.1"]);
 }

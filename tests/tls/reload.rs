@@ -1,6 +1,6 @@
 //! Certificates that change while the proxy runs.
 
-use std::{fs, time::Duration};
+use std::fs;
 
 use rcgen::KeyPair;
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ use super::{
     caller::{Caller, with_tls},
     resumption::reload,
 };
-use crate::support::{Proxy, Upstream, within};
+use crate::support::{Proxy, Upstream, until};
 
 fn shown(authority: &Authority, proxy: &Proxy) -> CertificateDer<'static> {
     Caller::trusting(authority)
@@ -22,8 +22,8 @@ fn shown(authority: &Authority, proxy: &Proxy) -> CertificateDer<'static> {
 }
 
 fn wait_until_shown(authority: &Authority, proxy: &Proxy, identity: &Identity) {
-    within(Duration::from_secs(20), "the new certificate", || {
-        (shown(authority, proxy) == identity.der()).then_some(())
+    until("the new certificate", || {
+        shown(authority, proxy) == identity.der()
     });
 }
 
@@ -41,10 +41,7 @@ fn a_new_pair_is_taken_up_by_itself_and_a_half_or_broken_one_is_not() {
 
     // Written in place, the certificate first: until the key is there, the old pair goes on.
     fs::write(&certificate, &second.certificate).unwrap();
-    proxy.log().wait_for("the half-written pair", |line| {
-        (line.contains("keeping the current certificates") && line.contains("listen.tls.key"))
-            .then_some(())
-    });
+    proxy.logs(&["keeping the current certificates", "listen.tls.key"]);
     assert_eq!(shown(&authority, &proxy), first.der());
     fs::write(&key, &second.key).unwrap();
     wait_until_shown(&authority, &proxy, &second);
@@ -52,24 +49,14 @@ fn a_new_pair_is_taken_up_by_itself_and_a_half_or_broken_one_is_not() {
     // One that callers would reject.
     let expired = authority.sign(&["localhost"], Good::NO_MORE, KeyPair::generate().unwrap());
     expired.write(proxy.directory(), "server");
-    proxy.log().wait_for("the expired certificate", |line| {
-        (line.contains("keeping the current certificates") && line.contains("expired at"))
-            .then_some(())
-    });
+    proxy.logs(&["keeping the current certificates", "expired at"]);
     assert_eq!(shown(&authority, &proxy), second.der());
 
     // A broken one, and none at all.
     fs::write(&certificate, "-----BEGIN CERTIFICATE-----\nno\n").unwrap();
-    proxy.log().wait_for("the broken file", |line| {
-        (line.contains("keeping the current certificates")
-            && line.contains("listen.tls.certificate"))
-        .then_some(())
-    });
+    proxy.logs(&["keeping the current certificates", "listen.tls.certificate"]);
     fs::remove_file(&certificate).unwrap();
-    proxy.log().wait_for("the missing file", |line| {
-        (line.contains("keeping the current certificates") && line.contains("check the path"))
-            .then_some(())
-    });
+    proxy.logs(&["keeping the current certificates", "check the path"]);
     assert_eq!(shown(&authority, &proxy), second.der());
 
     // Swapped as a whole by a link, as a mounted secret is, and with an old date.
@@ -109,11 +96,10 @@ fn sighup_reads_certificates_or_changes_nothing_at_all() {
     fs::write(&certificate, "nothing").unwrap();
     proxy.reconfigure("operation = [{ path = '/other', access = ['anonymous'] }]");
     proxy.signal(Signal::HUP);
-    proxy.log().wait_for("the refused reload", |line| {
-        (line.contains("keeping the current configuration")
-            && line.contains("listen.tls.certificate"))
-        .then_some(())
-    });
+    proxy.logs(&[
+        "keeping the current configuration",
+        "listen.tls.certificate",
+    ]);
     assert_eq!(shown(&authority, &proxy), second.der());
     use std::io::{Read, Write};
     kept.write_all(b"GET /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -12,7 +12,7 @@ use super::{
     authority::{Authority, Good},
     caller::{Caller, for_peers_of, with_tls},
 };
-use crate::support::{Proxy, Upstream, within};
+use crate::support::{Proxy, Upstream, until, within};
 
 /// Asks a proxy to reload and waits until it has.
 pub fn reload(proxy: &Proxy) {
@@ -25,9 +25,7 @@ pub fn reload(proxy: &Proxy) {
     };
     let before = count();
     proxy.signal(Signal::HUP);
-    within(Duration::from_secs(20), "the reload", || {
-        (count() > before).then_some(())
-    });
+    until("the reload", || count() > before);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
     sync::Arc,
-    time::Duration,
 };
 
 use rustls::{
@@ -18,7 +17,7 @@ use super::{
     authority::{Authority, Good, Identity, paths},
     resumption::reload,
 };
-use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, within};
+use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, until};
 
 pub fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
     let builder = ServerConfig::builder();
@@ -80,9 +79,7 @@ fn an_api_that_is_not_the_right_one_is_502_and_the_log_says_why() {
             .find(|line| line.contains("cannot be reached"));
         let line = line.unwrap();
         assert!(line.contains(fix) && line.contains("localhost:"), "{line}");
-        proxy.log().wait_for(reason, |line| {
-            (line.contains("certificate") && line.contains(reason)).then_some(())
-        });
+        proxy.logs(&["certificate", reason]);
         assert_eq!(api.count(), 0);
     }
 }
@@ -105,11 +102,7 @@ fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
 
     let without = trusting(Proxy::in_front_of(&api), &authority).start();
     without.send(Call::get("/open")).has_status(502);
-    without
-        .log()
-        .wait_for("that a certificate is missing", |line| {
-            line.contains("CertificateRequired").then_some(())
-        });
+    without.logs(&["CertificateRequired"]);
 
     let builder = trusting(Proxy::in_front_of(&api), &authority);
     other.peer(Good::NOW).write(builder.directory(), "own");
@@ -127,13 +120,10 @@ fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
     // Renewed on the disk: nobody has to tell the proxy.
     let right = authority.peer(Good::NOW);
     fs::write(&certificate, &right.certificate).unwrap();
-    proxy.log().wait_for("the half-written pair", |line| {
-        (line.contains("keeping the current certificates") && line.contains("upstream.tls.key"))
-            .then_some(())
-    });
+    proxy.logs(&["keeping the current certificates", "upstream.tls.key"]);
     fs::write(&key, &right.key).unwrap();
-    within(Duration::from_secs(20), "the new certificate", || {
-        (proxy.send(Call::get("/open")).status == 200).then_some(())
+    until("the new certificate", || {
+        proxy.send(Call::get("/open")).status == 200
     });
 
     // And by SIGHUP, on connections that are kept too.

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
-    time::Duration,
 };
 
 use super::{
@@ -11,7 +10,7 @@ use super::{
     caller::{Caller, with_tls},
 };
 use crate::support::has;
-use crate::support::{PATIENCE, Proxy, Reply, Upstream, within};
+use crate::support::{PATIENCE, Proxy, Reply, Upstream, until};
 
 fn send(proxy: &Proxy, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(proxy.address()).unwrap();
@@ -72,8 +71,8 @@ fn garbage_ends_the_connection_and_nothing_else() {
             );
         }
     }
-    within(Duration::from_secs(10), "no connection is left", || {
-        (proxy.metric("countersign_connections") == 0.0).then_some(())
+    until("no connection is left", || {
+        proxy.metric("countersign_connections") == 0.0
     });
     api.saw_nothing();
     Caller::trusting(&authority).ask_proxy(&proxy).unwrap().ok();
