@@ -39,7 +39,7 @@ fn explain_ends_with_1_for_what_the_server_rejects() {
     let header = place.run(&sign(&token, &[])).done().stdout;
     let header = header.trim_end();
     let explain = |reason: &str| {
-        let ended = place.run(&format!("explain GET {URL} --header {header}"));
+        let ended = place.run(&["explain", "GET", URL, "--header", header]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stdout.contains("the signature matches"), "{ended:?}");
         assert!(ended.stdout.contains(reason), "{ended:?}");
