@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn signed_head(proxy: &Proxy) -> Vec<u8> {
-    head(&proxy, "GET", "/x", &[])
+    head(proxy, "GET", "/x", &[])
 }
 
 fn ends_calmly(proxy: &Proxy, what: &str, next: impl FnMut() -> Vec<u8>) {
@@ -233,7 +233,7 @@ fn window_of(bytes: u32, proxy: &Proxy) -> Raw {
 
 /// Lets 60 connections ask 100 times each for `path` and take nothing; how many bytes larger the process is at most.
 fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
-    let head = head(&proxy, "GET", path, &[("accept", "text/html")]);
+    let head = head(proxy, "GET", path, &[("accept", "text/html")]);
     let before = resident(proxy);
     let held: Vec<Raw> = (0..60)
         .map(|_| {
