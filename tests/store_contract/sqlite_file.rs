@@ -267,7 +267,7 @@ async fn fill(store: &Arc<dyn Store>) -> [&'static str; 5] {
         ..rich_consumer("rich")
     };
     store.add_consumer(graced).await.unwrap();
-    assert_eq!(issue(&store, "a").await, Added::Added);
+    assert_eq!(issue(store, "a").await, Added::Added);
     [
         "secret of ",
         "current secret",
