@@ -65,19 +65,23 @@ impl Admin {
             "/healthz" => text(200, "ok\n"),
             "/readyz" => self.readiness().await,
             _ => {
-                let metrics = self.0.shared.metrics.render();
-                OwnResponse::new(200, CONTENT_TYPE, metrics, Verdict::Page)
+                let metrics = &self.0.shared.metrics;
+                let is_ready = !self.is_draining() && self.0.readiness.report().0;
+                metrics.ready.set(is_ready.into());
+                OwnResponse::new(200, CONTENT_TYPE, metrics.render(), Verdict::Page)
             }
         })
     }
 
+    fn is_draining(&self) -> bool {
+        *self.0.shared.phase.borrow() > Phase::Serving
+    }
+
     async fn readiness(&self) -> OwnResponse {
-        let Params {
-            readiness, shared, ..
-        } = &self.0;
-        if *shared.phase.borrow() > Phase::Serving {
+        if self.is_draining() {
             return text(503, "not ready: draining\n");
         }
+        let readiness = &self.0.readiness;
         readiness.look().await;
         match readiness.report() {
             (true, report) => text(200, &report),

@@ -319,6 +319,7 @@ impl App {
                 .map(|error| error.to_string()),
             Err(problems) => Some(problems),
         };
+        self.services.metrics.reloaded(problem.is_none());
         for problem in problem.iter().flat_map(|problems| problems.lines()) {
             tracing::error!(problem, "reload failed, keeping the current configuration");
         }
@@ -369,7 +370,9 @@ impl App {
     fn look_at_certificates(&mut self) {
         let stamps = Stamps::of(&self.config);
         if stamps != self.stamps {
-            match self.make(&self.config) {
+            let made = self.make(&self.config);
+            self.services.metrics.reloaded(made.is_ok());
+            match made {
                 Ok(made) => {
                     self.swap(made);
                     tracing::info!("certificates read");

@@ -282,6 +282,35 @@ impl RequestRecord {
         }
     }
 
+    /// Counts it for its consumer, if it is signed and neither a fault nor given up.
+    fn count_consumer(&self) {
+        let details = self.details.as_deref();
+        let is_rejected = match self.verdict {
+            Verdict::Forwarded
+            | Verdict::RequestTokenIssued
+            | Verdict::AccessTokenIssued
+            | Verdict::AccessTokenRevoked => false,
+            Verdict::Observed => details.is_some_and(|details| details.reason.is_some()),
+            _ if (400..500).contains(&self.status) => true,
+            _ => return,
+        };
+        let permitted = self.permit.as_ref().and_then(Permit::consumer);
+        let claimed = self.claimed.as_deref();
+        let claimed = || claimed.and_then(|by| by.consumer.as_deref());
+        if let Some(consumer) = permitted.map(ConsumerKey::as_str).or_else(claimed) {
+            self.worker
+                .metrics()
+                .consumer(consumer, self.is_verified(), is_rejected);
+        }
+    }
+
+    /// Whether the signature holds. A token call that succeeds has no details, and one to the API has its permit instead of
+    /// the claim.
+    fn is_verified(&self) -> bool {
+        let details = self.details.as_deref();
+        details.map_or(self.status != 0, |details| details.verified)
+    }
+
     /// Notes that it is observed, and why it would have been rejected, if it would have been.
     pub(super) fn observe(&mut self, failure: Option<&Failure>) {
         let mut details = Details {
@@ -326,6 +355,7 @@ impl Drop for RequestRecord {
         if self.previous_secret {
             metrics.previous_secrets.inc();
         }
+        self.count_consumer();
         // What observe finds is logged even where other requests are not.
         let finds = |details: &Details| details.reason.is_some();
         if !live.access_log && !self.details.as_deref().is_some_and(finds) {
@@ -334,8 +364,7 @@ impl Drop for RequestRecord {
         let permit = self.permit.as_ref();
         let details = self.details.as_deref();
         let claimed = self.claimed.as_deref();
-        // A token call that succeeds has no details, and one to the API has its permit instead of the claim.
-        let is_verified = details.map_or(self.status != 0, |details| details.verified);
+        let is_verified = self.is_verified();
         let verified = claimed.filter(|_| is_verified);
         let unverified = claimed.filter(|_| !is_verified);
         let consumer = permit.and_then(Permit::consumer).map(ConsumerKey::as_str);

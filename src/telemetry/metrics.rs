@@ -1,17 +1,25 @@
 //! The metrics of `/metrics`, in the Prometheus text format.
 //!
-//! Every label value is a constant of the program or an operation of the configuration, so no caller can add one.
+//! Every label value is a constant of the program, an operation of the configuration, or the key of a consumer that has
+//! signed rightly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
 mod verdict;
 
-use std::{sync::OnceLock, time::Duration, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+    time::Instant,
+};
 
+use arc_swap::ArcSwap;
 use prometheus::{
     GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry,
-    Result, TextEncoder, histogram_opts, opts, register_gauge_vec_with_registry,
-    register_histogram_vec_with_registry, register_histogram_with_registry,
-    register_int_counter_vec_with_registry, register_int_counter_with_registry,
-    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
+    Result, TextEncoder, histogram_opts, opts, process_collector::ProcessCollector,
+    register_gauge_vec_with_registry, register_histogram_vec_with_registry,
+    register_histogram_with_registry, register_int_counter_vec_with_registry,
+    register_int_counter_with_registry, register_int_gauge_vec_with_registry,
+    register_int_gauge_with_registry,
 };
 
 pub use self::verdict::Verdict;
@@ -38,6 +46,15 @@ const SKEW_BOUNDS: &[f64] = &[
 
 /// The classes of status codes; a request without a response counts as `none`.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// How many consumers have series of their own: the first that sign rightly in the life of the process.
+pub const MAX_CONSUMERS: usize = 1_000;
+
+/// The label of all other consumers; no key has a space in it.
+const OTHER_CONSUMERS: &str = "all others";
+
+/// Requests of a consumer that were accepted, and those that were rejected.
+type ConsumerCounters = [IntCounter; 2];
 
 /// Why a TLS handshake of a caller failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +101,12 @@ pub struct Metrics {
     diagnoses: IntCounterVec,
     operations: IntCounterVec,
     handshakes: IntCounterVec,
+    consumers: IntCounterVec,
+    /// The counters of `consumers`, found without a lock.
+    shown_consumers: ArcSwap<HashMap<Arc<str>, ConsumerCounters>>,
+    other_consumers: ConsumerCounters,
+    reloads: IntCounterVec,
+    reloaded: IntGauge,
     clock_skew: Histogram,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
@@ -97,6 +120,8 @@ pub struct Metrics {
     pub request: Histogram,
     /// Callers' connections that are open.
     pub connections: IntGauge,
+    /// 1 while `/readyz` is 200.
+    pub ready: IntGauge,
 }
 
 impl Metrics {
@@ -113,6 +138,8 @@ impl Metrics {
             let options = histogram_opts!(name, help, bounds.to_vec());
             register_histogram_with_registry!(options, registry)
         };
+        let gauge = |name, help| register_int_gauge_with_registry!(name, help, registry);
+        registry.register(Box::new(ProcessCollector::for_self()))?;
         let started = Instant::now();
         registry.register(Box::new(PullingGauge::new(
             "countersign_uptime_seconds",
@@ -140,6 +167,24 @@ impl Metrics {
         for failure in HandshakeFailure::ALL {
             handshakes.with_label_values(&[failure.as_str()]);
         }
+        let consumers = counters(
+            "countersign_consumer_requests_total",
+            "Signed requests by consumer and result: accepted or rejected.",
+            &["consumer", "result"],
+        )?;
+        let reloads = counters(
+            "countersign_reloads_total",
+            "Reloads of configuration or certificates by their result: applied or failed.",
+            &["result"],
+        )?;
+        for result in ["applied", "failed"] {
+            reloads.with_label_values(&[result]);
+        }
+        let reloaded = gauge(
+            "countersign_last_reload_successful",
+            "1 if the last reload was applied, or there was none; 0 if the files have a mistake.",
+        )?;
+        reloaded.set(1);
         Ok(Self {
             requests: Verdict::ALL
                 .iter()
@@ -161,6 +206,11 @@ impl Metrics {
                 &["operation", "status"],
             )?,
             handshakes,
+            other_consumers: counters_of(&consumers, OTHER_CONSUMERS),
+            consumers,
+            shown_consumers: ArcSwap::default(),
+            reloads,
+            reloaded,
             clock_skew: histogram(
                 "countersign_clock_skew_seconds",
                 "How far consumers' clocks are ahead; below zero they are behind.",
@@ -200,10 +250,10 @@ impl Metrics {
                 "Time from the head of a request to the end of its response.",
                 REQUEST_BOUNDS,
             )?,
-            connections: register_int_gauge_with_registry!(
-                "countersign_connections",
-                "Open connections of callers.",
-                registry
+            connections: gauge("countersign_connections", "Open connections of callers.")?,
+            ready: gauge(
+                "countersign_ready",
+                "1 while signed calls can be served and the process does not drain, as /readyz.",
             )?,
             registry,
             refresh: OnceLock::new(),
@@ -231,6 +281,35 @@ impl Metrics {
     /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
         self.handshakes.with_label_values(&[failure.as_str()]).inc();
+    }
+
+    /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
+    /// begins a series.
+    pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
+        let begins = |shown: &HashMap<Arc<str>, ConsumerCounters>| {
+            is_verified && shown.len() < MAX_CONSUMERS && !shown.contains_key(consumer)
+        };
+        let mut shown = self.shown_consumers.load();
+        if begins(&shown) {
+            self.shown_consumers.rcu(|shown| {
+                let mut shown = HashMap::clone(shown);
+                if begins(&shown) {
+                    let counters = counters_of(&self.consumers, consumer);
+                    shown.insert(consumer.into(), counters);
+                }
+                shown
+            });
+            shown = self.shown_consumers.load();
+        }
+        let counters = shown.get(consumer).unwrap_or(&self.other_consumers);
+        counters[usize::from(is_rejected)].inc();
+    }
+
+    /// Counts a reload of the configuration or of certificates.
+    pub fn reloaded(&self, is_applied: bool) {
+        let result = if is_applied { "applied" } else { "failed" };
+        self.reloads.with_label_values(&[result]).inc();
+        self.reloaded.set(is_applied.into());
     }
 
     /// Counts how many seconds a consumer's clock is ahead of ours; below zero it is behind. Anybody can send any
@@ -314,6 +393,10 @@ impl Metrics {
     }
 }
 
+fn counters_of(family: &IntCounterVec, consumer: &str) -> ConsumerCounters {
+    ["accepted", "rejected"].map(|result| family.with_label_values(&[consumer, result]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,5 +453,25 @@ mod tests {
             assert!(shows(&metrics, &line), "{}", metrics.render());
         }
         assert!(!metrics.render().contains("/b"));
+    }
+
+    #[test]
+    fn only_verified_consumers_have_series_and_only_so_many() {
+        let metrics = Metrics::new().unwrap();
+        metrics.consumer("claimed", false, true);
+        for number in 0..MAX_CONSUMERS + 5 {
+            metrics.consumer(&number.to_string(), true, false);
+        }
+        metrics.consumer("0", false, true);
+        for (labels, count) in [
+            ("consumer=\"0\",result=\"accepted\"", 1),
+            ("consumer=\"0\",result=\"rejected\"", 1),
+            ("consumer=\"all others\",result=\"accepted\"", 5),
+            ("consumer=\"all others\",result=\"rejected\"", 1),
+        ] {
+            let line = format!("countersign_consumer_requests_total{{{labels}}} {count}");
+            assert!(shows(&metrics, &line), "{line}");
+        }
+        assert!(!metrics.render().contains("claimed"));
     }
 }
