@@ -1,0 +1,223 @@
+//! The servers of `deploy/gateways` in front of countersign.
+
+use std::{fs, net::TcpStream, path::Path, process::Command};
+
+use super::{Server, file, free_port, tool};
+use crate::support::{PATIENCE, Proxy, Upstream, tls::Certificate, within};
+
+/// Starts a server on its configuration, in front of a proxy, and sends calls that must arrive as they were signed.
+fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Command) {
+    let api = Upstream::start();
+    let probe = free_port();
+    let builder = Proxy::in_front_of(&api).config(&format!(
+        "listen.trusted_proxies = ['127.0.0.1']\n{extra}\nadmin.probe_listen = '127.0.0.1:{probe}'\n\
+         [service]\nbase_url = 'https://auth.example.com'\npublic_api_urls = ['https://api.example.com']"
+    ));
+    let certificate = Certificate::for_names(&["api.example.com", "auth.example.com"]);
+    let (chain, _) = certificate.write(builder.directory());
+    let directory = builder.directory().to_owned();
+    let (proxy, port) = (builder.start(), free_port());
+    let caller = proxy.somebody();
+
+    fs::write(
+        directory.join("example.com.pem"),
+        certificate.certificate + &certificate.key,
+    )
+    .unwrap();
+    let here = |name: &str| directory.join(name).display().to_string();
+    for entry in fs::read_dir(file("deploy/gateways")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path)
+            .unwrap()
+            .replace("443", &port.to_string())
+            .replace("127.0.0.1:8080", &proxy.address().to_string())
+            .replace(
+                "port_value: 8080",
+                &format!("port_value: {}", proxy.address().port()),
+            )
+            .replace("port 8082", &format!("port {probe}"))
+            .replace("maxconn 20000", "maxconn 100")
+            .replace(
+                "admin off\n",
+                &format!("admin off\nhttps_port {port}\nauto_https disable_redirects\n"),
+            )
+            .replace(
+                "/etc/ssl/example.com/fullchain.pem",
+                &here("certificate.pem"),
+            )
+            .replace("/etc/ssl/example.com/privkey.pem", &here("key.pem"))
+            .replace("/etc/haproxy/example.com.pem", &here("example.com.pem"))
+            .replace(
+                "/etc/traefik/countersign.yaml",
+                &here("traefik-countersign.yaml"),
+            )
+            .replace("/run/nginx.pid", &here("nginx.pid"));
+        fs::write(directory.join(path.file_name().unwrap()), text).unwrap();
+    }
+    let log = fs::File::create(directory.join("log")).unwrap();
+    let _server = Server::start(
+        start(&directory)
+            .current_dir(&directory)
+            .env("HOME", &directory)
+            .stderr(log),
+    );
+    within(PATIENCE, name, || {
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+
+    let send = |protocol: &str, url: &str, data: &[&str]| {
+        let method = if data.is_empty() { "GET" } else { "POST" };
+        let fixed = [
+            "sign",
+            method,
+            url,
+            "--consumer-key",
+            &caller.consumer.key,
+            "--token",
+            &caller.token.token,
+        ];
+        let header = proxy.command(&[&fixed, data].concat()).done().stdout;
+        let to = format!("::127.0.0.1:{port}");
+        let mut curl = Command::new("curl");
+        curl.args([
+            "-sS",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_code}",
+            "--path-as-is",
+            "--interface",
+            "127.0.0.2",
+        ])
+        .args([protocol, "--connect-to", &to, "--cacert"])
+        .arg(&chain)
+        .args([
+            "-H",
+            header.trim(),
+            "-H",
+            "X-Forwarded-For: 203.0.113.9",
+            "-H",
+            "X-Forwarded-Proto: http",
+        ])
+        .args([
+            "-H",
+            "X-Forwarded-Host: other.example",
+            "-H",
+            "Forwarded: for=203.0.113.9;host=other.example;proto=http",
+        ]);
+        let output = curl.args(data).arg(url).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // A server such as HAProxy first has to see that the proxy is ready.
+    within(PATIENCE, name, || {
+        (send("--http2", "https://api.example.com/ready", &[]) == "200").then_some(())
+    });
+    let before = api.count();
+    // Traefik decodes the escapes of unreserved characters in a path, whatever it is told.
+    let tilde = if name == "traefik" { "~" } else { "%7E" };
+    let target = format!("/a%2Fb//c%20d;e/{tilde}?q=a%20b&empty=&x=%2F%7E");
+    for protocol in ["--http1.1", "--http2"] {
+        let url = format!("https://api.example.com{target}");
+        let log = || {
+            format!(
+                "{name}: {}\n{}",
+                fs::read_to_string(directory.join("log")).unwrap(),
+                proxy.log()
+            )
+        };
+        assert_eq!(send(protocol, &url, &[]), "200", "{}", log());
+        assert_eq!(
+            send(protocol, &url, &["--data", "a=1+2&b=%2B"]),
+            "200",
+            "{}",
+            log()
+        );
+    }
+    for seen in api.requests_since(before) {
+        assert_eq!(seen.target, target, "{name}");
+        assert_eq!(
+            seen.header("X-Auth-Consumer"),
+            Some(&*caller.consumer.key),
+            "{name}"
+        );
+        for (field, value) in [
+            ("For", "127.0.0.2, 127.0.0.1"),
+            ("Proto", "https"),
+            ("Host", "api.example.com"),
+        ] {
+            assert_eq!(
+                seen.header(&format!("X-Forwarded-{field}")),
+                Some(value),
+                "{name}: {field}"
+            );
+        }
+        let forwarded = seen.header("Forwarded").unwrap_or_default();
+        assert!(!forwarded.contains("203.0.113.9"), "{name}: {forwarded}");
+    }
+}
+
+fn nginx(configuration: &'static str) -> impl FnOnce(&Path) -> Command {
+    move |directory| {
+        let mut command = Command::new("/usr/sbin/nginx");
+        command
+            .args(["-e", "stderr", "-g", "daemon off;", "-c"])
+            .arg(directory.join(configuration));
+        command
+    }
+}
+
+#[test]
+fn nginx_with_x_forwarded_fields() {
+    passes_signed_calls("nginx", "", nginx("nginx.conf"));
+}
+
+#[test]
+fn nginx_with_the_forwarded_field() {
+    passes_signed_calls(
+        "nginx",
+        "listen.forwarded = 'forwarded'",
+        nginx("nginx-forwarded.conf"),
+    );
+}
+
+#[test]
+fn haproxy() {
+    passes_signed_calls("haproxy", "", |_| {
+        let mut command = Command::new("/usr/sbin/haproxy");
+        command.args(["-db", "-f", "haproxy.cfg"]);
+        command
+    });
+}
+
+#[test]
+fn caddy() {
+    passes_signed_calls("caddy", "", |_| {
+        let mut command = Command::new("caddy");
+        command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
+        command
+    });
+}
+
+#[test]
+fn traefik() {
+    passes_signed_calls("traefik", "", |_| {
+        let mut command = tool("traefik");
+        command.arg("--configFile=traefik.yaml");
+        command
+    });
+}
+
+#[test]
+fn envoy() {
+    passes_signed_calls("envoy", "", |_| {
+        let mut command = tool("envoy");
+        command.args([
+            "-c",
+            "envoy.yaml",
+            "--use-dynamic-base-id",
+            "--concurrency",
+            "1",
+        ]);
+        command
+    });
+}

@@ -1,0 +1,77 @@
+//! What `deploy/` and `docs/` tell operators, tried with the real tools and servers.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![expect(
+    clippy::print_stderr,
+    reason = "a failed test shows the log of the proxy"
+)]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod gateways;
+mod manifests;
+mod metrics;
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+/// A file of the project.
+fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(file(path)).unwrap()
+}
+
+/// What a command prints; it has to succeed.
+#[track_caller]
+fn printed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output();
+    let output =
+        output.unwrap_or_else(|error| panic!("{error}: {command:?}; tests/run installs it"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (told, complaint) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{told}{complaint}");
+    told
+}
+
+/// A program that `tests/run` installs into `tests/.tools`.
+fn tool(name: &str) -> Command {
+    Command::new(file("tests/.tools/venv/bin").join(name))
+}
+
+/// A port on which nothing listens.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Server {
+    fn start(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self(
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{error}: {command:?}")),
+        )
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

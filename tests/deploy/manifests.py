@@ -1,0 +1,30 @@
+"""Builds the kustomizations that are named, checks them against the schemas of Kubernetes and the rules of restricted pods,
+and prints the names and the countersign configuration of each, one JSON object a line."""
+import json, subprocess, sys, yaml
+import kubernetes_validate
+
+def check_pod(name, pod):
+    assert pod["automountServiceAccountToken"] is False, name
+    security = pod["securityContext"]
+    assert security["runAsNonRoot"] and security["seccompProfile"] == {"type": "RuntimeDefault"}, name
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False and security["readOnlyRootFilesystem"] is True, name
+        assert security["capabilities"] == {"drop": ["ALL"]}, name
+        assert "memory" in container["resources"]["limits"], name
+        # Secrets come as files.
+        assert not any("valueFrom" in variable for variable in container.get("env", [])), name
+        if container["name"] == "countersign":
+            assert {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle"} <= container.keys(), name
+            assert pod["terminationGracePeriodSeconds"] >= 40, name
+
+for directory in sys.argv[1:]:
+    kubectl = [sys.executable.replace("python", "kubectl"), "kustomize", directory]
+    manifests = list(yaml.safe_load_all(subprocess.run(kubectl, check=True, stdout=subprocess.PIPE, text=True).stdout))
+    for manifest in manifests:
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+        if "template" in manifest.get("spec", {}):
+            check_pod(manifest["metadata"]["name"], manifest["spec"]["template"]["spec"])
+    configurations = [it["data"]["config.toml"] for it in manifests if "config.toml" in it.get("data", {})]
+    kinds = [f'{it["kind"]}/{it["metadata"]["name"]}' for it in manifests]
+    print(json.dumps({"kinds": kinds, "configuration": configurations[0]}))

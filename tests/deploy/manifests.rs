@@ -1,0 +1,39 @@
+//! `deploy/kubernetes`: what kustomize makes of it fits the schemas of Kubernetes, and countersign accepts its configuration.
+
+use serde_json::Value;
+
+use super::{file, printed, tool};
+use crate::support::{proxy::Builder, tls::write_secret};
+
+#[test]
+fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
+    let kustomizations =
+        ["sidecar", "sidecar-socket", "replicas"].map(|name| file("deploy/kubernetes").join(name));
+    let printed = printed(
+        tool("python")
+            .arg(file("tests/deploy/manifests.py"))
+            .args(&kustomizations),
+    );
+    let built: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(built.len(), kustomizations.len());
+    for kustomization in built {
+        let text = kustomization["configuration"].as_str().unwrap();
+        let builder = Builder::in_front_of_url("http://127.0.0.1:1");
+        let place = builder.directory().display().to_string();
+        write_secret(&builder.directory().join("store_key"), [1; 32]);
+        let text = text
+            .replace("/run/secrets/countersign", &place)
+            .replace("/var/lib/countersign", &place);
+        let mut builder = builder.config(&text);
+        if text.contains("postgres") {
+            builder.set("store.url", "postgres://a@127.0.0.1:1/b".into());
+            builder.set("nonce.url", "redis://127.0.0.1:1/0".into());
+        }
+        // Store and API are not there, which is 1; a mistake in the configuration is 2.
+        let ended = builder.run(&["check"], "");
+        assert_eq!(ended.code(), Some(1), "{ended:?}");
+    }
+}
