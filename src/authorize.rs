@@ -1,16 +1,14 @@
 //! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
 //!
-//! A [`Subject`] is what is judged, whether this process received it or another proxy describes it. Nothing is forwarded here.
+//! A [`Subject`] is the call, whether this process received it or another proxy describes it. Nothing is forwarded here.
 
 use std::{
     borrow::Cow,
-    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use http::{HeaderMap, Method, header};
-use http_body::Body as _;
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
@@ -21,7 +19,7 @@ use crate::{
     parse::{
         claimed::Claimed,
         origin::{Origins, PublicUrl, RequestOrigin},
-        signed::{Collected, SignedRequest, is_form},
+        signed::{Collected, SignedRequest},
     },
     policy::{
         Rejection,
@@ -30,7 +28,6 @@ use crate::{
         rate::ConsumerRate,
     },
     respond::{Failure, Format},
-    server::{buffered::BufferedBody, rejection::BodyRejection, request::RequestBody},
     telemetry::stopwatch::Stopwatch,
     verify::{self, Purpose, UnreadBody, Verifier},
 };
@@ -52,19 +49,19 @@ pub struct Subject<'a> {
     pub path: Cow<'a, [u8]>,
     /// The query as sent.
     pub query: Option<&'a [u8]>,
-    /// The parameters of header and query; a decision adds those of a form.
-    pub collected: Collected,
-    /// The body; a decision moves it to `collected` where it has to be read.
-    pub body: RequestBody,
+    /// The parameters, and the body where the signature covers it.
+    pub collected: &'a Collected,
+    /// It has a body.
+    pub has_body: bool,
 }
 
-/// A call that may be forwarded.
+/// The decision on a call.
 #[derive(Debug)]
 pub struct Decision {
-    /// The proof of it.
-    pub permit: Permit,
-    /// The failure that would have rejected a call that is only observed.
-    pub observed: Option<Failure>,
+    /// The proof that the call may be forwarded, or why it may not.
+    pub permitted: Result<Permit, Failure>,
+    /// The facts about it.
+    pub facts: Facts,
 }
 
 /// The facts about a call, for logs and metrics.
@@ -78,6 +75,8 @@ pub struct Facts {
     pub verify: Option<Duration>,
     /// How far the consumer's clock is ahead of ours, in seconds.
     pub skew_seconds: Option<i64>,
+    /// The failure that would have rejected a call that is only observed.
+    pub observed: Option<Box<Failure>>,
 }
 
 /// Decides on calls to the API. A reload makes a new one.
@@ -105,52 +104,41 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Permits a call, or returns why not. In observe mode nearly every call is permitted, and what would have rejected it is
-    /// returned too. `stopwatch` measures how long the verification takes.
-    ///
-    /// # Errors
-    /// Every [`Failure`] of reading, verifying and authorizing.
+    /// Permits a call, or returns why not. In observe mode nearly every call is permitted, and the failure that would have
+    /// rejected it is one of the facts. `unread` is a body that the signature does not cover; `stopwatch` measures how long
+    /// the verification takes.
     pub async fn decide(
-        &self,
-        subject: &mut Subject<'_>,
-        found: &Found<'_>,
-        stopwatch: &Stopwatch,
-    ) -> (Facts, Result<Decision, Failure>) {
-        let mut facts = Facts::default();
-        let permitted = self.permit(subject, found, stopwatch, &mut facts).await;
-        let decision = self.enforce(subject, found, permitted).await;
-        let has_identity = |decision: &Decision| decision.permit.kind().is_some();
-        if subject.collected.signed && !decision.as_ref().is_ok_and(has_identity) {
-            let claimed = Claimed::by(&subject.collected.parameters);
-            facts.claimed = Some(Box::new(claimed));
-        }
-        (facts, decision)
-    }
-
-    /// Turns a rejection into a permit without identity where calls are only observed.
-    async fn enforce(
         &self,
         subject: &Subject<'_>,
         found: &Found<'_>,
-        permitted: Result<Permit, Failure>,
-    ) -> Result<Decision, Failure> {
-        if self.is_enforced(found) {
-            let observed = None;
-            return permitted.map(|permit| Decision { permit, observed });
-        }
-        match permitted {
+        unread: Option<&mut dyn UnreadBody>,
+        stopwatch: &Stopwatch,
+    ) -> Decision {
+        let mut facts = Facts::default();
+        let permitted = if subject.collected.signed {
+            let signed = self.permit_signed(subject, found, unread, stopwatch, &mut facts);
+            signed.await
+        } else {
+            self.permit_unsigned(subject, found).await
+        };
+        let permitted = match permitted {
+            permitted if self.is_enforced(found) => permitted,
             // The rules of HTTP and the limits hold whether or not signatures are enforced.
             Err(
                 failure @ (Failure::Parse(_)
                 | Failure::Body(_)
                 | Failure::Policy(Rejection::TooManyRequests { .. })),
             ) => Err(failure),
-            Err(failure) if self.is_always_enforced(&subject.collected).await => Err(failure),
-            permitted => Ok(Decision {
-                permit: Permit::danger_for_observed_call(),
-                observed: permitted.err(),
-            }),
+            Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
+            permitted => {
+                facts.observed = permitted.err().map(Box::new);
+                Ok(Permit::danger_for_observed_call())
+            }
+        };
+        if !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
+            facts.claimed = Claimed::by_signed(subject.collected);
         }
+        Decision { permitted, facts }
     }
 
     fn is_enforced(&self, found: &Found<'_>) -> bool {
@@ -167,31 +155,8 @@ impl Authorizer {
             return false;
         };
         let consumer = self.verifier.credentials().consumer(key.value).await;
-        match consumer {
-            Ok(consumer) => consumer.is_some_and(|consumer| consumer.enforce),
-            // Unknown: fail closed.
-            Err(_) => true,
-        }
-    }
-
-    async fn permit(
-        &self,
-        subject: &mut Subject<'_>,
-        found: &Found<'_>,
-        stopwatch: &Stopwatch,
-        facts: &mut Facts,
-    ) -> Result<Permit, Failure> {
-        if !subject.body.is_end_stream() && is_form(subject.headers)? {
-            self.check_before_form(&subject.collected, found).await?;
-            let form = subject.body.read_whole().await?;
-            let limits = subject.body.caller().limits();
-            subject.collected.hold_form(form, &limits)?;
-        }
-        if subject.collected.signed {
-            self.permit_signed(subject, found, stopwatch, facts).await
-        } else {
-            self.permit_unsigned(subject, found).await
-        }
+        // If the store cannot tell, it is.
+        consumer.map_or(true, |found| found.is_some_and(|consumer| consumer.enforce))
     }
 
     /// Rejects a call with a form, before the form is read, if its head shows that no form can help it. Credentials may
@@ -199,7 +164,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// What the call would be rejected for. Only a caller that names an existing token learns that an operation does not exist.
-    async fn check_before_form(
+    pub async fn check_before_form(
         &self,
         collected: &Collected,
         found: &Found<'_>,
@@ -230,17 +195,14 @@ impl Authorizer {
 
     async fn permit_signed(
         &self,
-        subject: &mut Subject<'_>,
+        subject: &Subject<'_>,
         found: &Found<'_>,
+        unread: Option<&mut dyn UnreadBody>,
         stopwatch: &Stopwatch,
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
-        let methods = self.verify.methods;
-        if subject.collected.needs_body(methods)? {
-            subject.collected.held = Some(subject.body.read_whole().await?);
-        }
-        let collected = &subject.collected;
-        let credentials = collected.protocol(methods)?.demand(&[])?;
+        let collected = subject.collected;
+        let credentials = collected.protocol(self.verify.methods)?.demand(&[])?;
         if credentials.token.is_some_and(<[u8]>::is_empty) {
             let names = [ProtocolParameter::Token].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
@@ -255,28 +217,11 @@ impl Authorizer {
             body: collected.held.as_deref(),
             secure: subject.received.secure,
         };
-        if request.body.is_some() {
-            // The time until now was spent on the body.
-            stopwatch.lap();
-        }
-        // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
-        let readable = request.body.is_none()
-            && !subject.body.is_end_stream()
-            && !subject.headers.contains_key(header::EXPECT);
-        let mut unsigned = readable.then_some(UnsignedBody {
-            body: &mut subject.body,
-            held: None,
-        });
-        let unread = unsigned.as_mut().map(|body| body as &mut dyn UnreadBody);
         let verifying = self
             .verifier
             .verify(&self.verify, Purpose::Api, &request, unread);
         let verified = verifying.await;
         facts.verify = Some(stopwatch.lap());
-        // In observe mode the call goes on to the API: with its whole body, or not at all.
-        if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
-            subject.collected.held = Some(held?);
-        }
         let verified = verified?;
         facts.previous_secret = verified.is_by_previous_secret();
         facts.skew_seconds = verified.skew_seconds();
@@ -309,7 +254,7 @@ impl Authorizer {
         Ok(Permit::for_session(user.id, &self.operations, found)?)
     }
 
-    /// What becomes of a request without a session: a browser that navigates to what a user may open is sent to the login.
+    /// The rejection of a request without a session: a browser that navigates to what a user may open is sent to the login.
     #[cold]
     fn or_login(
         &self,
@@ -388,26 +333,6 @@ impl Subject<'_> {
             && has(&header::ORIGIN)
             && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
             && !self.headers.contains_key(header::AUTHORIZATION)
-            && self.body.is_end_stream()
-    }
-}
-
-/// A body that the signature does not cover.
-struct UnsignedBody<'b> {
-    body: &'b mut RequestBody,
-    /// The body, if it was read for the advice: it is missing from `body` then.
-    held: Option<Result<BufferedBody, BodyRejection>>,
-}
-
-impl UnreadBody for UnsignedBody<'_> {
-    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
-        Box::pin(async move {
-            let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
-            if length > limit {
-                return None;
-            }
-            let held = self.held.insert(self.body.read_whole().await);
-            held.as_deref().ok()
-        })
+            && !self.has_body
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response, Version};
+use http::{Method, Request, Response};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
@@ -18,13 +18,12 @@ use super::{
     ExchangeError, Fault,
     body::UpstreamBody,
     pool::{Lease, Pool},
-    request::into_http2,
+    request::{into_http1, into_http2},
     stream::Control,
 };
 use crate::{
     server::{
         caller::{Caller, Upload},
-        deadline::Elapsed,
         rejection::BodyRejection,
     },
     telemetry::causes::causes,
@@ -147,9 +146,7 @@ async fn attempt(
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
     match &lease {
-        Lease::Http1(_) if request.version() != Version::HTTP_2 => Ok(()),
-        // The API agreed on HTTP/2 a moment ago; the caller can retry.
-        Lease::Http1(_) => Err(unanswered()),
+        Lease::Http1(_) => into_http1(request),
         Lease::Http2(_) => into_http2(request, pool.is_secure()),
     }
     .map_err(|fault| NoResponse::Failed(fault.into()))?;
@@ -227,9 +224,7 @@ impl<'c> Wait<'c> {
                 (sent_at + self.response_timeout, || Fault::ApiTooSlow.into())
             }
         };
-        self.caller
-            .poll_deadline(context, at)
-            .map(|Elapsed| failure())
+        self.caller.poll_deadline(context, at).map(|()| failure())
     }
 
     /// Finds out why there is no response.

@@ -1,6 +1,6 @@
 //! The head of the request that the API sees: the caller's own, changed in place.
 
-use std::{borrow::Cow, net::IpAddr};
+use std::{borrow::Cow, mem};
 
 use bytes::Bytes;
 use http::{
@@ -8,9 +8,9 @@ use http::{
     request::Parts,
     uri::{self, PathAndQuery, Uri},
 };
-use http_body::Body as _;
+use http_body::Body;
 
-use super::{Fault, HostMode, Params, body::UpstreamBody};
+use super::{Fault, HostMode, Params, body::UpstreamBody, websocket::Handshake};
 use crate::{
     fields::{self, all, is_hop_by_hop, list, retain},
     oauth::Authority,
@@ -37,41 +37,67 @@ pub struct ReceivedAs {
     secure: bool,
     /// The forwarded fields that a trusted proxy wrote, if any.
     believed: Option<ForwardedFamily>,
-    /// The address of the other end, for `X-Forwarded-For`.
-    peer: Option<HeaderValue>,
-    /// The caller's address, where a trusted proxy names another than the other end.
-    named: Option<IpAddr>,
+    /// The value of `X-Forwarded-For`, if the API gets one from here.
+    forwarded_for: Option<HeaderValue>,
 }
 
 impl ReceivedAs {
-    fn believes(&self, family: ForwardedFamily) -> bool {
-        self.believed == Some(family)
-    }
-
-    /// Keeps the part of `received` that the API is told; `host` is the field as sent.
+    /// Keeps the part of `received` that the API is told; `headers` are those that came.
     ///
     /// # Errors
     /// [`Fault::Internal`]: a host that has been checked is always a field value.
     pub fn of(
         received: &RequestOrigin<'_>,
-        host: Option<&HeaderValue>,
+        headers: &HeaderMap,
         caller: &Caller,
+        params: &Params,
     ) -> Result<Self, Fault> {
-        let host = host.filter(|host| is_written(&received.authority, host.as_bytes()));
+        let (host, port) = (received.authority.host, received.authority.port);
+        let sent = headers.get(header::HOST);
+        let sent = sent.filter(|sent| is_written(&received.authority, sent.as_bytes()));
+        let forwarded_for = match caller.address() {
+            Some(peer) if params.forwarded => Some(forwarded_for(headers, received, caller, peer)?),
+            _ => None,
+        };
         Ok(Self {
-            is_host: host.is_some(),
-            authority: match host {
-                Some(host) => host.clone(),
-                None => authority(&received.authority)?,
+            is_host: sent.is_some(),
+            authority: match (sent, port) {
+                (Some(sent), _) => sent.clone(),
+                (None, None) => value(host.to_owned())?,
+                (None, Some(port)) => value(format!("{host}:{port}"))?,
             },
             secure: received.secure,
             believed: received.trusted.then_some(received.family),
-            peer: caller.address(),
-            named: received
-                .address
-                .filter(|_| received.address != caller.peer.address),
+            forwarded_for,
         })
     }
+}
+
+/// The addresses of `X-Forwarded-For`, `peer` last; what a trusted proxy wrote stays in front.
+fn forwarded_for(
+    headers: &HeaderMap,
+    received: &RequestOrigin<'_>,
+    caller: &Caller,
+    peer: HeaderValue,
+) -> Result<HeaderValue, Fault> {
+    let mut addresses = Vec::new();
+    if received.trusted && received.family == ForwardedFamily::XForwarded {
+        for hops in all(headers, &X_FORWARDED_FOR) {
+            addresses.extend_from_slice(hops);
+            addresses.extend_from_slice(b", ");
+        }
+    } else if let Some(named) = received.address
+        && received.address != caller.peer.address
+    {
+        // As a trusted proxy named it in `Forwarded`.
+        addresses.extend_from_slice(named.to_canonical().to_string().as_bytes());
+        addresses.extend_from_slice(b", ");
+    }
+    if addresses.is_empty() {
+        return Ok(peer);
+    }
+    addresses.extend_from_slice(peer.as_bytes());
+    value(addresses)
 }
 
 /// Whether `host` is how the authority is written.
@@ -86,58 +112,53 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
     }
 }
 
-fn authority(authority: &Authority<'_>) -> Result<HeaderValue, Fault> {
-    match authority.port {
-        None => value(authority.host.to_owned()),
-        Some(port) => value(format!("{}:{port}", authority.host)),
-    }
-}
-
-/// Changes to the request that its permit does not tell.
-#[derive(Debug)]
-pub struct Changes {
+/// A permitted call on its way to the API.
+pub struct Call {
+    /// The proof that it may be forwarded.
+    pub permit: Permit,
     /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
     /// The names of the fields that came.
     pub names: FieldNames,
-    /// A WebSocket handshake goes on.
-    pub websocket: bool,
+    /// The origin of the request.
+    pub received: ReceivedAs,
     /// The id of the request.
     pub request_id: HeaderValue,
+    /// The WebSocket handshake that it begins.
+    pub handshake: Option<Handshake>,
+    /// The body.
+    pub body: UpstreamBody,
 }
 
-/// Makes the head that the API sees of the one that came.
+/// Makes the request that the API sees of the one that came, whose fields it takes. `websocket`: it begins a handshake.
 ///
 /// # Errors
 /// [`Fault::Internal`] if a name or target is not valid after all; both have been checked.
 pub fn rewrite(
     parts: &mut Parts,
     params: &Params,
-    origin: &ReceivedAs,
-    changes: &Changes,
-    body: &UpstreamBody,
-    permit: &Permit,
-) -> Result<(), Fault> {
-    parts.uri = Uri::from(changes.target.clone());
-    parts.version = Version::HTTP_11;
-    let had_length = changes.names.present.may_have(&header::CONTENT_LENGTH)
+    call: &mut Call,
+    websocket: bool,
+) -> Result<Request<UpstreamBody>, Fault> {
+    let (origin, names, permit) = (&call.received, &call.names, &call.permit);
+    let had_length = names.present.may_have(&header::CONTENT_LENGTH)
         && parts.headers.contains_key(header::CONTENT_LENGTH);
-    let forwarded_for = if params.forwarded {
-        forwarded_for(&parts.headers, origin)?
-    } else {
-        None
-    };
-    let headers = &mut parts.headers;
+    let mut request = Request::new(mem::take(&mut call.body));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = Uri::from(call.target.clone());
+    *request.headers_mut() = mem::take(&mut parts.headers);
+    *request.extensions_mut() = mem::take(&mut parts.extensions);
+    let length = request.body().size_hint().exact();
+    let headers = request.headers_mut();
     retain(headers, |name| {
         // Connection cannot remove Host, nor what changes how the API reads a body that is signed.
         let stays = matches!(
             *name,
             header::HOST | header::CONTENT_TYPE | header::CONTENT_ENCODING
         );
-        passes(params, origin, permit, name)
-            && (stays || !changes.names.in_connection.contains(name))
+        passes(params, origin, permit, name) && (stays || !names.in_connection.contains(name))
     });
-    if changes.names.present.may_have(&header::COOKIE) {
+    if names.present.may_have(&header::COOKIE) {
         cookies(headers, params);
     }
     match &params.host {
@@ -145,22 +166,29 @@ pub fn rewrite(
         HostMode::Public => set(headers, &header::HOST, origin.authority.clone()),
         HostMode::Fixed(host) => set(headers, &header::HOST, host.clone()),
     }
-    length(headers, body, had_length);
-    if changes.websocket {
+    // The body is framed again: by its length where that is known, else by chunks.
+    match length {
+        Some(0) if !had_length => {}
+        Some(length) => set(headers, &header::CONTENT_LENGTH, length.into()),
+        None => set(headers, &header::TRANSFER_ENCODING, constant("chunked")),
+    }
+    if websocket {
         set(headers, &header::CONNECTION, constant("Upgrade"));
         set(headers, &header::UPGRADE, constant("websocket"));
     }
     if params.forwarded {
-        if let Some(addresses) = forwarded_for {
-            set(headers, &X_FORWARDED_FOR, addresses);
+        if let Some(addresses) = &origin.forwarded_for {
+            set(headers, &X_FORWARDED_FOR, addresses.clone());
         }
         let scheme = if origin.secure { "https" } else { "http" };
         set(headers, &X_FORWARDED_PROTO, constant(scheme));
         set(headers, &X_FORWARDED_HOST, origin.authority.clone());
     }
+    // Not `Via`: nginx and others do not compress responses to requests that have it.
     headers.append(&COUNTERSIGN_HOP, params.hop.clone());
-    set(headers, &X_REQUEST_ID, changes.request_id.clone());
-    identity(headers, params, permit)
+    set(headers, &X_REQUEST_ID, call.request_id.clone());
+    identity(headers, params, permit)?;
+    Ok(request)
 }
 
 /// Whether this process has forwarded the request before, so that `upstream.api_url` leads back to it. The names of other
@@ -199,7 +227,7 @@ pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault
     // gRPC demands it, and trailers do go on to callers of HTTP/2.
     let trailers = HeaderValue::from_static("trailers");
     request.headers_mut().insert(header::TE, trailers);
-    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    let mut parts = mem::take(request.uri_mut()).into_parts();
     parts.scheme = Some(if secure {
         uri::Scheme::HTTPS
     } else {
@@ -212,17 +240,26 @@ pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault
     Ok(())
 }
 
-/// Frames the body again: by its length where that is known, else by chunks.
-fn length(headers: &mut HeaderMap, body: &UpstreamBody, had_length: bool) {
-    match body.size_hint().exact() {
-        Some(0) if !had_length => {}
-        Some(length) => {
-            set(headers, &header::CONTENT_LENGTH, length.into());
-        }
-        None => {
-            set(headers, &header::TRANSFER_ENCODING, constant("chunked"));
-        }
+/// Brings a request back from the form of HTTP/2, which a connection did not take.
+///
+/// # Errors
+/// [`Fault::Internal`]: an authority is always a value of Host.
+pub fn into_http1<B: Body>(request: &mut Request<B>) -> Result<(), Fault> {
+    if request.version() != Version::HTTP_2 {
+        return Ok(());
     }
+    let parts = mem::take(request.uri_mut()).into_parts();
+    let authority = parts.authority.as_ref().map_or("", uri::Authority::as_str);
+    let is_chunked = request.body().size_hint().exact().is_none();
+    let headers = request.headers_mut();
+    headers.remove(header::TE);
+    set(headers, &header::HOST, value(authority)?);
+    if is_chunked {
+        set(headers, &header::TRANSFER_ENCODING, constant("chunked"));
+    }
+    *request.uri_mut() = parts.path_and_query.map_or_else(Uri::default, Uri::from);
+    *request.version_mut() = Version::HTTP_11;
+    Ok(())
 }
 
 /// Whether the API sees the caller's field. The operator's drop list wins, even for fields that would otherwise be forwarded;
@@ -234,7 +271,7 @@ fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderNa
         // These have rules of their own: a drop list that has only the beginning of the name does not apply.
         "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-prefix" | "x-forwarded-proto" => {
             !params.dropped.contains_itself(text.as_bytes())
-                && origin.believes(ForwardedFamily::XForwarded)
+                && origin.believed == Some(ForwardedFamily::XForwarded)
                 && (!params.forwarded || text == "x-forwarded-prefix")
         }
         _ if params.dropped.contains(text.as_bytes()) => false,
@@ -247,7 +284,7 @@ fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderNa
             Some(Kind::Anonymous) => true,
             Some(Kind::User) => false,
         },
-        "forwarded" => origin.believes(ForwardedFamily::Forwarded),
+        "forwarded" => origin.believed == Some(ForwardedFamily::Forwarded),
         "content-type" | "content-encoding" | "cookie" => true,
         _ => !is_hop_by_hop(name) && !params.lookalikes.contains(text.as_bytes()),
     }
@@ -290,52 +327,24 @@ pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
     Some(kept.join(&b"; "[..]))
 }
 
-/// The addresses of `X-Forwarded-For`; what a trusted proxy wrote stays in front.
-fn forwarded_for(headers: &HeaderMap, origin: &ReceivedAs) -> Result<Option<HeaderValue>, Fault> {
-    let Some(peer) = &origin.peer else {
-        return Ok(None);
-    };
-    let mut addresses = Vec::new();
-    if origin.believes(ForwardedFamily::XForwarded) {
-        for hops in all(headers, &X_FORWARDED_FOR) {
-            addresses.extend_from_slice(hops);
-            addresses.extend_from_slice(b", ");
-        }
-    } else if let Some(caller) = origin.named {
-        // As a trusted proxy named it in `Forwarded`.
-        addresses.extend_from_slice(caller.to_canonical().to_string().as_bytes());
-        addresses.extend_from_slice(b", ");
-    }
-    if addresses.is_empty() {
-        return Ok(Some(peer.clone()));
-    }
-    addresses.extend_from_slice(peer.as_bytes());
-    value(addresses).map(Some)
-}
-
 /// The identity headers, and only ours: callers' copies in any spelling have been dropped.
 fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result<(), Fault> {
-    let Some(kind) = permit.kind() else {
-        return Ok(());
-    };
     let names = &params.identity;
-    if let Some(user) = permit.user() {
-        set(headers, &names.user, value(user)?);
-    }
-    if let Some(consumer) = permit.consumer() {
-        set(headers, &names.consumer, value(consumer.as_str())?);
-    }
-    if matches!(kind, Kind::Consumer | Kind::Application) {
-        let mut permissions = String::new();
-        for permission in permit.permissions() {
-            if !permissions.is_empty() {
-                permissions.push(' ');
+    match (permit.identity(), permit.user()) {
+        (Some(identity), _) => {
+            let identity = identity.ok_or(Fault::Internal("a consumer has no field value"))?;
+            set(headers, &names.consumer, identity.consumer.clone());
+            set(headers, &names.permissions, identity.permissions.clone());
+            if let Some(user) = &identity.user {
+                set(headers, &names.user, user.clone());
             }
-            permissions.push_str(permission.as_str());
         }
-        set(headers, &names.permissions, value(permissions)?);
+        (None, Some(user)) => set(headers, &names.user, value(user)?),
+        (None, None) => {}
     }
-    set(headers, &names.kind, constant(kind.as_str()));
+    if let Some(kind) = permit.kind() {
+        set(headers, &names.kind, constant(kind.as_str()));
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Unverified names from a request, for logging only.
 
+use super::signed::Collected;
 use crate::{
     oauth::{Parameters, ProtocolParameter},
     telemetry::redact::RedactedToken,
@@ -18,6 +19,13 @@ pub struct Claimed {
 }
 
 impl Claimed {
+    /// The names that a signed call gives; `None` for another call.
+    #[must_use]
+    pub fn by_signed(collected: &Collected) -> Option<Box<Self>> {
+        let claimed = || Box::new(Self::by(&collected.parameters));
+        collected.signed.then(claimed)
+    }
+
     /// Reads the names from the parameters of a call.
     #[must_use]
     pub fn by(parameters: &Parameters) -> Self {

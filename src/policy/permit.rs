@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     names::{ConsumerKey, Permission, UserId},
-    store::cached::{AccessCredentials, ConsumerCredentials},
+    store::cached::{AccessCredentials, ConsumerCredentials, FieldValues},
     verify::{Credential, Verified},
 };
 
@@ -54,7 +54,7 @@ impl Permit {
         }
         if let Found::Operation(operation) = found
             && let Some(permission) = &operation.permission
-            && !bearer.permissions().any(|granted| granted == permission)
+            && !bearer.has(permission)
         {
             return Err(operations.forbidden(Some(permission)));
         }
@@ -146,9 +146,14 @@ impl Permit {
         }
     }
 
-    /// The permissions of the call; none for a user's own calls, which no permission limits.
-    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
-        self.0.permissions()
+    /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
+    #[must_use]
+    pub fn identity(&self) -> Option<Option<&FieldValues>> {
+        match &self.0 {
+            Bearer::Consumer(access) => Some(access.field_values()),
+            Bearer::Application(consumer) => Some(consumer.field_values()),
+            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
     }
 }
 
@@ -162,15 +167,11 @@ impl Bearer {
         }
     }
 
-    /// A permission counts only while the consumer has it too.
-    fn permissions(&self) -> impl Iterator<Item = &Permission> {
-        let (granted, held): (&[Permission], Option<&[Permission]>) = match self {
-            Self::Consumer(access) => (&access.permissions, Some(&access.consumer.permissions)),
-            Self::Application(consumer) => (&consumer.permissions, None),
-            Self::User(_) | Self::Anonymous | Self::Observed => (&[], None),
-        };
-        granted
-            .iter()
-            .filter(move |permission| held.is_none_or(|held| held.contains(permission)))
+    fn has(&self, permission: &Permission) -> bool {
+        match self {
+            Self::Consumer(access) => access.granted().any(|granted| granted == permission),
+            Self::Application(consumer) => consumer.permissions.contains(permission),
+            Self::User(_) | Self::Anonymous | Self::Observed => false,
+        }
     }
 }

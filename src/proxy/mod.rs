@@ -1,6 +1,6 @@
 //! The steps of a request, on one screen: route, parse, verify, authorize, forward.
 
-mod exchange;
+mod call;
 mod live;
 mod record;
 
@@ -15,37 +15,18 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request::Parts,
-    uri::PathAndQuery,
-};
+use http::{HeaderMap, Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::watch;
 
 use crate::{
-    authorize::{Decision, Subject},
-    forward::{
-        self,
-        body::UpstreamBody,
-        credentials,
-        pool::Pool,
-        request::{self, ReceivedAs},
-        websocket::Handshake,
-    },
+    forward::{self, pool::Pool, request},
     issue::random,
-    oauth::Place,
-    parse::{
-        head::{self, FieldNames, Head},
-        signed::Collected,
-        target,
-    },
+    parse::head::{self, Head},
     peer::Peer,
-    policy::{self, conventions, operations::Found},
     respond::{self, Failure, Format, OwnResponse},
-    route::{self, ApiCall, Page, Target, TokenCall},
+    route::{self, Page, Target, TokenCall},
     server::{
-        buffered::API_FORMS,
         caller::Limits,
         connection::Handler,
         request::RequestBody,
@@ -65,10 +46,7 @@ use crate::{
     verify::{self, Verifier},
 };
 
-use self::{
-    exchange::Call,
-    record::{InFlight, RequestRecord},
-};
+use self::record::{InFlight, RequestRecord};
 pub use self::{
     live::{Conventions, Live},
     record::Served,
@@ -175,8 +153,19 @@ impl Worker {
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
             Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
             Target::Api(call) => {
-                let call = admit(live, &head, call, names, body, record).await?;
-                self.forward(current, &caller, parts, call, record).await
+                let url = call.url;
+                let call = call::admit(live, &head, call, names, body, record).await?;
+                // They choose the form of a response to a failure, and the fields go to the API.
+                let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE]
+                    .map(|name| Some((parts.headers.get(&name)?.clone(), name)));
+                let forwarded = self
+                    .forward(current, &caller, parts, call, url, record)
+                    .await;
+                if forwarded.is_err() {
+                    let kept = kept.into_iter().flatten();
+                    parts.headers = kept.map(|(value, name)| (name, value)).collect();
+                }
+                forwarded
             }
         }
     }
@@ -186,26 +175,30 @@ impl Worker {
     #[inline(never)]
     fn respond_to_failure(
         &self,
-        failure: &Failure,
-        accepted: &Accepted,
+        failure: Failure,
         parts: &Parts,
         record: &mut RequestRecord,
     ) -> Response<ResponseBody> {
-        record.fail(failure);
         let request_id = record.request_id.as_str();
-        log_failure(failure, request_id, &self.shared.conditions);
-        let language = parts.headers.get(header::ACCEPT_LANGUAGE);
-        let (format, query, language) = match (failure, record.operation, &accepted.page) {
+        log_failure(&failure, request_id, &self.shared.conditions);
+        let format = match (&failure, record.operation) {
             // A page would take memory for a request that is not counted.
-            (Failure::Busy, ..) => (Format::Form, None, None),
-            (_, Served::Page, _) => (Format::Html, parts.uri.query(), language),
-            (.., Some((uri, language))) => (accepted.format, uri.query(), language.as_ref()),
-            (.., None) => (accepted.format, None, None),
+            (Failure::Busy, _) => Format::Form,
+            (_, Served::Page) => Format::Html,
+            _ => Format::preferred_by(&parts.headers),
+        };
+        let (query, language) = match format {
+            Format::Html => (
+                record.target.query(),
+                parts.headers.get(header::ACCEPT_LANGUAGE),
+            ),
+            Format::Form | Format::Json => (None, None),
         };
         let current = self.current();
         let frame = current.live.look.frame(query, language);
-        let own = respond::failure(failure, frame, format, request_id);
+        let own = respond::failure(&failure, frame, format, request_id);
         (record.verdict, record.status) = (own.verdict, own.status);
+        record.failure = Some(Box::new(failure));
         own.into_response(&parts.method)
     }
 
@@ -221,27 +214,6 @@ impl Worker {
     }
 }
 
-/// The kind of response to a failure that a caller accepts. The fields of a call to the API are gone when it fails.
-struct Accepted {
-    format: Format,
-    /// The target and `Accept-Language`, for a page.
-    page: Option<(Uri, Option<HeaderValue>)>,
-}
-
-impl Accepted {
-    fn by(parts: &Parts) -> Self {
-        let format = Format::preferred_by(&parts.headers);
-        let page = || {
-            let language = parts.headers.get(header::ACCEPT_LANGUAGE);
-            (parts.uri.clone(), language.cloned())
-        };
-        Self {
-            format,
-            page: (format == Format::Html).then(page),
-        }
-    }
-}
-
 /// Responds to a token call.
 async fn token(
     live: &Live,
@@ -253,8 +225,8 @@ async fn token(
     let endpoints = &live.endpoints;
     let (facts, response) = endpoints.token(&live.route, named, head, &mut body).await;
     record.operation = facts.call.map_or(Served::Unknown, Served::Token);
-    record.claimed = facts.claimed;
-    record.previous_secret = facts.previous_secret;
+    record.facts.claimed = facts.claimed;
+    record.facts.previous_secret = facts.previous_secret;
     Ok(own_response(response?, &head.parts.method, record))
 }
 
@@ -272,115 +244,6 @@ async fn page(
     Ok(own_response(page.await?, &head.parts.method, record))
 }
 
-/// Passes a call to the API through the steps before it is forwarded.
-async fn admit<'o>(
-    live: &'o Live,
-    head: &Head<'_>,
-    call: ApiCall<'o, '_>,
-    names: FieldNames,
-    body: RequestBody,
-    record: &mut RequestRecord,
-) -> Result<Call<'o>, Failure> {
-    let (params, parts) = (&live.forward, head.parts);
-    if !params.api_path.is_empty() && target::climbs(call.path) {
-        return Err(route::Rejection::PathAbovePrefix.into());
-    }
-    check_conventions(live, call.path)?;
-    let authorizer = &live.authorizer;
-    let method = parts.method.as_str().as_bytes();
-    let found = authorizer.operations.find(call.path, method)?;
-    record.operation = Served::by(&found);
-    let caller = Rc::clone(body.caller());
-    let memory = caller.reserve(&API_FORMS);
-    let mut subject = Subject {
-        method: &parts.method,
-        headers: &parts.headers,
-        received: head.received,
-        url: call.url,
-        path: call.signed_path(head.target.path),
-        query: head.target.query,
-        collected: Collected::of(&parts.headers, &head.target, memory, &caller.limits())?,
-        body,
-    };
-    let decided = authorizer.decide(&mut subject, &found, &record.stopwatch);
-    let (facts, decision) = decided.await;
-    record.apply(facts);
-    let Decision { permit, observed } = decision?;
-    if permit.kind().is_none() {
-        record.observe(observed.as_ref());
-    }
-    let handshake = match found {
-        Found::Operation(operation) if operation.websocket => {
-            Handshake::begun_by(parts, !subject.body.is_end_stream())?
-        }
-        _ => None,
-    };
-    // An observed call goes on as if this program were not there.
-    let strip =
-        subject.collected.signed && permit.kind().is_some() && !params.forward_authorization;
-    Ok(Call {
-        received: ReceivedAs::of(&subject.received, parts.headers.get(header::HOST), &caller)?,
-        changes: request::Changes {
-            target: target_of(params, &parts.uri, call.path, &subject, strip)?,
-            names,
-            websocket: handshake.is_some(),
-            request_id: record.request_id.value().clone(),
-        },
-        handshake,
-        url: call.url,
-        body: body_of(subject, strip),
-        permit,
-    })
-}
-
-/// The path and query that the API is asked for, without the credentials in the query if they are to be stripped.
-fn target_of(
-    params: &forward::Params,
-    sent: &Uri,
-    path: &[u8],
-    subject: &Subject<'_>,
-    strip: bool,
-) -> Result<PathAndQuery, Failure> {
-    let has_credentials = strip && subject.collected.parameters.has_oauth_name_in(Place::Query);
-    let query = subject.query;
-    let stripped = query
-        .filter(|_| has_credentials)
-        .and_then(credentials::strip);
-    match (sent.path_and_query(), &stripped) {
-        (Some(sent), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
-            Ok(sent.clone())
-        }
-        _ => {
-            let path = [params.api_path.as_bytes(), path];
-            Ok(request::path_and_query(
-                &path,
-                stripped.as_deref().or(query),
-            )?)
-        }
-    }
-}
-
-/// The body that the API gets, without the credentials in a form if they are to be stripped.
-fn body_of(subject: Subject<'_>, strip: bool) -> UpstreamBody {
-    let Subject {
-        collected, body, ..
-    } = subject;
-    match collected.held {
-        Some(mut held) => {
-            if strip
-                && collected.form
-                && collected.parameters.has_oauth_name_in(Place::Body)
-                && let Some(form) = credentials::strip(&held)
-            {
-                held.replace(form);
-            }
-            UpstreamBody::Held(Bytes::from_owner(held))
-        }
-        None if body.is_end_stream() => UpstreamBody::Empty,
-        None => UpstreamBody::Streamed(body),
-    }
-}
-
 /// A response of this program as HTTP, and in the record.
 fn own_response(
     mut own: OwnResponse,
@@ -393,22 +256,6 @@ fn own_response(
         own.fields.push((X_REQUEST_ID.as_str(), id));
     }
     own.into_response(method)
-}
-
-fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
-    if live.conventions == Conventions::Off {
-        return Ok(());
-    }
-    match conventions::broken_rule(path) {
-        Some(rule) if live.conventions == Conventions::Enforce => {
-            Err(policy::Rejection::Convention(rule))
-        }
-        Some(rule) => {
-            tracing::info!(path = %String::from_utf8_lossy(path), rule, "path convention broken");
-            Ok(())
-        }
-        None => Ok(()),
-    }
 }
 
 impl Handler for Worker {
@@ -448,7 +295,6 @@ impl Handler for Worker {
         let peer = body.caller().peer.address;
         let request_id = self.request_id(&current.live, &parts.headers, peer);
         let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
-        let accepted = Accepted::by(&parts);
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
@@ -457,7 +303,7 @@ impl Handler for Worker {
         let response = match outcome {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
-            Err(failure) => self.respond_to_failure(&failure, &accepted, &parts, &mut record),
+            Err(failure) => self.respond_to_failure(failure, &parts, &mut record),
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
     }

@@ -2,15 +2,13 @@
 
 use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use http::{Method, Uri, header};
+use http::{Method, Uri, request::Parts};
 
 use super::{Current, Shared, Worker};
 use crate::{
     authorize::Facts,
-    forward,
-    names::{ConsumerKey, Permission},
-    oauth::diagnosis::Mistake,
-    parse::claimed::Claimed,
+    forward::Fault,
+    names::ConsumerKey,
     policy::{
         self,
         operations::{Found, Operations},
@@ -70,77 +68,29 @@ impl Served {
     }
 }
 
-/// Further fields of the line of a rejected, failed or observed call.
-#[derive(Debug, Default)]
-struct Details {
-    /// The signature holds, so the consumer and the token are not only claimed.
-    verified: bool,
-    /// What would have rejected a call that is observed.
-    reason: Option<&'static str>,
-    missing_permission: Option<Permission>,
-    diagnosis: Option<&'static str>,
-    /// The host that was received, if the service does not have it.
-    host: Option<String>,
-    /// How far ahead of our clock a rejected timestamp is.
-    skew_seconds: Option<i64>,
-    /// The address of the API, where that is at fault.
-    upstream: Option<String>,
-    /// Why a fault happened.
-    cause: Option<String>,
-}
-
-impl Details {
-    fn of(failure: &Failure) -> Self {
-        let missing_permission = match failure {
-            Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.clone(),
-            _ => None,
-        };
-        let host = match failure {
-            Failure::Route(route::Rejection::Misdirected { host, .. }) => Some(host.clone()),
-            _ => None,
-        };
-        Self {
-            verified: has_valid_signature(failure),
-            reason: None,
-            missing_permission,
-            diagnosis: mistake(failure).map(|it| it.word),
-            host,
-            skew_seconds: skew_seconds(failure),
-            upstream: None,
-            cause: failure.is_fault().then(|| causes(failure)),
-        }
-    }
-}
-
 /// Whether a signed call that fails like this has passed the check of its signature.
-fn has_valid_signature(failure: &Failure) -> bool {
+const fn has_valid_signature(failure: &Failure) -> bool {
+    use policy::Rejection as Policy;
     use verify::Rejection as Verify;
     match failure {
-        Failure::Verify(rejection) => matches!(
-            rejection,
-            Verify::BodyHashWrong
-                | Verify::NonceUsed
-                | Verify::ConsumerDisabled
-                | Verify::TokenExpired
-                | Verify::TokenRevoked
-        ),
-        Failure::Policy(rejection) => matches!(
-            rejection,
-            policy::Rejection::TokenMissing
-                | policy::Rejection::NotPermitted { .. }
-                | policy::Rejection::MethodNotAllowed { .. }
-                | policy::Rejection::TooManyRequests { .. }
-        ),
         Failure::Unverifiable(fault) => !matches!(fault, verify::Fault::Store(_)),
-        Failure::Issue(_) | Failure::Upstream(_) | Failure::NoRandomness(_) => true,
-        Failure::Parse(_)
-        | Failure::Body(_)
-        | Failure::Route(_)
-        | Failure::Shape(_)
-        | Failure::Forward(_)
-        | Failure::Page(_)
-        | Failure::Busy
-        | Failure::Store(_) => false,
+        _ => matches!(
+            failure,
+            Failure::Verify(
+                Verify::BodyHashWrong
+                    | Verify::NonceUsed
+                    | Verify::ConsumerDisabled
+                    | Verify::TokenExpired
+                    | Verify::TokenRevoked
+            ) | Failure::Policy(
+                Policy::TokenMissing
+                    | Policy::NotPermitted { .. }
+                    | Policy::MethodNotAllowed { .. }
+                    | Policy::TooManyRequests { .. }
+            ) | Failure::Issue(_)
+                | Failure::Upstream(_)
+                | Failure::NoRandomness(_)
+        ),
     }
 }
 
@@ -152,9 +102,11 @@ const fn skew_seconds(failure: &Failure) -> Option<i64> {
     }
 }
 
-fn mistake(failure: &Failure) -> Option<&'static Mistake> {
+fn diagnosis(failure: &Failure) -> Option<&'static str> {
     match failure {
-        Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => *mistake,
+        Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => {
+            mistake.map(|mistake| mistake.word)
+        }
         _ => None,
     }
 }
@@ -176,12 +128,13 @@ impl Drop for InFlight {
     }
 }
 
-/// The record of a request; it is written when this is dropped.
+/// The record of a request. It is counted and logged when this is dropped, also if its caller goes away first.
 pub(super) struct RequestRecord {
     worker: Rc<Worker>,
     current: Rc<Current>,
     method: Method,
-    target: Option<Uri>,
+    /// The target as sent.
+    pub(super) target: Uri,
     peer: Option<IpAddr>,
     /// Its id.
     pub(super) request_id: RequestId,
@@ -191,17 +144,16 @@ pub(super) struct RequestRecord {
     pub(super) verdict: Verdict,
     /// The status of the response; 0 without one.
     pub(super) status: u16,
-    /// The permit, if it went to the API.
-    pub(super) permit: Option<Permit>,
     /// What it is for.
     pub(super) operation: Served,
-    /// Whom it names, if it does not go to the API with an identity.
-    pub(super) claimed: Option<Box<Claimed>>,
-    /// It is signed with a replaced secret, during its grace.
-    pub(super) previous_secret: bool,
+    /// The facts about a call, once they are known.
+    pub(super) facts: Facts,
+    /// The permit, if it went to the API.
+    pub(super) permit: Option<Permit>,
+    /// Why it failed.
+    pub(super) failure: Option<Box<Failure>>,
     /// It asks for another protocol, and the API does not learn of it.
     pub(super) dropped_upgrade: bool,
-    details: Option<Box<Details>>,
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
     /// Handed to a tunnel, which outlives the response.
@@ -212,7 +164,7 @@ impl RequestRecord {
     pub(super) fn begin(
         worker: &Rc<Worker>,
         current: &Rc<Current>,
-        parts: &http::request::Parts,
+        parts: &Parts,
         peer: Option<IpAddr>,
         request_id: RequestId,
         in_flight: InFlight,
@@ -221,110 +173,20 @@ impl RequestRecord {
             worker: Rc::clone(worker),
             current: Rc::clone(current),
             method: parts.method.clone(),
-            target: current.live.access_log.then(|| parts.uri.clone()),
+            target: parts.uri.clone(),
             peer,
             request_id,
             stopwatch: Stopwatch::start(),
             verdict: Verdict::Aborted,
             status: 0,
-            permit: None,
             operation: Served::Unknown,
-            claimed: None,
-            previous_secret: false,
-            dropped_upgrade: parts.headers.contains_key(header::UPGRADE),
-            details: None,
+            facts: Facts::default(),
+            permit: None,
+            failure: None,
+            dropped_upgrade: false,
             upstream: None,
             in_flight: Some(in_flight),
         })
-    }
-
-    /// Notes and counts what is known of a call to the API.
-    pub(super) fn apply(&mut self, facts: Facts) {
-        let metrics = self.worker.metrics();
-        match facts.verify {
-            Some(took) => metrics.verify.observe(took.as_secs_f64()),
-            // The time until now is not the API's.
-            None => drop(self.stopwatch.lap()),
-        }
-        if let Some(skew) = facts.skew_seconds {
-            metrics.clock_skew(skew);
-        }
-        self.previous_secret = facts.previous_secret;
-        self.claimed = facts.claimed;
-    }
-
-    /// Notes why it fails.
-    pub(super) fn fail(&mut self, failure: &Failure) {
-        let mut details = match self.details.take() {
-            // An observed call goes to the API whatever its signature is, so a later fault proves nothing.
-            Some(observed) => Details {
-                cause: failure.is_fault().then(|| causes(failure)),
-                ..*observed
-            },
-            None => Details::of(failure),
-        };
-        if let Failure::Upstream(fault) = failure
-            && !matches!(fault, forward::Fault::Internal(_))
-        {
-            details.upstream = Some(self.current.live.upstream.address.to_string());
-        }
-        self.count_finding(failure);
-        self.details = Some(Box::new(details));
-    }
-
-    fn count_finding(&self, failure: &Failure) {
-        let metrics = self.worker.metrics();
-        if let Some(skew) = skew_seconds(failure) {
-            metrics.clock_skew(skew);
-        }
-        if let Some(mistake) = mistake(failure) {
-            metrics.diagnosed(mistake.word);
-        }
-    }
-
-    /// Counts it for its consumer, if it is signed and neither a fault nor given up.
-    fn count_consumer(&self) {
-        let details = self.details.as_deref();
-        let is_rejected = match self.verdict {
-            Verdict::Forwarded
-            | Verdict::RequestTokenIssued
-            | Verdict::AccessTokenIssued
-            | Verdict::AccessTokenRevoked => false,
-            Verdict::Observed => details.is_some_and(|details| details.reason.is_some()),
-            _ if (400..500).contains(&self.status) => true,
-            _ => return,
-        };
-        let permitted = self.permit.as_ref().and_then(Permit::consumer);
-        let claimed = self.claimed.as_deref();
-        let claimed = || claimed.and_then(|by| by.consumer.as_deref());
-        if let Some(consumer) = permitted.map(ConsumerKey::as_str).or_else(claimed) {
-            self.worker
-                .metrics()
-                .consumer(consumer, self.is_verified(), is_rejected);
-        }
-    }
-
-    /// Whether the signature holds. A token call that succeeds has no details, and one to the API has its permit instead of
-    /// the claim.
-    fn is_verified(&self) -> bool {
-        let details = self.details.as_deref();
-        details.map_or(self.status != 0, |details| details.verified)
-    }
-
-    /// Notes that it is observed, and why it would have been rejected, if it would have been.
-    pub(super) fn observe(&mut self, failure: Option<&Failure>) {
-        let mut details = Details {
-            verified: true,
-            ..Details::default()
-        };
-        if let Some(failure) = failure {
-            let verdict = respond::verdict(failure);
-            self.worker.metrics().observed(verdict);
-            self.count_finding(failure);
-            details = Details::of(failure);
-            details.reason = Some(verdict.as_str());
-        }
-        self.details = Some(Box::new(details));
     }
 
     /// Notes how the response's body ended.
@@ -333,37 +195,49 @@ impl RequestRecord {
             BodyEnd::Whole => {}
             BodyEnd::Cut => {
                 self.verdict = Verdict::BadGateway;
-                let details = self.details.get_or_insert_default();
-                details.upstream = Some(self.current.live.upstream.address.to_string());
-                details.cause = Some("the response of the API broke off".to_owned());
+                let fault = Fault::BrokenResponse("it broke off".into());
+                self.failure = Some(Box::new(fault.into()));
             }
             BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
         }
     }
-}
 
-impl Drop for RequestRecord {
-    fn drop(&mut self) {
-        self.stopwatch.lap();
-        let took = self.stopwatch.total();
-        let metrics = self.worker.metrics();
-        metrics.request(self.verdict);
-        metrics.request.observe(took.as_secs_f64());
-        let live = &self.current.live;
-        let operations = &live.authorizer.operations;
-        metrics.operation(self.operation.label(operations), self.status);
-        if self.previous_secret {
-            metrics.previous_secrets.inc();
+    /// Why it failed, or would have failed if it was not only observed.
+    fn failures(&self) -> impl DoubleEndedIterator<Item = &Failure> {
+        let failures = [&self.facts.observed, &self.failure].into_iter();
+        failures.filter_map(Option::as_deref)
+    }
+
+    /// Whether the signature holds. A call that succeeds with an identity has its permit instead of the claim.
+    fn is_verified(&self) -> bool {
+        let failure = self.failures().next();
+        failure.map_or(self.status != 0, has_valid_signature)
+    }
+
+    /// Counts it for its consumer, if it is signed and neither a fault nor given up.
+    fn count_consumer(&self) {
+        let is_rejected = match self.verdict {
+            Verdict::Forwarded
+            | Verdict::RequestTokenIssued
+            | Verdict::AccessTokenIssued
+            | Verdict::AccessTokenRevoked => false,
+            Verdict::Observed => self.facts.observed.is_some(),
+            _ if (400..500).contains(&self.status) => true,
+            _ => return,
+        };
+        let permitted = self.permit.as_ref().and_then(Permit::consumer);
+        let claimed = self.facts.claimed.as_deref();
+        let claimed = || claimed.and_then(|by| by.consumer.as_deref());
+        if let Some(consumer) = permitted.map(ConsumerKey::as_str).or_else(claimed) {
+            let metrics = self.worker.metrics();
+            metrics.consumer(consumer, self.is_verified(), is_rejected);
         }
-        self.count_consumer();
-        // What observe finds is logged even where other requests are not.
-        let finds = |details: &Details| details.reason.is_some();
-        if !live.access_log && !self.details.as_deref().is_some_and(finds) {
-            return;
-        }
-        let permit = self.permit.as_ref();
-        let details = self.details.as_deref();
-        let claimed = self.claimed.as_deref();
+    }
+
+    /// Writes the line of the access log.
+    fn log(&self, operation: &str, took: Duration) {
+        let (permit, claimed) = (self.permit.as_ref(), self.facts.claimed.as_deref());
+        let failure = self.failures().next();
         let is_verified = self.is_verified();
         let verified = claimed.filter(|_| is_verified);
         let unverified = claimed.filter(|_| !is_verified);
@@ -371,13 +245,16 @@ impl Drop for RequestRecord {
         let token = permit
             .and_then(Permit::token)
             .map(|token| RedactedToken(token).to_string());
-        let operation = details.map(|_| self.operation.label(operations));
+        let is_observed = permit.is_some_and(|permit| permit.kind().is_none());
+        let mut faults = self.failures().filter(|failure| failure.is_fault());
+        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, Fault::Internal(_)));
+        let upstream = self.failure.as_deref().filter(|failure| is_of_api(failure));
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,
             method = self.method.as_str(),
             // The path alone: an absolute target may have a name and a password in it.
-            path = self.target.as_ref().map(Uri::path),
+            path = self.current.live.access_log.then(|| self.target.path()),
             status = self.status,
             verdict = self.verdict.as_str(),
             consumer = consumer.or(verified.and_then(|by| by.consumer.as_deref())).map(display),
@@ -387,20 +264,58 @@ impl Drop for RequestRecord {
             user = permit.and_then(Permit::user).map(display),
             peer = self.peer.map(display),
             request_id = %self.request_id.as_str(),
-            operation,
-            secret = self.previous_secret.then_some("previous"),
-            upgrade = (self.dropped_upgrade && permit.is_some()).then_some("dropped"),
-            host = details.and_then(|details| details.host.as_deref()).map(display),
-            reason = details.and_then(|details| details.reason),
-            missing_permission = details
-                .and_then(|details| details.missing_permission.as_ref())
-                .map(display),
-            diagnosis = details.and_then(|details| details.diagnosis),
-            skew_seconds = details.and_then(|details| details.skew_seconds),
-            upstream = details.and_then(|details| details.upstream.as_deref()),
-            cause = details.and_then(|details| details.cause.as_deref()),
+            operation = (failure.is_some() || is_observed).then_some(operation),
+            secret = self.facts.previous_secret.then_some("previous"),
+            upgrade = self.dropped_upgrade.then_some("dropped"),
+            host = failure.and_then(|failure| match failure {
+                Failure::Route(route::Rejection::Misdirected { host, .. }) => Some(display(host)),
+                _ => None,
+            }),
+            reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),
+            missing_permission = failure.and_then(|failure| match failure {
+                Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.as_ref().map(display),
+                _ => None,
+            }),
+            diagnosis = failure.and_then(diagnosis),
+            skew_seconds = failure.and_then(skew_seconds),
+            upstream = upstream.map(|_| self.current.live.upstream.address.to_string()),
+            cause = faults.next_back().map(|fault| causes(fault)),
             ms = milliseconds(took),
             upstream_ms = self.upstream.map(milliseconds),
         );
+    }
+}
+
+impl Drop for RequestRecord {
+    fn drop(&mut self) {
+        self.stopwatch.lap();
+        let took = self.stopwatch.total();
+        let (metrics, live) = (self.worker.metrics(), &self.current.live);
+        let operation = self.operation.label(&live.authorizer.operations);
+        metrics.request(self.verdict);
+        metrics.request.observe(took.as_secs_f64());
+        metrics.operation(operation, self.status);
+        let facts = &self.facts;
+        if let Some(took) = facts.verify {
+            metrics.verify.observe(took.as_secs_f64());
+        }
+        if facts.previous_secret {
+            metrics.previous_secrets.inc();
+        }
+        let rejected = self.failures().filter_map(skew_seconds);
+        for seconds in facts.skew_seconds.into_iter().chain(rejected) {
+            metrics.clock_skew(seconds);
+        }
+        self.failures()
+            .filter_map(diagnosis)
+            .for_each(|mistake| metrics.diagnosed(mistake));
+        if let Some(observed) = facts.observed.as_deref() {
+            metrics.observed(respond::verdict(observed));
+        }
+        self.count_consumer();
+        // The findings of observe mode are logged even where other requests are not.
+        if live.access_log || facts.observed.is_some() {
+            self.log(operation, took);
+        }
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     buffered::{FormMemory, Reservation, Shares},
-    deadline::{Deadline, Elapsed},
+    deadline::Deadline,
     wire::Wire,
 };
 use crate::peer::Peer;
@@ -180,10 +180,8 @@ impl Caller {
     }
 
     /// Ready once `at` has passed. One timer serves all waits of a connection.
-    pub fn poll_deadline(&self, context: &mut Context<'_>, at: Instant) -> Poll<Elapsed> {
-        let mut timer = self.timer.borrow_mut();
-        timer.set_at(at);
-        timer.poll(context)
+    pub fn poll_deadline(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        self.timer.borrow_mut().poll(context, at)
     }
 
     /// Has `takeover` run the connection as soon as the 101 (Switching Protocols) has been written.

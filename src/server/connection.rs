@@ -21,7 +21,6 @@ use tokio::{
 
 use super::{
     caller::{Caller, HeaderCase, Limits, Upload},
-    deadline::Elapsed,
     guard::PREFACE,
     http2,
     request::RequestBody,
@@ -144,7 +143,7 @@ struct Serving {
     begun: Cell<bool>,
 }
 
-impl Follow for Rc<Serving> {}
+impl Follow for Serving {}
 
 /// The state of a connection over HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -160,14 +159,6 @@ enum State {
     Reading { since: Instant },
     /// A request is being served; its own waits have deadlines of their own.
     Serving,
-}
-
-impl State {
-    fn reading() -> Self {
-        Self::Reading {
-            since: Instant::now(),
-        }
-    }
 }
 
 /// Why hyper stops serving a connection.
@@ -201,37 +192,46 @@ impl Progress<'_> {
         draining: Pin<&mut impl Future<Output = ()>>,
         may_park: bool,
     ) -> Poll<End> {
-        let limits = self.caller.limits();
-        if let Some(since) = self.watch.blocked_since() {
-            return self.poll_until(context, since + limits.body_timeout, End::Stalled);
-        }
         if self.serving.begun.take() {
             self.state = State::Serving;
         }
-        if Rc::strong_count(self.serving) > 1 {
-            return Poll::Pending;
+        if Rc::strong_count(self.serving) == 1 && self.watch.blocked_since().is_none() {
+            if self.draining_since.is_none() && draining.poll(context).is_ready() {
+                self.draining_since = Some(Instant::now());
+            }
+            let arrived = self.watch.arrived();
+            self.state = match self.state {
+                State::Serving => State::Idle {
+                    since: Instant::now(),
+                    arrived,
+                    is_first: false,
+                },
+                State::Idle {
+                    arrived: before, ..
+                } if arrived > before => State::Reading {
+                    since: Instant::now(),
+                },
+                unchanged => unchanged,
+            };
         }
-        if self.draining_since.is_none() && draining.poll(context).is_ready() {
-            self.draining_since = Some(Instant::now());
+        match self.deadline(may_park) {
+            Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
+            None => Poll::Pending,
         }
-        let arrived = self.watch.arrived();
-        self.state = match self.state {
-            State::Serving => State::Idle {
-                since: Instant::now(),
-                arrived,
-                is_first: false,
-            },
-            State::Idle {
-                arrived: before, ..
-            } if arrived > before => State::reading(),
-            unchanged => unchanged,
-        };
+    }
+
+    /// When the state lasts too long, and what happens then.
+    fn deadline(&self, may_park: bool) -> Option<(Instant, End)> {
+        let limits = self.caller.limits();
+        if let Some(since) = self.watch.blocked_since() {
+            return Some((since + limits.body_timeout, End::Stalled));
+        }
         let may_park = may_park
             && limits.idle_timeout > PARK_AFTER
             && self.draining_since.is_none()
             && self.watch.is_at_rest();
         let (since, limit, end) = match self.state {
-            State::Serving => return Poll::Pending,
+            State::Serving => return None,
             State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
             State::Idle {
                 since,
@@ -241,19 +241,11 @@ impl Progress<'_> {
             State::Idle { since, .. } if may_park => (since, PARK_AFTER, End::Parked),
             State::Idle { since, .. } => (since, limits.idle_timeout, End::Idle),
         };
-        match self.draining_since {
+        Some(match self.draining_since {
             // The caller can send the request elsewhere: nothing is answered.
-            Some(draining) => {
-                let at = draining.max(since) + limit.min(LAST_REQUEST);
-                self.poll_until(context, at, End::Idle)
-            }
-            None => self.poll_until(context, since + limit, end),
-        }
-    }
-
-    fn poll_until(&self, context: &mut Context<'_>, at: Instant, end: End) -> Poll<End> {
-        let elapsed = self.caller.poll_deadline(context, at);
-        elapsed.map(|Elapsed| end)
+            Some(draining) => (draining.max(since) + limit.min(LAST_REQUEST), End::Idle),
+            None => (since + limit, end),
+        })
     }
 }
 
@@ -309,7 +301,9 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             drop(read_ahead);
         } else {
             // The next head began to arrive with the last request.
-            progress.state = State::reading();
+            progress.state = State::Reading {
+                since: Instant::now(),
+            };
             parked.unread(read_ahead);
         }
         memory::connection_parked();

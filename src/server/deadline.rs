@@ -11,47 +11,27 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A wait took longer than its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elapsed;
-
 /// The timer of a connection.
-#[derive(Debug)]
-pub struct Deadline {
-    timer: Option<Pin<Box<Sleep>>>,
-    at: Instant,
-}
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self {
-            timer: None,
-            at: Instant::now(),
-        }
-    }
-}
+#[derive(Debug, Default)]
+pub struct Deadline(Option<Pin<Box<Sleep>>>);
 
 impl Deadline {
-    /// Sets the deadline to a point in time; the timer is armed only by the first poll that has to wait.
-    pub fn set_at(&mut self, at: Instant) {
-        self.at = at;
-    }
-
-    /// Ready once the deadline has passed.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Elapsed> {
-        let timer = match &mut self.timer {
-            Some(timer) if timer.deadline() <= self.at => timer,
+    /// Ready once `at` has passed. The timer is armed only by the first poll that has to wait.
+    pub fn poll(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        let timer = match &mut self.0 {
             Some(timer) => {
-                timer.as_mut().reset(self.at);
+                if timer.deadline() > at {
+                    timer.as_mut().reset(at);
+                }
                 timer
             }
-            none => none.insert(Box::pin(sleep_until(self.at))),
+            none => none.insert(Box::pin(sleep_until(at))),
         };
         while timer.as_mut().poll(context).is_ready() {
-            if timer.deadline() >= self.at || Instant::now() >= self.at {
-                return Poll::Ready(Elapsed);
+            if timer.deadline() >= at || Instant::now() >= at {
+                return Poll::Ready(());
             }
-            timer.as_mut().reset(self.at);
+            timer.as_mut().reset(at);
         }
         Poll::Pending
     }
@@ -69,8 +49,7 @@ mod tests {
         for limit in [60, 5, 60, 1, 10] {
             let limit = Duration::from_secs(limit);
             let start = Instant::now();
-            deadline.set_at(start + limit);
-            poll_fn(|context| deadline.poll(context)).await;
+            poll_fn(|context| deadline.poll(context, start + limit)).await;
             let took = start.elapsed();
             assert!(
                 took >= limit && took < limit + Duration::from_millis(5),
@@ -83,14 +62,13 @@ mod tests {
     async fn a_later_deadline_counts_though_the_timer_is_armed_for_an_earlier_one() {
         let mut deadline = Deadline::default();
         let start = Instant::now();
-        deadline.set_at(start + Duration::from_secs(2));
+        let later = |seconds| start + Duration::from_secs(seconds);
         poll_fn(|context| {
-            assert!(deadline.poll(context).is_pending());
+            assert!(deadline.poll(context, later(2)).is_pending());
             Poll::Ready(())
         })
         .await;
-        deadline.set_at(start + Duration::from_secs(60));
-        poll_fn(|context| deadline.poll(context)).await;
+        poll_fn(|context| deadline.poll(context, later(60))).await;
         assert!(start.elapsed() >= Duration::from_secs(60));
     }
 }

@@ -7,7 +7,7 @@ use std::{
     num::NonZeroU32,
     pin::pin,
     rc::Rc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use tokio::{task::spawn_local, time::Instant};
 use super::{
     caller::Caller,
     connection::Handler,
-    deadline::{Deadline, Elapsed},
+    deadline::Deadline,
     guard::Frames,
     request::RequestBody,
     response::{Follow, Gone},
@@ -40,15 +40,15 @@ const UNSENT_BYTES: usize = 256 * 1024;
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of a connection that are being served.
-#[derive(Default)]
 struct Streams {
+    watch: Rc<Watch>,
     /// A request has come.
     begun: Cell<bool>,
     count: Cell<usize>,
     /// Wakes the connection when one ends, since it may be idle then.
     waker: RefCell<Option<Waker>>,
     /// The request that hyper executes next.
-    next: RefCell<Option<Rc<Progress>>>,
+    next: RefCell<Option<Rc<Stream>>>,
     /// Bytes of bodies that were given to h2 since all that it may send had left.
     unsent: Cell<usize>,
     /// Bodies that wait until it has.
@@ -56,6 +56,17 @@ struct Streams {
 }
 
 impl Streams {
+    fn begin(self: &Rc<Self>) -> Rc<Stream> {
+        let stream = Rc::new(Stream {
+            streams: Rc::clone(self),
+            given_at: Cell::new(None),
+        });
+        self.begun.set(true);
+        self.count.set(self.count.get() + 1);
+        self.next.replace(Some(Rc::clone(&stream)));
+        stream
+    }
+
     fn wake_connection(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -71,32 +82,11 @@ impl Streams {
     }
 }
 
-/// The progress of a response.
-#[derive(Default)]
-struct Progress {
-    /// When hyper was given the last piece, if it has not asked for another since.
-    given_at: Cell<Option<Instant>>,
-}
-
 /// A request that is being served, and its response.
 struct Stream {
     streams: Rc<Streams>,
-    progress: Rc<Progress>,
-    watch: Rc<Watch>,
-}
-
-impl Stream {
-    fn begin(streams: &Rc<Streams>, watch: &Rc<Watch>) -> Self {
-        let progress = Rc::<Progress>::default();
-        streams.begun.set(true);
-        streams.count.set(streams.count.get() + 1);
-        streams.next.replace(Some(Rc::clone(&progress)));
-        Self {
-            streams: Rc::clone(streams),
-            progress,
-            watch: Rc::clone(watch),
-        }
-    }
+    /// When hyper was given the last piece of the response, if it has not asked for another since.
+    given_at: Cell<Option<Instant>>,
 }
 
 impl Drop for Stream {
@@ -107,23 +97,25 @@ impl Drop for Stream {
 }
 
 impl Follow for Stream {
-    const IN_FULL: bool = true;
+    fn in_full(&self) -> bool {
+        true
+    }
 
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.progress.given_at.set(None);
-        if self.watch.blocked_since().is_none() && self.streams.unsent.get() < UNSENT_BYTES {
+        let streams = &self.streams;
+        self.given_at.set(None);
+        if streams.watch.blocked_since().is_none() && streams.unsent.get() < UNSENT_BYTES {
             return Poll::Ready(());
         }
-        let mut waiting = self.streams.waiting.borrow_mut();
-        waiting.push(context.waker().clone());
+        streams.waiting.borrow_mut().push(context.waker().clone());
         // Pieces that wait for the caller's window do not wake it.
-        self.streams.wake_connection();
+        streams.wake_connection();
         Poll::Pending
     }
 
     fn given(&self, bytes: usize) {
         self.streams.unsent.set(self.streams.unsent.get() + bytes);
-        self.progress.given_at.set(Some(Instant::now()));
+        self.given_at.set(Some(Instant::now()));
     }
 }
 
@@ -135,21 +127,20 @@ struct Exec {
 }
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
-    fn execute(&self, stream: F) {
-        let progress = self.streams.next.take().unwrap_or_default();
+    fn execute(&self, task: F) {
+        let stream = self.streams.next.take();
         let timeout = self.timeout;
         spawn_local(async move {
-            let mut stream = pin!(stream);
+            let mut task = pin!(task);
             let mut deadline = Deadline::default();
             poll_fn(|context| {
-                if stream.as_mut().poll(context).is_ready() {
+                if task.as_mut().poll(context).is_ready() {
                     return Poll::Ready(());
                 }
-                let Some(given_at) = progress.given_at.get() else {
-                    return Poll::Pending;
-                };
-                deadline.set_at(given_at + timeout);
-                deadline.poll(context).map(|Elapsed| ())
+                match stream.as_ref().and_then(|stream| stream.given_at.get()) {
+                    Some(given_at) => deadline.poll(context, given_at + timeout),
+                    None => Poll::Pending,
+                }
             })
             .await;
         });
@@ -158,30 +149,34 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Exec {
 
 /// Why the connection itself ends.
 enum End {
-    /// It is over.
-    Closed,
     /// It takes no more requests, and ends after those that are being served.
     Draining,
     /// It ends now.
-    Abandoned(&'static str),
+    Now,
 }
 
 /// Serves the requests of a connection until it ends.
 pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>) {
     let limits = handler.limits();
-    let streams = Rc::new(Streams::default());
+    let streams = Rc::new(Streams {
+        watch: wire.watch(),
+        begun: Cell::default(),
+        count: Cell::default(),
+        waker: RefCell::default(),
+        next: RefCell::default(),
+        unsent: Cell::default(),
+        waiting: RefCell::default(),
+    });
     let mut waits = Waits {
         handler: &*handler,
         streams: &streams,
         frames: wire.count_frames(),
-        watch: wire.watch(),
         deadline: Deadline::default(),
         idle_since: None,
         draining: false,
     };
-    let watch = wire.watch();
     let service = service_fn(|request: Request<Incoming>| {
-        let stream = Stream::begin(&streams, &watch);
+        let stream = streams.begin();
         let caller = Rc::new(Caller::new(peer, limits));
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
@@ -207,30 +202,22 @@ pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>
     loop {
         let end = poll_fn(|context| {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                return Poll::Ready(match ended {
-                    Ok(()) => End::Closed,
-                    Err(error) => {
-                        tracing::debug!(%error, "an HTTP/2 connection failed");
-                        End::Closed
-                    }
-                });
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "an HTTP/2 connection failed");
+                }
+                return Poll::Ready(End::Now);
             }
             if !waits.draining && draining.as_mut().poll(context).is_ready() {
                 return Poll::Ready(End::Draining);
             }
             waits.poll(context)
-        })
-        .await;
-        match end {
+        });
+        match end.await {
+            End::Now => return,
             End::Draining => {
                 waits.draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            End::Abandoned(reason) => {
-                tracing::debug!(reason, "an HTTP/2 connection is closed");
-                return;
-            }
-            End::Closed => return,
         }
     }
 }
@@ -240,7 +227,6 @@ struct Waits<'c, H> {
     handler: &'c H,
     streams: &'c Streams,
     frames: Rc<Frames>,
-    watch: Rc<Watch>,
     deadline: Deadline,
     idle_since: Option<Instant>,
     draining: bool,
@@ -250,7 +236,7 @@ impl<H: Handler> Waits<'_, H> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         *self.streams.waker.borrow_mut() = Some(context.waker().clone());
         let limits = self.handler.limits();
-        let blocked_since = self.watch.blocked_since();
+        let blocked_since = self.streams.watch.blocked_since();
         if blocked_since.is_none() {
             self.streams.sent();
         }
@@ -263,22 +249,33 @@ impl<H: Handler> Waits<'_, H> {
             0 => self.idle_since.or_else(|| Some(Instant::now())),
             _ => None,
         };
-        let idle = self.idle_since.map(|since| since + idle_limit);
-        let unfinished = self.frames.unfinished_since();
-        let unfinished = unfinished.map(|since| since + limits.head_timeout);
-        let blocked = blocked_since.map(|since| since + limits.body_timeout);
-        let Some(at) = [idle, unfinished, blocked].into_iter().flatten().min() else {
+        let waits = [
+            (self.idle_since, idle_limit, None),
+            (
+                self.frames.unfinished_since(),
+                limits.head_timeout,
+                Some("a frame took too long"),
+            ),
+            (
+                blocked_since,
+                limits.body_timeout,
+                Some("the caller does not read"),
+            ),
+        ];
+        let waits = waits
+            .into_iter()
+            .filter_map(|(since, limit, reason)| Some((since? + limit, reason)));
+        let Some((at, reason)) = waits.min_by_key(|(at, _)| *at) else {
             return Poll::Pending;
         };
-        self.deadline.set_at(at);
-        self.deadline.poll(context).map(|Elapsed| {
-            if unfinished == Some(at) {
-                End::Abandoned("a frame took too long")
-            } else if blocked == Some(at) {
-                End::Abandoned("the caller does not read")
-            } else if self.draining {
-                End::Closed
-            } else {
+        ready!(self.deadline.poll(context, at));
+        Poll::Ready(match reason {
+            Some(reason) => {
+                tracing::debug!(reason, "an HTTP/2 connection is closed");
+                End::Now
+            }
+            None if self.draining => End::Now,
+            None => {
                 self.idle_since = None;
                 End::Draining
             }

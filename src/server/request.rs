@@ -17,7 +17,6 @@ use tokio::time::Instant;
 use super::{
     buffered::{API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES, Shares},
     caller::{Caller, Upload, UploadError},
-    deadline::Elapsed,
     rejection::BodyRejection,
 };
 
@@ -88,7 +87,7 @@ impl RequestBody {
                     reservation.await_more(context)?;
                 }
                 let elapsed = self.caller.poll_deadline(context, until);
-                elapsed.map(|Elapsed| Err(BodyRejection::TooSlow))
+                elapsed.map(|()| Err(BodyRejection::TooSlow))
             })
             .await?;
             match frame {

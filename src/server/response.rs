@@ -1,7 +1,9 @@
 //! The body of a response, and a report of its end.
 
 use std::{
+    mem,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll, ready},
 };
 
@@ -35,62 +37,111 @@ pub type Stream = Pin<Box<dyn Body<Data = Bytes, Error = Cut>>>;
 
 /// A whole body is passed on in pieces of this many bytes: hyper takes a piece before it knows whether the connection has
 /// room for it, and over HTTP/1.1 copies it.
-pub const PIECE_BYTES: usize = 16 * 1024;
+const PIECE_BYTES: usize = 16 * 1024;
 
-/// A last piece of at least this many bytes is passed on without its last byte, if [`Follow::IN_FULL`] is set.
+/// A last piece of at least this many bytes is passed on without its last byte, if [`Follow::in_full`] says so.
 const LARGE_PIECE: usize = 1024;
 
-enum Content {
+/// A body in either direction.
+#[derive(Default)]
+pub enum Pieces<S> {
     /// Nothing, or nothing more.
-    Nothing,
-    /// The length that a response to HEAD, or a 304, announces (RFC 9110 §8.6), in bytes.
-    Announced(u64),
+    #[default]
+    Empty,
+    /// Bytes that are there as a whole, or the rest of them.
     Whole(Bytes),
-    Streamed(Stream),
-    Cut,
+    /// Bytes that go on while they arrive.
+    Streamed(S),
+}
+
+impl<S: Body<Data = Bytes> + Unpin> Body for Pieces<S> {
+    type Data = Bytes;
+    type Error = S::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, S::Error>>> {
+        let this = self.get_mut();
+        match this {
+            Self::Empty => Poll::Ready(None),
+            Self::Whole(bytes) => {
+                let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+                if bytes.is_empty() {
+                    *this = Self::Empty;
+                }
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Self::Streamed(stream) => Pin::new(stream).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Streamed(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Streamed(stream) => stream.size_hint(),
+        }
+    }
 }
 
 /// The body of a response.
 pub struct ResponseBody {
-    content: Content,
+    pieces: Pieces<Stream>,
+    /// The length that a response to HEAD, or a 304, announces (RFC 9110 §8.6), in bytes.
+    announced: Option<u64>,
+    /// The last byte of the body, where all before it has been passed on.
+    last: Bytes,
+    is_cut: bool,
+    follower: Option<Rc<dyn Follow>>,
     ended: Option<Box<dyn FnOnce(BodyEnd)>>,
 }
 
 impl ResponseBody {
+    const fn of(pieces: Pieces<Stream>, announced: Option<u64>) -> Self {
+        Self {
+            pieces,
+            announced,
+            last: Bytes::new(),
+            is_cut: false,
+            follower: None,
+            ended: None,
+        }
+    }
+
     /// No body.
     #[must_use]
     pub const fn none() -> Self {
-        Self::of(Content::Nothing)
+        Self::of(Pieces::Empty, None)
     }
 
     /// No body where one of this many bytes is announced: for HEAD and 304.
     #[must_use]
     pub const fn announced(bytes: u64) -> Self {
-        Self::of(Content::Announced(bytes))
+        Self::of(Pieces::Empty, Some(bytes))
     }
 
     /// A whole body. It is not copied.
     #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        if bytes.is_empty() {
-            Self::none()
-        } else {
-            Self::of(Content::Whole(bytes))
+        match bytes.into() {
+            bytes if bytes.is_empty() => Self::none(),
+            bytes => Self::of(Pieces::Whole(bytes), None),
         }
     }
 
     /// A body that is made while it is sent.
     #[must_use]
-    pub fn streamed(stream: Stream) -> Self {
-        Self::of(Content::Streamed(stream))
-    }
-
-    const fn of(content: Content) -> Self {
-        Self {
-            content,
-            ended: None,
-        }
+    pub const fn streamed(stream: Stream) -> Self {
+        Self::of(Pieces::Streamed(stream), None)
     }
 
     /// Calls `ended` once, when the connection has taken the body or has dropped it.
@@ -101,21 +152,18 @@ impl ResponseBody {
     }
 
     /// Passes the body on as `follower` allows, which is kept until the connection drops the body.
-    pub(super) const fn followed_by<F: Follow>(self, follower: F) -> Followed<F> {
-        Followed {
-            body: self,
-            last: Bytes::new(),
-            follower,
-        }
+    pub(super) fn followed_by(mut self, follower: Rc<dyn Follow>) -> Self {
+        self.follower = Some(follower);
+        self
     }
 }
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        let how = match self.content {
-            Content::Nothing | Content::Announced(_) => BodyEnd::Whole,
-            Content::Cut => BodyEnd::Cut,
-            Content::Whole(_) | Content::Streamed(_) => BodyEnd::CallerGone,
+        let how = match &self.pieces {
+            _ if self.is_cut => BodyEnd::Cut,
+            Pieces::Empty if self.last.is_empty() => BodyEnd::Whole,
+            _ => BodyEnd::CallerGone,
         };
         if let Some(ended) = self.ended.take() {
             ended(how);
@@ -132,110 +180,50 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = self.get_mut();
-        match &mut this.content {
-            Content::Nothing | Content::Announced(_) | Content::Cut => Poll::Ready(None),
-            Content::Whole(bytes) => {
-                let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
-                if bytes.is_empty() {
-                    this.content = Content::Nothing;
-                }
-                Poll::Ready(Some(Ok(Frame::data(piece))))
-            }
-            Content::Streamed(stream) => {
-                let frame = ready!(stream.as_mut().poll_frame(context));
-                match &frame {
-                    Some(Err(Cut)) => this.content = Content::Cut,
-                    Some(Ok(_)) if !stream.is_end_stream() => {}
-                    Some(Ok(_)) | None => this.content = Content::Nothing,
-                }
-                Poll::Ready(frame)
+        if let Some(follower) = &this.follower {
+            ready!(follower.poll_room(context));
+        }
+        let mut frame = match mem::take(&mut this.last) {
+            last if last.is_empty() => ready!(Pin::new(&mut this.pieces).poll_frame(context)),
+            last => Some(Ok(Frame::data(last))),
+        };
+        this.is_cut |= matches!(frame, Some(Err(Cut)));
+        if this.is_cut || frame.is_none() || this.pieces.is_end_stream() {
+            this.pieces = Pieces::Empty;
+        }
+        if let Some(follower) = &this.follower
+            && let Some(Ok(frame)) = &mut frame
+            && let Some(data) = frame.data_mut()
+        {
+            follower.given(data.len());
+            if follower.in_full() && data.len() >= LARGE_PIECE && this.pieces.is_end_stream() {
+                this.last = data.split_off(data.len() - 1);
             }
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Nothing => true,
-            Content::Announced(_) | Content::Whole(_) | Content::Cut => false,
-            Content::Streamed(stream) => stream.is_end_stream(),
-        }
+        self.announced.is_none() && self.last.is_empty() && self.pieces.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Nothing | Content::Cut => SizeHint::with_exact(0),
-            Content::Announced(length) => SizeHint::with_exact(*length),
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Streamed(stream) => stream.size_hint(),
-        }
+        let announced = self.announced.map(SizeHint::with_exact);
+        announced.unwrap_or_else(|| self.pieces.size_hint())
     }
 }
 
 /// Follows the body of a response for the connection that sends it.
-pub(super) trait Follow: Unpin {
-    /// Keeps the last byte of a body until the connection has room for all bytes before it. Otherwise HTTP/2 takes a whole
-    /// piece once the caller's window has a single byte, and forgets the request.
-    const IN_FULL: bool = false;
+pub(super) trait Follow {
+    /// Whether the last byte of a body is kept until the connection has room for all bytes before it. Otherwise HTTP/2 takes
+    /// a whole piece once the caller's window has a single byte, and forgets the request.
+    fn in_full(&self) -> bool {
+        false
+    }
     /// Ready when the connection may be given another piece.
     fn poll_room(&self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
     /// The connection was given a piece of this many bytes.
     fn given(&self, _bytes: usize) {}
-}
-
-/// A body that is followed.
-pub(super) struct Followed<F> {
-    body: ResponseBody,
-    /// The last byte of the body, where all before it has been passed on.
-    last: Bytes,
-    follower: F,
-}
-
-impl<F: Follow> Body for Followed<F> {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.get_mut();
-        ready!(this.follower.poll_room(context));
-        if !this.last.is_empty() {
-            let last = std::mem::take(&mut this.last);
-            this.follower.given(last.len());
-            return Poll::Ready(Some(Ok(Frame::data(last))));
-        }
-        let mut frame = ready!(Pin::new(&mut this.body).poll_frame(context));
-        let data = frame
-            .as_mut()
-            .and_then(|frame| frame.as_mut().ok()?.data_mut());
-        let bytes = data.as_ref().map_or(0, |data| data.len());
-        if let Some(data) = data
-            && F::IN_FULL
-            && bytes >= LARGE_PIECE
-            && this.body.is_end_stream()
-        {
-            this.last = data.split_off(bytes - 1);
-        }
-        this.follower.given(bytes);
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.last.is_empty() && self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl<F> Drop for Followed<F> {
-    fn drop(&mut self) {
-        if !self.last.is_empty() {
-            self.body.content = Content::Whole(std::mem::take(&mut self.last));
-        }
-    }
 }

@@ -8,6 +8,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use http::HeaderValue;
+
 use super::records::{CacheEntry, Stamp};
 use crate::{
     clock::UnixTime,
@@ -16,6 +18,32 @@ use crate::{
     secret::Secret,
     store::record::{AccessToken, Consumer, Dialect},
 };
+
+/// The values of the identity headers of a call, which every request clones.
+#[derive(Debug)]
+pub struct FieldValues {
+    /// The user's id.
+    pub user: Option<HeaderValue>,
+    /// The consumer key.
+    pub consumer: HeaderValue,
+    /// The permissions, separated by spaces.
+    pub permissions: HeaderValue,
+}
+
+impl FieldValues {
+    fn new<'p>(
+        user: Option<&str>,
+        consumer: &ConsumerKey,
+        permissions: impl Iterator<Item = &'p Permission>,
+    ) -> Option<Box<Self>> {
+        let permissions: Vec<&str> = permissions.map(Permission::as_str).collect();
+        Some(Box::new(Self {
+            user: user.map(HeaderValue::from_str).transpose().ok()?,
+            consumer: HeaderValue::from_str(consumer.as_str()).ok()?,
+            permissions: HeaderValue::try_from(permissions.join(" ")).ok()?,
+        }))
+    }
+}
 
 /// A consumer, ready to verify.
 #[derive(Debug)]
@@ -36,6 +64,7 @@ pub struct ConsumerCredentials {
     pub rsa_only: bool,
     // Most calls bring a token, whose keys are used instead.
     keys: OnceLock<Box<ConsumerKeys>>,
+    field_values: OnceLock<Option<Box<FieldValues>>>,
     rare: Option<Box<Rare>>,
     stamp: Stamp,
 }
@@ -88,8 +117,16 @@ impl ConsumerCredentials {
             enabled: consumer.enabled,
             rsa_only: consumer.rsa_only,
             keys: OnceLock::new(),
+            field_values: OnceLock::new(),
             stamp,
         }
+    }
+
+    /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
+    #[must_use]
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(None, &self.key, self.permissions.iter());
+        self.field_values.get_or_init(make).as_deref()
     }
 
     /// The registered callbacks.
@@ -173,6 +210,7 @@ pub struct AccessCredentials {
     /// The end of time for one that never expires.
     expires_at: UnixTime,
     states: KeyStates,
+    field_values: OnceLock<Option<Box<FieldValues>>>,
     /// The states under the consumer's previous secret.
     previous_states: OnceLock<Box<KeyStates>>,
     /// The last use in seconds since 1970; 0: none.
@@ -211,6 +249,7 @@ impl AccessCredentials {
             expires_at: token.expires_at.unwrap_or(NEVER),
             is_revoked: token.revoked_at.is_some(),
             states: KeyStates::default(),
+            field_values: OnceLock::new(),
             previous_states: OnceLock::new(),
             last_used: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0)),
             unwritten: AtomicBool::new(false),
@@ -240,6 +279,21 @@ impl AccessCredentials {
     #[must_use]
     pub fn secret(&self) -> &[u8] {
         self.part(0, Some(self.token_at))
+    }
+
+    /// The permissions of a call with this token: those that the consumer still has.
+    pub fn granted(&self) -> impl Iterator<Item = &Permission> {
+        let held = &self.consumer.permissions;
+        self.permissions
+            .iter()
+            .filter(|permission| held.contains(permission))
+    }
+
+    /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
+    #[must_use]
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(Some(self.user()), &self.consumer.key, self.granted());
+        self.field_values.get_or_init(make).as_deref()
     }
 
     /// From when on it is expired; `None`: never.

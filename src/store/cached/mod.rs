@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-pub use credentials::{AccessCredentials, ConsumerCredentials};
+pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues};
 use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, RecordCache, count};

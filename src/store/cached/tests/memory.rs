@@ -47,6 +47,8 @@ async fn fill() {
         let found = found.unwrap().unwrap();
         let key = found.keys(START).next().unwrap();
         assert!(sign_text(SignatureMethod::HmacSha1, &key, b"text").is_some());
+        // As a request does with them.
+        assert!(found.field_values().unwrap().permissions.clone() == "members.read");
     }
     println!("bytes {}", (resident() - before) / (PAIRS - FIRST));
     let (consumers, tokens) = setup.reads();

@@ -1,0 +1,305 @@
+//! A call to the API: it is decided, rewritten, sent, and its response goes on as it comes.
+
+use std::{pin::Pin, rc::Rc};
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
+use http_body::Body as _;
+
+use super::{
+    Conventions, Current, Live, Worker,
+    record::{InFlight, RequestRecord, Served},
+};
+use crate::{
+    authorize::{Decision, Subject},
+    forward::{
+        Fault, Params,
+        body::UpstreamBody,
+        credentials, exchange,
+        pool::Lease,
+        request::{self, ReceivedAs, path_and_query},
+        response::{self as api_response, Context},
+        tunnel,
+        websocket::Handshake,
+    },
+    oauth::Place,
+    parse::{
+        claimed::Claimed,
+        head::{FieldNames, Head},
+        origin::PublicUrl,
+        signed::{Collected, is_form},
+        target,
+    },
+    policy::{
+        self, conventions,
+        operations::{Found, Kind},
+    },
+    respond::Failure,
+    route::{self, ApiCall},
+    server::{
+        buffered::{API_FORMS, BufferedBody},
+        caller::Caller,
+        rejection::BodyRejection,
+        request::RequestBody,
+        response::ResponseBody,
+    },
+    telemetry::metrics::Verdict,
+    verify::UnreadBody,
+};
+
+/// Takes a call through the steps before it is forwarded.
+pub(super) async fn admit(
+    live: &Live,
+    head: &Head<'_>,
+    call: ApiCall<'_, '_>,
+    names: FieldNames,
+    mut body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<request::Call, Failure> {
+    let (params, parts) = (&live.forward, head.parts);
+    if !params.api_path.is_empty() && target::climbs(call.path) {
+        return Err(route::Rejection::PathAbovePrefix.into());
+    }
+    check_conventions(live, call.path)?;
+    let method = parts.method.as_str().as_bytes();
+    let found = live.authorizer.operations.find(call.path, method)?;
+    record.operation = Served::by(&found);
+    let caller = Rc::clone(body.caller());
+    let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+    let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+    if let Err(failure) = read_body(live, head, &found, &mut collected, &mut body).await {
+        record.facts.claimed = Claimed::by_signed(&collected);
+        return Err(failure);
+    }
+    if collected.held.is_some() {
+        // The time until now was spent on the body.
+        record.stopwatch.lap();
+    }
+    let has_body = !body.is_end_stream();
+    // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+    let is_readable = has_body && !names.present.may_have(&header::EXPECT);
+    let mut unsigned = UnsignedBody {
+        body: &mut body,
+        held: None,
+    };
+    let subject = Subject {
+        method: &parts.method,
+        headers: &parts.headers,
+        received: head.received,
+        url: call.url,
+        path: call.signed_path(head.target.path),
+        query: head.target.query,
+        collected: &collected,
+        has_body,
+    };
+    let unread = is_readable.then_some(&mut unsigned as &mut dyn UnreadBody);
+    let deciding = live
+        .authorizer
+        .decide(&subject, &found, unread, &record.stopwatch);
+    let Decision { permitted, facts } = deciding.await;
+    if facts.verify.is_none() {
+        // The time until now is not the API's.
+        record.stopwatch.lap();
+    }
+    record.facts = facts;
+    // In observe mode the call goes on to the API: with its whole body, or not at all.
+    if let Some(held) = unsigned.held {
+        collected.held = Some(held?);
+    }
+    let permit = permitted?;
+    let handshake = match found {
+        Found::Operation(operation) if operation.websocket => {
+            Handshake::begun_by(parts, !body.is_end_stream())?
+        }
+        _ => None,
+    };
+    // An observed call goes on as if this program were not there.
+    let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+    Ok(request::Call {
+        received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
+        target: target_of(params, head, call.path, &collected, strip)?,
+        names,
+        request_id: record.request_id.value().clone(),
+        handshake,
+        body: body_of(collected, body, strip),
+        permit,
+    })
+}
+
+fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
+    if live.conventions == Conventions::Off {
+        return Ok(());
+    }
+    match conventions::broken_rule(path) {
+        Some(rule) if live.conventions == Conventions::Enforce => {
+            Err(policy::Rejection::Convention(rule))
+        }
+        Some(rule) => {
+            tracing::info!(path = %String::from_utf8_lossy(path), rule, "path convention broken");
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads the body if the signature covers it: a form, or one with a hash.
+async fn read_body(
+    live: &Live,
+    head: &Head<'_>,
+    found: &Found<'_>,
+    collected: &mut Collected,
+    body: &mut RequestBody,
+) -> Result<(), Failure> {
+    let authorizer = &live.authorizer;
+    if !body.is_end_stream() && is_form(&head.parts.headers)? {
+        authorizer.check_before_form(collected, found).await?;
+        let form = body.read_whole().await?;
+        collected.hold_form(form, &body.caller().limits())?;
+    // Parameters that are not in shape are rejected without the body.
+    } else if collected.needs_body(authorizer.verify.methods) == Ok(true) {
+        collected.held = Some(body.read_whole().await?);
+    }
+    Ok(())
+}
+
+/// A body that the signature does not cover.
+struct UnsignedBody<'b> {
+    body: &'b mut RequestBody,
+    /// The body, if it was read for the advice: it is missing from `body` then.
+    held: Option<Result<BufferedBody, BodyRejection>>,
+}
+
+impl UnreadBody for UnsignedBody<'_> {
+    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
+        Box::pin(async move {
+            let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
+            if length > limit {
+                return None;
+            }
+            let held = self.held.insert(self.body.read_whole().await);
+            held.as_deref().ok()
+        })
+    }
+}
+
+/// The path and query that the API is asked for, without the credentials in the query if they are to be stripped.
+fn target_of(
+    params: &Params,
+    head: &Head<'_>,
+    path: &[u8],
+    collected: &Collected,
+    strip: bool,
+) -> Result<PathAndQuery, Fault> {
+    let has_credentials = strip && collected.parameters.has_oauth_name_in(Place::Query);
+    let (sent, query) = (&head.parts.uri, head.target.query);
+    let stripped = query
+        .filter(|_| has_credentials)
+        .and_then(credentials::strip);
+    match (sent.path_and_query(), &stripped) {
+        (Some(target), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
+            Ok(target.clone())
+        }
+        _ => {
+            let path = [params.api_path.as_bytes(), path];
+            path_and_query(&path, stripped.as_deref().or(query))
+        }
+    }
+}
+
+/// The body that the API gets, without the credentials in a form if they are to be stripped.
+fn body_of(collected: Collected, body: RequestBody, strip: bool) -> UpstreamBody {
+    match collected.held {
+        Some(mut held) => {
+            if strip
+                && collected.form
+                && collected.parameters.has_oauth_name_in(Place::Body)
+                && let Some(form) = credentials::strip(&held)
+            {
+                held.replace(form);
+            }
+            UpstreamBody::Whole(Bytes::from_owner(held))
+        }
+        None if body.is_end_stream() => UpstreamBody::Empty,
+        None => UpstreamBody::Streamed(body),
+    }
+}
+
+impl Worker {
+    /// Sends a permitted call to the API. The fields of `parts` go to the API.
+    pub(super) async fn forward(
+        &self,
+        current: &Current,
+        caller: &Rc<Caller>,
+        parts: &mut Parts,
+        mut call: request::Call,
+        url: &PublicUrl,
+        record: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let (params, pool) = (&current.live.forward, &current.pool);
+        let handshake = call.handshake.take();
+        let present = call.names.present;
+        record.dropped_upgrade = handshake.is_none()
+            && present.may_have(&header::UPGRADE)
+            && parts.headers.contains_key(header::UPGRADE);
+        let request = &mut request::rewrite(parts, params, &mut call, handshake.is_some())?;
+        let kind = record.permit.insert(call.permit).kind();
+        let (timeout, now) = (params.response_timeout, record.stopwatch.last());
+        let sent = exchange::send(pool, caller, timeout, handshake.is_some(), now, request).await;
+        let took = record.stopwatch.lap();
+        record.upstream = Some(took);
+        let (answered, lease) = sent?;
+        self.metrics().upstream.observe(took.as_secs_f64());
+        let (mut response, incoming) = answered.into_parts();
+        api_response::check_framing(&response)?;
+        record.status = response.status.as_u16();
+        record.verdict = match kind {
+            None => Verdict::Observed,
+            Some(Kind::Anonymous) => Verdict::Anonymous,
+            Some(_) => Verdict::Forwarded,
+        };
+        let context = Context {
+            url,
+            origins: &current.live.origins,
+            of_user: kind == Some(Kind::User),
+        };
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            let in_flight = record.in_flight.take();
+            let switched = switch(handshake, lease, &response, caller, params, in_flight);
+            Box::pin(switched).await?;
+            api_response::rewrite_switching(&mut response, params, &context);
+            return Ok(Response::from_parts(response, ResponseBody::none()));
+        }
+        api_response::rewrite(&mut response, params, &context);
+        let method = &parts.method;
+        Ok(api_response::with_body(
+            response, method, incoming, lease, pool, caller,
+        ))
+    }
+}
+
+/// Has the caller's connection become a tunnel once the 101 of `response` has been written.
+#[cold]
+#[inline(never)]
+async fn switch(
+    handshake: Option<Handshake>,
+    lease: Lease,
+    response: &response::Parts,
+    caller: &Caller,
+    params: &Params,
+    in_flight: Option<InFlight>,
+) -> Result<(), Fault> {
+    let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
+        let reason = "101 (Switching Protocols) that nobody asked for".into();
+        return Err(Fault::BrokenResponse(reason));
+    };
+    handshake.check(response)?;
+    let upstream = http1.into_wire().await?;
+    let idle = params.tunnel_timeout;
+    caller.switch(Box::new(move |wire, stalled| {
+        Box::pin(async move {
+            tunnel::run(wire, upstream, idle, stalled).await;
+            drop(in_flight);
+        })
+    }));
+    Ok(())
+}
