@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Version};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 

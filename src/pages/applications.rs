@@ -8,7 +8,6 @@ use percent_encoding::utf8_percent_encode;
 use super::{
     LoggedIn, PageError, Visit,
     csrf::{self, FormPurpose},
-    form::Form,
     login::LoginForm,
 };
 use crate::{
@@ -71,29 +70,20 @@ struct WithdrawPage<'a> {
 
 impl Visit<'_> {
     /// Responds to the page of a user's applications.
-    pub(super) async fn applications(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+    pub(super) async fn applications(&self) -> Result<OwnResponse, Failure> {
         let here = self.frame.link("applications");
-        let place = LoginForm::of(&here);
-        match form {
-            None => match self.logged_in().await? {
-                Some(caller) => self.list(&here, &caller).await,
-                None => self.login_form(&place, "", None),
-            },
-            Some(form) => match form.field("revoke") {
-                Some(consumer) => self.revoke(&form, consumer, &here).await,
-                None => self.log_in(&form, &place).await,
-            },
+        if let Some(consumer) = self.field("revoke") {
+            return self.revoke(consumer, &here).await;
+        }
+        match self.caller_or_form(&LoginForm::of(&here)).await? {
+            Ok(caller) => self.list(&here, &caller).await,
+            Err(login) => Ok(login),
         }
     }
 
     /// Revokes all tokens of the user that a consumer has.
-    async fn revoke(
-        &self,
-        form: &Form,
-        consumer: &str,
-        here: &str,
-    ) -> Result<OwnResponse, Failure> {
-        let sender = self.sender(form, FormPurpose::Revoke, consumer, here);
+    async fn revoke(&self, consumer: &str, here: &str) -> Result<OwnResponse, Failure> {
+        let sender = self.sender(FormPurpose::Revoke, consumer, here);
         let caller = sender.await?;
         let key = consumer.parse();
         let key: ConsumerKey = key.map_err(|_| PageError::ApplicationUnknown)?;
@@ -136,7 +126,7 @@ impl Visit<'_> {
         }
         let store = self.store();
         let open = store.open_sessions(&caller.user.id, self.now).await?;
-        let template = ApplicationsPage {
+        Ok(self.page(&ApplicationsPage {
             frame: self.frame,
             user: &caller.user,
             logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
@@ -147,20 +137,18 @@ impl Visit<'_> {
             notice: notice.as_deref(),
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
-        };
-        Ok(OwnResponse::page(self.frame, 200, &template, ""))
+        }))
     }
 
     /// Asks whether the access of a consumer is to end.
     async fn withdraw(&self, caller: &LoggedIn, consumer: &str) -> Result<OwnResponse, Failure> {
         let name = self.consumer_name(consumer).await?;
-        let template = WithdrawPage {
+        Ok(self.page(&WithdrawPage {
             frame: self.frame,
             csrf: &csrf::value(&caller.id, FormPurpose::Revoke, consumer),
             consumer,
             name: &name.ok_or(PageError::ApplicationUnknown)?,
-        };
-        Ok(OwnResponse::page(self.frame, 200, &template, ""))
+        }))
     }
 
     /// The caller's valid tokens by consumer, and the token after which there may be more.

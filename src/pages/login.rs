@@ -8,15 +8,14 @@ use thiserror::Error;
 
 use super::{
     LoggedIn, PageError, Visit,
-    authorize::in_words,
+    consent::in_words,
     cookies,
     csrf::{self, FormPurpose},
-    form::Form,
     return_to,
 };
 use crate::{
     issue::{callback::ESCAPED, random, registration::MAX_LOGIN_NAME_BYTES},
-    login::{Login, LoginError, password, throttle::Attempt},
+    login::{Login, LoginError, password},
     names::UserId,
     respond::{Failure, OwnResponse, look::Frame},
     secret::Secret,
@@ -83,7 +82,7 @@ pub(super) enum AttemptError {
 impl Visit<'_> {
     /// Responds to `mode=login`: a direct login, which leads to `return_to`, a path of our own origin, else to the user's
     /// applications.
-    pub(super) async fn login(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+    pub(super) async fn login(&self) -> Result<OwnResponse, Failure> {
         let origin = self.pages.params.origin.to_string();
         let wanted = self.parameter("return_to")?;
         let wanted = wanted.and_then(|path| return_to::local_path(&path, &origin));
@@ -98,8 +97,8 @@ impl Visit<'_> {
             return_to: &next,
             ..LoginForm::of(&url)
         };
-        if let Some(form) = form {
-            return self.log_in(&form, &place).await;
+        if self.form.is_some() {
+            return self.log_in(&place).await;
         }
         // Only a way back into the API needs a session from here; a page opens the session that it needs.
         let is_logged_in = match leads_to_api {
@@ -114,27 +113,23 @@ impl Visit<'_> {
 
     /// Responds to `mode=logout`. A POST of a form on the page of applications ends this session, or all sessions of the
     /// user; a GET leads to that page.
-    pub(super) async fn logout(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
-        let Some(form) = form else {
-            return Ok(OwnResponse::see_other(self.frame.link("applications")));
-        };
-        let next = self.frame.link("login");
-        let Some(caller) = self.logged_in().await? else {
-            return Ok(OwnResponse::see_other(next));
-        };
-        let is_everywhere = form.field("everywhere").is_some();
-        let purpose = match is_everywhere {
-            true => FormPurpose::LogOutEverywhere,
-            false => FormPurpose::LogOut,
-        };
-        if !csrf::is_value(form.field("csrf"), &caller.id, purpose, "") {
-            return Err(PageError::StaleForm(self.frame.link("applications")).into());
+    pub(super) async fn logout(&self) -> Result<OwnResponse, Failure> {
+        let applications = self.frame.link("applications");
+        if self.form.is_none() {
+            return Ok(OwnResponse::see_other(applications));
         }
-        if !is_everywhere {
+        let next = self.frame.link("login");
+        if self.logged_in().await?.is_none() {
+            return Ok(OwnResponse::see_other(next));
+        }
+        if self.field("everywhere").is_none() {
+            let caller = self.sender(FormPurpose::LogOut, "", &applications).await?;
             return self.log_out(&caller, next).await;
         }
-        self.store().close_sessions(&caller.user.id).await?;
-        tracing::info!(target: "audit", event = "logged_out_everywhere", user = %caller.user.id, address = %self.address);
+        let sender = self.sender(FormPurpose::LogOutEverywhere, "", &applications);
+        let user = sender.await?.user.id;
+        self.store().close_sessions(&user).await?;
+        self.audit("logged_out_everywhere", &user);
         self.forget_session();
         Ok(OwnResponse::see_other(next))
     }
@@ -147,17 +142,27 @@ impl Visit<'_> {
     ) -> Result<OwnResponse, Failure> {
         let id_hash = cookies::id_hash(&caller.id);
         self.store().close_session(&id_hash).await?;
-        tracing::info!(target: "audit", event = "logged_out", user = %caller.user.id, address = %self.address);
+        self.audit("logged_out", &caller.user.id);
         self.forget_session();
         Ok(OwnResponse::see_other(next))
     }
 
-    /// Checks a login form that was sent to `place`.
-    pub(super) async fn log_in(
+    /// The caller of a page for users, or the login that leads back to the page.
+    pub(super) async fn caller_or_form(
         &self,
-        form: &Form,
         place: &LoginForm<'_>,
-    ) -> Result<OwnResponse, Failure> {
+    ) -> Result<Result<LoggedIn, OwnResponse>, Failure> {
+        if self.form.is_some() {
+            return Ok(Err(self.log_in(place).await?));
+        }
+        match self.logged_in().await? {
+            Some(caller) => Ok(Ok(caller)),
+            None => Ok(Err(self.login_form(place, "", None)?)),
+        }
+    }
+
+    /// Checks a login form that was sent to `place`.
+    pub(super) async fn log_in(&self, place: &LoginForm<'_>) -> Result<OwnResponse, Failure> {
         let again = place.url.to_owned();
         if self.pages.params.user_headers.is_some() {
             return Err(PageError::StaleForm(again).into());
@@ -165,7 +170,7 @@ impl Visit<'_> {
         // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
         let is_ours = |cookie: Secret| {
-            csrf::is_value(form.field("csrf"), &cookie, FormPurpose::LogIn, place.url)
+            csrf::is_value(self.field("csrf"), &cookie, FormPurpose::LogIn, place.url)
         };
         if !self.login_cookie()?.is_some_and(is_ours) {
             let headers = &self.head.parts.headers;
@@ -174,8 +179,8 @@ impl Visit<'_> {
                 false => PageError::NoCookie(again).into(),
             });
         }
-        let username = form.field("username").unwrap_or_default();
-        let password = Secret::from(form.field("password").unwrap_or_default());
+        let username = self.field("username").unwrap_or_default();
+        let password = Secret::from(self.field("password").unwrap_or_default());
         let show = |username, status, id| {
             let notice = self.notice(status, id);
             self.login_form(place, username, Some(&notice))
@@ -208,20 +213,15 @@ impl Visit<'_> {
             Err(throttled) => {
                 tracing::info!(target: "audit", event = "login_throttled", address = %self.address);
                 let wait = throttled.retry_after;
-                let texts = self.frame.texts;
-                let in_words = in_words(texts, wait);
+                let in_words = in_words(self.frame.texts, wait);
                 return show(&Notice {
                     status: 429,
-                    text: texts.filled("login-throttled", &[("wait", in_words)]),
+                    text: (self.frame.texts).filled("login-throttled", &[("wait", in_words)]),
                     retry_after: Some(wait),
                 });
             }
         };
-        let wait = |id| Notice {
-            retry_after: Some(BUSY_RETRY),
-            ..self.notice(503, id)
-        };
-        let (notice, counts) = match entry.await {
+        let (status, id, counts) = match entry.await {
             Ok(page) => {
                 throttle.succeeded(&attempt, self.now);
                 return Ok(page);
@@ -234,20 +234,31 @@ impl Visit<'_> {
                 // The name is not logged: people type passwords into it.
                 let user = account.as_ref().map(UserId::as_str);
                 tracing::info!(target: "audit", event = "login_failed", user, address = %self.address);
-                (self.notice(403, wrong), true)
+                (403, wrong, true)
             }
-            Err(AttemptError::Login(LoginError::Busy)) => (wait("login-busy"), false),
+            Err(AttemptError::Login(LoginError::Busy)) => (503, "login-busy", false),
             Err(AttemptError::Login(LoginError::Fault(fault))) => {
                 let error = &fault as &dyn std::error::Error;
                 tracing::error!(error, "a login could not be checked");
-                (wait("login-unavailable"), !fault.is_unchecked())
+                (503, "login-unavailable", !fault.is_unchecked())
             }
         };
-        match counts {
-            true => self.report(&attempt).await,
-            false => throttle.withdrawn(&attempt, self.now),
+        if !counts {
+            throttle.withdrawn(&attempt, self.now);
+        } else if let Err(error) = self
+            .store()
+            .record_failed_login(attempt.report().to_owned())
+            .await
+            && !is_of_logged_outage(&error)
+        {
+            // The other processes do not learn of it.
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "a failed login is counted in this process only");
         }
-        show(&notice)
+        show(&Notice {
+            retry_after: (status == 503).then_some(BUSY_RETRY),
+            ..self.notice(status, id)
+        })
     }
 
     /// A notice about what was typed.
@@ -256,17 +267,6 @@ impl Visit<'_> {
             status,
             text: self.frame.texts.text(id).into_owned(),
             retry_after: None,
-        }
-    }
-
-    /// Reports a failed attempt to the other processes on the store. Without the store it still counts in this process.
-    async fn report(&self, attempt: &Attempt) {
-        let report = attempt.report().to_owned();
-        if let Err(error) = self.store().record_failed_login(report).await
-            && !is_of_logged_outage(&error)
-        {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "a failed login is counted in this process only");
         }
     }
 
@@ -334,7 +334,7 @@ impl Visit<'_> {
         if let Ok(Some(old)) = cookies::read(&self.head.parts.headers, session_cookie) {
             self.store().close_session(&cookies::id_hash(&old)).await?;
         }
-        tracing::info!(target: "audit", event = "login_succeeded", user = %user.id, address = %self.address);
+        self.audit("login_succeeded", &user.id);
         self.set_session(&id);
         Ok(Some(id))
     }

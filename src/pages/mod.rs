@@ -17,14 +17,15 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, header};
+use askama::Template;
+use http::{HeaderMap, Method, header};
 use http_body::Body as _;
 
 use crate::{
     clock::{Clock, UnixTime},
     fields::{self, SEC_FETCH_SITE, single},
     login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
-    names::Permission,
+    names::{Permission, UserId},
     origin::Origin,
     parse::{Rejection, head::Head, signed::is_form},
     respond::{
@@ -42,7 +43,7 @@ use crate::{
 };
 
 mod applications;
-mod authorize;
+mod consent;
 mod cookies;
 mod csrf;
 mod error;
@@ -55,6 +56,7 @@ mod return_to;
 
 pub use cookies::{CookieNames, cookie_names};
 
+use csrf::FormPurpose;
 use error::PageError;
 use form::Form;
 
@@ -159,8 +161,8 @@ impl Pages {
     /// Responds to a browser.
     ///
     /// # Errors
-    /// A form that cannot be read or names a mode, a repeated Origin or Sec-Fetch-Site, an asset that does not exist, every
-    /// The page's own rejections, and faults of the store.
+    /// A form that cannot be read or names a mode, a repeated Origin or Sec-Fetch-Site, an asset that does not exist, the
+    /// page's own rejections, and faults of the store.
     ///
     /// # Cancel safety
     /// A change is made whole or not at all.
@@ -182,30 +184,53 @@ impl Pages {
         let visit = Visit {
             pages: self,
             head,
+            form: self.form(head, &form)?,
             frame: self.params.look.frame(head.parts.uri.query(), language),
             now: self.services.clock.now(),
             address: head.received.address.unwrap_or(loopback),
             new_cookies: RefCell::default(),
         };
-        let form = visit.form(&form)?;
         let mut response = match page {
-            Page::Authorize => visit.authorize(form).await,
-            Page::Applications => visit.applications(form).await,
-            Page::Home => Ok(OwnResponse::see_other(visit.frame.link("applications"))),
-            Page::Login => visit.login(form).await,
-            Page::Logout => visit.logout(form).await,
-            Page::Password => visit.password(form).await,
+            Page::Authorize => visit.authorize().await?,
+            Page::Applications => visit.applications().await?,
+            Page::Home => OwnResponse::see_other(visit.frame.link("applications")),
+            Page::Login => visit.login().await?,
+            Page::Logout => visit.logout().await?,
+            Page::Password => visit.password().await?,
             Page::Asset => {
                 let path = head.target.path;
                 let mut assets = self.params.look.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
-                Ok(asset.ok_or(route::Rejection::NotFound)?.response())
+                asset.ok_or(route::Rejection::NotFound)?.response()
             }
-        }?;
+        };
         let cookies = visit.new_cookies.into_inner().into_iter();
         let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
         response.fields.extend(cookies);
         Ok(response)
+    }
+
+    /// The form of a POST; `None` for GET and HEAD.
+    ///
+    /// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
+    /// other than ours. A POST without either field is left to the form's own value.
+    fn form(&self, head: &Head<'_>, body: &[u8]) -> Result<Option<Form>, Failure> {
+        let single = |name| {
+            let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+            single(&head.parts.headers, name).map_err(|_| repeated)
+        };
+        let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
+        if head.parts.method != Method::POST {
+            return Ok(None);
+        }
+        // `none` is the user's own act, such as sending a form again.
+        let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
+        let own = self.params.origin.to_string();
+        if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
+            return Err(PageError::ForgedForm.into());
+        }
+        let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;
+        Ok(Some(form))
     }
 
     fn described(&self, permission: &Permission) -> PermissionText {
@@ -223,6 +248,8 @@ impl Pages {
 struct Visit<'a> {
     pages: &'a Pages,
     head: &'a Head<'a>,
+    /// The form of a POST.
+    form: Option<Form>,
     /// The frame of a page, in the language of the request.
     frame: Frame<'a>,
     now: UnixTime,
@@ -245,29 +272,9 @@ impl Visit<'_> {
         Ok(value.map(|value| value.into_owned()))
     }
 
-    /// The form of a POST; `None` for GET and HEAD.
-    ///
-    /// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
-    /// other than ours. A POST without either field is left to the form's own value.
-    fn form(&self, body: &[u8]) -> Result<Option<Form>, Failure> {
-        let single = |name| {
-            let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
-            single(&self.head.parts.headers, name).map_err(|_| repeated)
-        };
-        let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
-        if self.head.parts.method != http::Method::POST {
-            return Ok(None);
-        }
-        // `none` is the user's own act, such as sending a form again.
-        let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
-        let own = self.pages.params.origin.to_string();
-        if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
-            return Err(PageError::ForgedForm.into());
-        }
-        let form = Form::parse(body);
-        Ok(Some(
-            form.ok_or(PageError::Malformed("error-malformed-form"))?,
-        ))
+    /// A field of the form; `None` for GET and HEAD.
+    fn field(&self, name: &str) -> Option<&str> {
+        self.form.as_ref()?.field(name)
     }
 
     /// The caller and the session, which is opened on a GET of a user that the trusted proxy in front names.
@@ -275,9 +282,7 @@ impl Visit<'_> {
         match self.recognized().await? {
             (_, Some(caller)) => Ok(Some(caller)),
             // The browser has another user now: a form of the previous user is not valid.
-            (Some(named), None) if self.head.parts.method != http::Method::POST => {
-                self.admit(named).await.map(Some)
-            }
+            (Some(named), None) if self.form.is_none() => self.admit(named).await.map(Some),
             _ => Ok(None),
         }
     }
@@ -293,27 +298,23 @@ impl Visit<'_> {
 
     /// The user that the trusted proxy in front names, and the caller's session, if it is of that user.
     async fn recognized(&self) -> Result<(Option<OutsideUser>, Option<LoggedIn>), Failure> {
-        let headers = &self.head.parts.headers;
         // Somebody may have set a second cookie, to have the user act in a session that is not theirs: an error.
-        let id = cookies::read(headers, self.pages.cookies.session)?;
+        let id = cookies::read(&self.head.parts.headers, self.pages.cookies.session)?;
         let found = match id {
-            Some(id) => self
-                .store()
-                .session(&cookies::id_hash(&id), self.now)
-                .await?
-                .map(|(_, user)| LoggedIn { id, user }),
+            Some(id) => {
+                let hash = cookies::id_hash(&id);
+                let found = self.store().session(&hash, self.now).await?;
+                found.map(|(_, user)| LoggedIn { id, user })
+            }
             None => None,
         };
         let Some(names) = &self.pages.params.user_headers else {
             return Ok((None, found));
         };
-        let named = self
-            .head
-            .trusted_fields()
-            .map_or(Ok(None), |fields| names.read(fields));
-        let named = named
-            .map_err(|_| PageError::Malformed("error-malformed-user"))?
-            .ok_or(PageError::NobodyNamed)?;
+        let fields = self.head.trusted_fields();
+        let named = fields.map_or(Ok(None), |fields| names.read(fields));
+        let named = named.map_err(|_| PageError::Malformed("error-malformed-user"))?;
+        let named = named.ok_or(PageError::NobodyNamed)?;
         let found = found.filter(|caller| caller.user.id == named.id);
         Ok((Some(named), found))
     }
@@ -321,15 +322,23 @@ impl Visit<'_> {
     /// The caller in whose session the form was shown, for this purpose and subject; `here` is where to begin again.
     async fn sender(
         &self,
-        form: &Form,
-        purpose: csrf::FormPurpose,
+        purpose: FormPurpose,
         subject: &str,
         here: &str,
     ) -> Result<LoggedIn, Failure> {
-        let is_ours =
-            |caller: &LoggedIn| csrf::is_value(form.field("csrf"), &caller.id, purpose, subject);
+        let sent = self.field("csrf");
+        let is_ours = |caller: &LoggedIn| csrf::is_value(sent, &caller.id, purpose, subject);
         let caller = self.logged_in().await?.filter(is_ours);
         Ok(caller.ok_or_else(|| PageError::StaleForm(here.to_owned()))?)
+    }
+
+    /// Writes an audit record of what the user has done.
+    fn audit(&self, event: &str, user: &UserId) {
+        tracing::info!(target: "audit", event, %user, address = %self.address);
+    }
+
+    fn page(&self, template: &impl Template) -> OwnResponse {
+        OwnResponse::page(self.frame, 200, template, "")
     }
 
     fn set_cookie(&self, cookie: String) {

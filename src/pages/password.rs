@@ -5,7 +5,6 @@ use askama::Template;
 use super::{
     LoggedIn, PageError, Visit,
     csrf::{self, FormPurpose},
-    form::Form,
     login::{AttemptError, LoginForm, Notice},
 };
 use crate::{
@@ -40,27 +39,26 @@ struct PasswordPage<'a> {
 
 impl Visit<'_> {
     /// Responds to the page on which a user changes the password; 404 where the store does not have the passwords.
-    pub(super) async fn password(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+    pub(super) async fn password(&self) -> Result<OwnResponse, Failure> {
         if self.pages.services.passwords.is_none() {
             return Err(PageError::NoPasswords.into());
         }
         let here = self.frame.link("password");
-        let place = LoginForm::of(&here);
-        match form {
-            None => match self.logged_in().await? {
-                Some(caller) => Ok(self.password_form(&here, &caller, "", None)),
-                None => self.login_form(&place, "", None),
-            },
-            Some(form) if form.field(NEW).is_some() => self.change_password(&form, &here).await,
-            Some(form) => self.log_in(&form, &place).await,
+        if self.field(NEW).is_some() {
+            return self.change_password(&here).await;
         }
+        let caller = self.caller_or_form(&LoginForm::of(&here)).await?;
+        Ok(caller.map_or_else(
+            |login| login,
+            |caller| self.password_form(&here, &caller, "", None),
+        ))
     }
 
-    async fn change_password(&self, form: &Form, here: &str) -> Result<OwnResponse, Failure> {
-        let sender = self.sender(form, FormPurpose::ChangePassword, "", here);
+    async fn change_password(&self, here: &str) -> Result<OwnResponse, Failure> {
+        let sender = self.sender(FormPurpose::ChangePassword, "", here);
         let caller = sender.await?;
         let [current, new, again] =
-            [CURRENT, NEW, AGAIN].map(|name| Secret::from(form.field(name).unwrap_or_default()));
+            [CURRENT, NEW, AGAIN].map(|name| Secret::from(self.field(name).unwrap_or_default()));
         let weakness = new_password::check(&new, Some(&current), &caller.user).err();
         let problem = if current.is_empty() || new.is_empty() || again.is_empty() {
             Some(("password-fields-missing", ""))
@@ -118,7 +116,7 @@ impl Visit<'_> {
             let (id, session) = self.new_session(&caller.user.id)?;
             let changing = self.store().change_password(session, verified, hash);
             if changing.await.map_err(Failure::from)? {
-                tracing::info!(target: "audit", event = "password_changed", user = %caller.user.id, address = %self.address);
+                self.audit("password_changed", &caller.user.id);
                 self.set_session(&id);
                 let next = format!("{}&changed=1", self.frame.link("applications"));
                 return Ok(OwnResponse::see_other(next));

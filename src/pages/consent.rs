@@ -11,7 +11,6 @@ use percent_encoding::utf8_percent_encode;
 use super::{
     LoggedIn, PageError, PermissionText, Visit, cookies,
     csrf::{self, FormPurpose},
-    form::Form,
     login::LoginForm,
 };
 use crate::{
@@ -76,25 +75,27 @@ struct DecidedPage<'a> {
 
 impl Visit<'_> {
     /// Responds to the user authorization page.
-    pub(super) async fn authorize(&self, form: Option<Form>) -> Result<OwnResponse, Failure> {
+    pub(super) async fn authorize(&self) -> Result<OwnResponse, Failure> {
         let token = self.parameter("oauth_token");
         let token = token.ok().flatten().filter(|token| !token.is_empty());
         let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
         let here = self.here(&token);
-        let Some(form) = form else {
+        let (decision, switch) = (self.field("decision"), self.field("switch"));
+        if self.form.is_none() {
             return self.show(&here, &token).await;
-        };
-        if form.field("decision").is_none() && form.field("switch").is_none() {
-            let asked = self.undecided(&token).await?;
-            return self.log_in(&form, &asked.login(&here)).await;
+        }
+        if decision.is_none() && switch.is_none() {
+            let asked = self.found(&token).await?.undecided()?;
+            return self.log_in(&asked.login(&here)).await;
         }
         // The form's own value comes first: a browser that does not have it learns nothing of the token.
-        let sender = self.sender(&form, FormPurpose::Decide, &token, &here);
-        let caller = sender.await?;
-        if form.field("switch").is_some() {
-            return self.log_out(&caller, here).await;
+        let caller = self.sender(FormPurpose::Decide, &token, &here).await?;
+        match decision {
+            _ if switch.is_some() => self.log_out(&caller, here).await,
+            Some("allow") => self.decide(&here, &caller, &token, true).await,
+            Some("deny") => self.decide(&here, &caller, &token, false).await,
+            _ => Err(PageError::Malformed("error-malformed-decision").into()),
         }
-        self.decide(&form, &here, &caller, &token).await
     }
 
     /// The path and query by which the browser came, for the forms to come back to.
@@ -123,11 +124,6 @@ impl Visit<'_> {
             Some(caller) => Ok(self.consent(here, &caller, &asked)?),
             None => self.login_form(&asked.login(here), "", None),
         }
-    }
-
-    /// Finds a request token that was not decided.
-    async fn undecided(&self, token: &str) -> Result<Asked, Failure> {
-        Ok(self.found(token).await?.undecided()?)
     }
 
     /// Finds what is to be decided or was decided.
@@ -189,16 +185,11 @@ impl Visit<'_> {
     /// Records the decision and sends the user on. The same decision sent again gets the same response.
     async fn decide(
         &self,
-        form: &Form,
         here: &str,
         caller: &LoggedIn,
         token: &str,
+        allows: bool,
     ) -> Result<OwnResponse, Failure> {
-        let allows = match form.field("decision") {
-            Some("allow") => true,
-            Some("deny") => false,
-            _ => return Err(PageError::Malformed("error-malformed-decision").into()),
-        };
         let mut asked = self.found(token).await?;
         if asked.token.state == RequestTokenState::Issued {
             self.record(&asked, caller, allows).await?;
@@ -272,30 +263,26 @@ impl Visit<'_> {
             (_, RequestTokenState::Denied) => "denied-title",
             _ => return Err(PageError::TokenUsed),
         };
-        let next = asked.next();
-        let template = DecidedPage {
+        Ok(self.page(&DecidedPage {
             frame: self.frame,
             consumer: &asked.consumer.name,
             title,
-            next: next.as_deref(),
-        };
-        Ok(OwnResponse::page(self.frame, 200, &template, ""))
+            next: asked.next().as_deref(),
+        }))
     }
 
     fn verifier_page(&self, asked: &Asked, verifier: &Secret) -> OwnResponse {
-        let left = asked.token.expires_at.0.saturating_sub(self.now.0);
         // Whole minutes, but for the last.
-        let left = match left {
-            0..=60 => left,
+        let left = match asked.token.expires_at.0.saturating_sub(self.now.0) {
+            left @ 0..=60 => left,
             more => more.next_multiple_of(60),
         };
-        let template = VerifierPage {
+        self.page(&VerifierPage {
             frame: self.frame,
             consumer: &asked.consumer.name,
             verifier: &random::shown(verifier),
             lifetime: &in_words(self.frame.texts, Duration::from_secs(left)),
-        };
-        OwnResponse::page(self.frame, 200, &template, "")
+        })
     }
 }
 
