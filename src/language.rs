@@ -5,9 +5,13 @@
 
 use std::{borrow::Cow, collections::BTreeSet, fs, io, path::Path};
 
-use fluent_bundle::{FluentArgs, FluentResource, concurrent::FluentBundle};
+use fluent_bundle::{
+    FluentArgs, FluentError, FluentResource,
+    concurrent::FluentBundle,
+    resolver::{ResolverError, errors::ReferenceKind},
+};
 use fluent_langneg::{NegotiationStrategy, negotiate::filter_matches};
-use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
+use fluent_syntax::ast::{Entry, Pattern};
 use thiserror::Error;
 use unic_langid::{CharacterDirection, LanguageIdentifier};
 
@@ -32,17 +36,22 @@ const MAX_WANTED: usize = 16;
 const ISOLATE: char = '\u{2068}';
 const ISOLATE_END: char = '\u{2069}';
 
-/// A file of `pages.messages` that cannot be used. Prints as one line: key, file, line, cause and fix.
+/// A file of the pages that cannot be used. Prints as one line: key, file, line, cause and fix.
 #[derive(Debug, Error)]
-#[error("pages.messages: {place}: {problem}")]
-pub struct MessagesError {
-    place: String,
-    problem: String,
+#[error("{key}: {place}: {problem}")]
+pub struct PageFileError {
+    /// The key of the configuration.
+    pub key: &'static str,
+    /// The file, and the line if it is known.
+    pub place: String,
+    /// What is wrong, and what to do.
+    pub problem: String,
 }
 
-impl MessagesError {
+impl PageFileError {
     fn unreadable(path: &Path, error: &io::Error) -> Self {
         Self {
+            key: "pages.messages",
             place: path.display().to_string(),
             problem: format!(
                 "cannot be read: {error}; name a directory of .ftl files that countersign can read"
@@ -103,8 +112,8 @@ impl Languages {
     ///
     /// # Errors
     /// A file that cannot be read or parsed, is named after no language, or has a message or a variable that no page has.
-    pub fn read(&mut self, directory: &Path) -> Result<(), MessagesError> {
-        let unreadable = |error| MessagesError::unreadable(directory, &error);
+    pub fn read(&mut self, directory: &Path) -> Result<(), PageFileError> {
+        let unreadable = |error| PageFileError::unreadable(directory, &error);
         let mut paths = Vec::new();
         for entry in fs::read_dir(directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
@@ -116,13 +125,14 @@ impl Languages {
         paths.iter().try_for_each(|path| self.read_file(path))
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<(), MessagesError> {
+    fn read_file(&mut self, path: &Path) -> Result<(), PageFileError> {
         let source =
-            fs::read_to_string(path).map_err(|error| MessagesError::unreadable(path, &error))?;
+            fs::read_to_string(path).map_err(|error| PageFileError::unreadable(path, &error))?;
         let wrong = |position: Option<usize>, problem: String| {
             let lines = position.and_then(|end| source.get(..end));
             let line = lines.map(|lines| format!(" line {}", lines.matches('\n').count() + 1));
-            MessagesError {
+            PageFileError {
+                key: "pages.messages",
                 place: format!("{}{}", path.display(), line.unwrap_or_default()),
                 problem,
             }
@@ -314,38 +324,18 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The variables of a message.
-fn variables<'s>(pattern: &Pattern<&'s str>) -> BTreeSet<&'s str> {
-    let mut found = BTreeSet::new();
-    pattern_variables(pattern, &mut found);
-    found
-}
-
-fn pattern_variables<'s>(pattern: &Pattern<&'s str>, found: &mut BTreeSet<&'s str>) {
-    for element in &pattern.elements {
-        if let PatternElement::Placeable { expression } = element {
-            expression_variables(expression, found);
+/// The variables of a message: those that Fluent misses when none is given.
+fn variables(pattern: &Pattern<&str>) -> BTreeSet<String> {
+    let mut errors = Vec::new();
+    let none = FluentBundle::<FluentResource>::new_concurrent(Vec::new());
+    none.format_pattern(pattern, None, &mut errors);
+    let variable = |error| match error {
+        FluentError::ResolverError(ResolverError::Reference(ReferenceKind::Variable { id })) => {
+            Some(id)
         }
-    }
-}
-
-fn expression_variables<'s>(expression: &Expression<&'s str>, found: &mut BTreeSet<&'s str>) {
-    let inline = match expression {
-        Expression::Inline(inline) => inline,
-        Expression::Select { selector, variants } => {
-            for variant in variants {
-                pattern_variables(&variant.value, found);
-            }
-            selector
-        }
+        _ => None,
     };
-    match inline {
-        InlineExpression::VariableReference { id } => {
-            found.insert(id.name);
-        }
-        InlineExpression::Placeable { expression } => expression_variables(expression, found),
-        _ => {}
-    }
+    errors.into_iter().filter_map(variable).collect()
 }
 
 #[cfg(test)]

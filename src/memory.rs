@@ -37,7 +37,8 @@ pub fn return_free_pages() {
     tracing::debug!(took = ?since.elapsed(), "returned free pages");
 }
 
-#[cfg(all(test, target_env = "gnu"))]
+#[cfg(test)]
+#[cfg(target_env = "gnu")]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::fs;

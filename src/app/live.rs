@@ -10,6 +10,7 @@ use crate::{
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
+    language::PageFileError,
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
@@ -19,7 +20,7 @@ use crate::{
         rate::ConsumerRate,
     },
     proxy::Live,
-    respond::look::{self, Look, LookError},
+    respond::look::{self, Look},
     route,
     server::{buffered::Shares, caller::Limits, tls::TlsError},
     tls::TlsFiles,
@@ -155,7 +156,7 @@ fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
 ///
 /// # Errors
 /// A file of it that cannot be used.
-pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, LookError> {
+pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError> {
     let pages = &config.pages;
     Look::read(look::Params {
         realm: config.service.realm.clone(),

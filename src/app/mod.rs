@@ -45,9 +45,9 @@ use crate::{
     admin::{self, Admin},
     clock::Clock,
     config::{Config, ListenAddress},
+    language::PageFileError,
     policy::operations::OperationError,
     proxy::{Live, Phase, Shared},
-    respond::look::LookError,
     server::{
         listener::Bounds,
         tls::{self, Tls, TlsError},
@@ -69,7 +69,7 @@ pub enum StartError {
     Operations(#[from] OperationError),
     /// The files of the pages.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Look(#[from] PageFileError),
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How often unused connections to the API are checked.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
+const EVICT_EVERY: Duration = Duration::from_secs(1);
 
 /// The parts that every worker uses.
 #[derive(Clone)]
@@ -117,14 +117,14 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
         };
         spawn_local(listener::accept(listener, tcp, Rc::clone(&worker), stop));
     }
-    let mut tidy = interval(TIDY_EVERY);
+    let mut evict = interval(EVICT_EVERY);
     let mut phase = common.shared.phase.clone();
     let ended = phase.wait_for(|phase| *phase == Phase::Ended);
     let mut ended = std::pin::pin!(ended);
     loop {
         tokio::select! {
             _ = &mut ended => return,
-            _ = tidy.tick() => worker.tidy(),
+            _ = evict.tick() => worker.evict_idle(),
         }
     }
 }

@@ -5,7 +5,6 @@
 /// matches every name that begins like it.
 #[derive(Debug, Clone)]
 pub struct FoldedNames {
-    /// In the order of their beginnings.
     names: Vec<Folded>,
     /// The bit of the beginning of each name: most other names have another bit, and need no comparison.
     beginnings: [u64; BEGINNINGS / 64],
@@ -13,8 +12,6 @@ pub struct FoldedNames {
 
 #[derive(Debug, Clone)]
 struct Folded {
-    /// The bit of its beginning; [`ANY`] if it has none of its own.
-    beginning: usize,
     text: Box<[u8]>,
     /// Anything may follow.
     open: bool,
@@ -23,31 +20,20 @@ struct Folded {
 impl FoldedNames {
     /// Collects the names.
     pub fn new<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Self {
-        let folded = |name: N| {
-            let name = name.as_ref();
-            let begin = name.strip_suffix(b"*");
-            let text: Box<[u8]> = begin.unwrap_or(name).iter().copied().map(fold).collect();
-            let open = begin.is_some();
-            // An open name that is shorter than a beginning matches many of them.
-            let beginning = match open && text.len() < BEGINNING {
-                true => ANY,
-                false => beginning(&text),
-            };
-            Folded {
-                beginning,
-                text,
-                open,
-            }
-        };
-        let mut names: Vec<Folded> = names.into_iter().map(folded).collect();
-        names.sort_by_key(|known| known.beginning);
         let mut beginnings = [0; BEGINNINGS / 64];
-        for known in &names {
-            match known.beginning {
-                ANY => beginnings = [u64::MAX; BEGINNINGS / 64],
-                at => beginnings[at / 64] |= 1 << (at % 64),
+        let folded = |name: N| {
+            let begin = name.as_ref().strip_suffix(b"*");
+            let text = begin.unwrap_or(name.as_ref()).iter().copied().map(fold);
+            let text: Box<[u8]> = text.collect();
+            let open = begin.is_some();
+            if open && text.len() < BEGINNING {
+                beginnings.fill(u64::MAX);
             }
-        }
+            let at = beginning(&text);
+            beginnings[at / 64] |= 1 << (at % 64);
+            Folded { text, open }
+        };
+        let names = names.into_iter().map(folded).collect();
         Self { names, beginnings }
     }
 
@@ -74,13 +60,8 @@ impl FoldedNames {
             let mut bytes = known.text.iter().zip(name);
             bytes.all(|(&known, &byte)| known == fold(byte))
         };
-        [at, ANY].into_iter().any(|at| {
-            let first = self.names.partition_point(|known| known.beginning < at);
-            let alike = self.names[first..].iter();
-            alike
-                .take_while(|known| known.beginning == at)
-                .any(|known| may_be(known) && reads_so(known))
-        })
+        let mut names = self.names.iter();
+        names.any(|known| may_be(known) && reads_so(known))
     }
 }
 
@@ -89,9 +70,6 @@ const BEGINNING: usize = 3;
 
 /// The number of bits.
 const BEGINNINGS: usize = 4096;
-
-/// The beginning of an open name that is shorter than [`BEGINNING`]; after all bits.
-const ANY: usize = BEGINNINGS;
 
 /// The bit of a name's first bytes.
 fn beginning(name: &[u8]) -> usize {

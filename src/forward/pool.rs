@@ -72,7 +72,7 @@ pub struct Params {
     pub header_case: HeaderCase,
     /// For resolving, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long an unused connection is kept; [`Pool::tidy`] closes it.
+    /// How long an unused connection is kept; [`Pool::evict_idle`] closes it.
     pub idle_timeout: Duration,
     /// The number of unused ones that are kept.
     pub max_idle: usize,
@@ -95,7 +95,7 @@ pub struct Http1 {
     pub(super) control: Rc<Control>,
     /// It has served a request before, and the API may have closed it since.
     pub(super) reused: bool,
-    /// When [`Pool::tidy`] first saw it unused.
+    /// When [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
@@ -373,7 +373,7 @@ impl Pool {
     }
 
     /// Closes connections that were unused for too long or were closed at the other end.
-    pub fn tidy(&self) {
+    pub fn evict_idle(&self) {
         self.http2.borrow_mut().take_if(|http2| {
             !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
         });

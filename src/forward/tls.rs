@@ -36,10 +36,7 @@ pub fn client_config(
             Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
                 TlsError::of_pair(names, key, source)
             }
-            _ => TlsError::File {
-                key: params.ca_key,
-                source,
-            },
+            _ => TlsError::of(params.ca_key, source),
         }
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -47,9 +44,9 @@ pub fn client_config(
         config.alpn_protocols.insert(0, HTTP2.to_vec());
     }
     let host = without_brackets(&params.server_name).to_owned();
-    let name = ServerName::try_from(host).map_err(|_| TlsError::Rejected {
-        key: "upstream.tls.server_name",
-        source: rustls::Error::General("not a name that a certificate can have".to_owned()),
+    let name = ServerName::try_from(host).map_err(|_| {
+        let problem = "not a name that a certificate can have";
+        TlsError::of("upstream.tls.server_name", problem)
     })?;
     Ok((Arc::new(config), name))
 }

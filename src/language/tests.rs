@@ -17,9 +17,8 @@ fn messages(source: &str) -> BTreeMap<String, BTreeSet<String>> {
         Entry::Message(message) => Some((message.id.name, message.value.as_ref().unwrap())),
         _ => None,
     });
-    let owned = |value| variables(value).into_iter().map(str::to_owned).collect();
     let entries: Vec<_> = entries
-        .map(|(name, value)| (name.to_owned(), owned(value)))
+        .map(|(name, value)| (name.to_owned(), variables(value)))
         .collect();
     let messages: BTreeMap<_, _> = entries.iter().cloned().collect();
     assert_eq!(

@@ -4,7 +4,13 @@
 //! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
 //! on wrong passwords could be asked without end.
 
-use std::{io, pin::Pin, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body::Body as _;
@@ -25,7 +31,6 @@ use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture};
 use crate::{
     clock::Clock,
     issue::registration,
-    names::UserId,
     origin::Origin,
     secret::Secret,
     store::{Store, port::Admitted, record::OutsideUser},
@@ -220,9 +225,7 @@ async fn exchange(
 
 async fn read_body(mut body: Incoming) -> Result<Vec<u8>, LoginFault> {
     let mut read = Vec::new();
-    let mut next =
-        async || std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-    while let Some(frame) = next().await {
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(data) = frame?.into_data() else {
             continue;
         };
@@ -251,9 +254,8 @@ fn read(
     let response: Value =
         serde_json::from_slice(body).map_err(|_| LoginFault::Response("is not JSON"))?;
     let field = |path: &str| {
-        let found = path
-            .split('.')
-            .try_fold(&response, |value, key| value.get(key));
+        let mut keys = path.split('.');
+        let found = keys.try_fold(&response, |value, key| value.get(key));
         found.filter(|value| !value.is_null())
     };
     let is_success = |path: &String| field(path) == Some(&Value::Bool(true));
@@ -261,29 +263,29 @@ fn read(
     if reports_error || !fields.success.iter().all(is_success) {
         return Ok(None);
     }
-    let Some(id) = field(&fields.id) else {
-        tracing::warn!(
-            "login.url responded 200 without login.id_field, which counts as a wrong password"
-        );
-        return Ok(None);
-    };
-    let id = match id {
-        Value::String(text) => text.clone(),
-        Value::Number(number) if !number.is_f64() => number.to_string(),
-        _ => {
-            return Err(LoginFault::Response(
-                "has an id that is no text and no whole number",
-            ));
+    let id = match field(&fields.id) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
+        Some(_) => {
+            let problem = "has an id that is no text and no whole number";
+            return Err(LoginFault::Response(problem));
+        }
+        None => {
+            tracing::warn!(
+                "login.url responded 200 without login.id_field, which counts as a wrong password"
+            );
+            return Ok(None);
         }
     };
-    let id: UserId = id
-        .parse()
-        .map_err(|_| LoginFault::Response("has an id that cannot be a user's id here"))?;
-    let name = field(&fields.name).map(|name| match name.as_str().map(registration::login_name) {
-        Some(Ok(name)) => Ok(name),
-        _ => Err(LoginFault::Response(
+    let impossible = "has an id that cannot be a user's id here";
+    let id = id.parse().map_err(|_| LoginFault::Response(impossible))?;
+    let name = field(&fields.name).map(|name| {
+        let name = name
+            .as_str()
+            .and_then(|name| registration::login_name(name).ok());
+        name.ok_or(LoginFault::Response(
             "has a name that cannot be a user's name",
-        )),
+        ))
     });
     let display_name = field(&fields.display_name).and_then(Value::as_str);
     Ok(Some(OutsideUser {

@@ -4,25 +4,22 @@
 //! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`PasswordPool`]'s threads hash, at a
 //! lower priority than the workers, and a job that finds the short queue full fails at once.
 
-use std::{
-    io,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
-    },
-    thread,
-};
+use std::{io, sync::Arc};
 
 use thiserror::Error;
-use tokio::sync::oneshot;
-
-type Job = Box<dyn FnOnce() + Send>;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Semaphore,
+    task::JoinSet,
+};
 
 /// Threads for short, expensive work. They end when the pool is dropped.
 #[derive(Debug)]
 pub struct PasswordPool {
-    queue: SyncSender<Job>,
+    /// Only its threads are used. Taken when the pool is dropped.
+    runtime: Option<Runtime>,
+    /// One for each job that runs or waits.
+    places: Arc<Semaphore>,
 }
 
 /// Why a job has no result.
@@ -42,21 +39,24 @@ impl PasswordPool {
     /// Jobs that may wait in the usual pool: about a fifth of a second's work, unless imported hashes make each longer.
     pub const QUEUE: usize = 16;
 
-    /// Starts the threads.
+    /// A pool of at most `threads` threads and `queue` waiting jobs.
     ///
     /// # Errors
     ///
-    /// The system's, if it gives no thread.
+    /// The system's.
     pub fn start(threads: usize, queue: usize) -> io::Result<Self> {
-        let (sender, receiver) = sync_channel::<Job>(queue);
-        let receiver = Arc::new(Mutex::new(receiver));
-        for number in 0..threads.max(1) {
-            let receiver = Arc::clone(&receiver);
-            thread::Builder::new()
-                .name(format!("password-{number}"))
-                .spawn(move || work(&receiver))?;
-        }
-        Ok(Self { queue: sender })
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(threads)
+            .thread_name("password")
+            .on_thread_start(|| {
+                // On Linux a priority belongs to the thread that sets it. Without it logins only compete on equal terms.
+                let _ = rustix::process::setpriority_process(None, 10);
+            })
+            .build()?;
+        Ok(Self {
+            runtime: Some(runtime),
+            places: Arc::new(Semaphore::new(threads + queue)),
+        })
     }
 
     /// Runs `job` on one of the threads.
@@ -72,31 +72,28 @@ impl PasswordPool {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let (sender, receiver) = oneshot::channel();
-        let job = Box::new(move || {
-            if !sender.is_closed() {
-                // The receiver may be dropped meanwhile: then the result is not needed.
-                let _ = sender.send(job());
-            }
-        });
-        match self.queue.try_send(job) {
-            Ok(()) => receiver.await.map_err(|_| PoolError::Failed),
-            Err(TrySendError::Full(_)) => Err(PoolError::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(PoolError::Failed),
-        }
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| PoolError::Busy)?;
+        let runtime = self.runtime.as_ref().ok_or(PoolError::Failed)?;
+        let job = move || {
+            let _place = place;
+            job()
+        };
+        // Unlike a handle, a set takes its job back when it is dropped.
+        let mut jobs = JoinSet::new();
+        jobs.spawn_blocking_on(job, runtime.handle());
+        let done = jobs.join_next().await.ok_or(PoolError::Failed)?;
+        done.map_err(|error| {
+            tracing::error!(%error, "a job of the password pool failed");
+            PoolError::Failed
+        })
     }
 }
 
-fn work(queue: &Mutex<Receiver<Job>>) {
-    // On Linux a priority belongs to the thread that sets it. Without it logins only compete on equal terms.
-    let _ = rustix::process::setpriority_process(None, 10);
-    loop {
-        // One idle thread waits in `recv` and the others for the lock; the lock is not held while a job runs.
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        // A panic ends the job, not the thread; its result is dropped and `run` returns `Failed`.
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a job of the password pool panicked");
+impl Drop for PasswordPool {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -106,6 +103,7 @@ mod tests {
     use std::{
         pin::pin,
         sync::{
+            Mutex,
             atomic::{AtomicUsize, Ordering},
             mpsc,
         },

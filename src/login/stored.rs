@@ -118,48 +118,24 @@ impl Stored {
             ["", "2a" | "2b" | "2y", cost, text] if cost.len() == 2 && text.len() == 53 => {
                 let cost = cost.parse().ok().filter(|cost| *cost >= 4)?;
                 let (salt, expected) = text.split_at(22);
+                let (salt, expected) = (from_bcrypt(salt)?, from_bcrypt(expected)?);
                 // The last of the 24 bytes is not kept.
-                (
-                    Scheme::Bcrypt(cost),
-                    from_bcrypt(salt)?,
-                    from_bcrypt(expected)?,
-                    23,
-                )
+                (Scheme::Bcrypt(cost), salt, expected, 23)
             }
-            [
-                "",
-                name @ ("pbkdf2-sha256" | "pbkdf2-sha512"),
-                rounds,
-                salt,
-                expected,
-            ] => {
+            ["", "scrypt", params, salt, expected] => {
+                let (salt, expected) = (from_base64(salt)?, from_base64(expected)?);
+                let length = expected.len().clamp(16, 64);
+                (Scheme::scrypt(params)?, salt, expected, length)
+            }
+            ["", name, rounds, salt, expected] if name.starts_with("pbkdf2-") => {
                 let (scheme, length) = Scheme::pbkdf2(name, rounds)?;
                 (scheme, from_base64(salt)?, from_base64(expected)?, length)
             }
             // The form of Django.
-            [
-                name @ ("pbkdf2_sha256" | "pbkdf2_sha512"),
-                rounds,
-                salt,
-                expected,
-            ] => {
+            [name, rounds, salt, expected] if name.starts_with("pbkdf2_") => {
                 let (scheme, length) = Scheme::pbkdf2(name, rounds)?;
-                (
-                    scheme,
-                    salt.as_bytes().to_vec(),
-                    from_base64(expected)?,
-                    length,
-                )
-            }
-            ["", "scrypt", params, salt, expected] => {
-                let expected = from_base64(expected)?;
-                let length = expected.len().clamp(16, 64);
-                (
-                    Scheme::scrypt(params)?,
-                    from_base64(salt)?,
-                    expected,
-                    length,
-                )
+                let salt = salt.as_bytes().to_vec();
+                (scheme, salt, from_base64(expected)?, length)
             }
             ["", id @ ("5" | "6"), ref middle @ .., expected] if middle.len() <= 2 => {
                 let rounds = match middle {
@@ -196,8 +172,8 @@ impl Stored {
         let mut computed = vec![0; self.expected.len()];
         match &self.scheme {
             Scheme::Argon2id(params, version) => {
-                let argon2 = Argon2::new(Algorithm::Argon2id, *version, params.clone());
-                compute_argon2(&argon2, password, salt, &mut computed)?;
+                let hasher = Argon2::new(Algorithm::Argon2id, *version, params.clone());
+                argon2(&hasher, password, salt, &mut computed)?;
             }
             Scheme::Bcrypt(cost) => {
                 // The key ends with a zero byte, and bytes after the first 72 do not count.
@@ -253,14 +229,14 @@ impl Stored {
 
 impl Scheme {
     fn pbkdf2(name: &str, rounds: &str) -> Option<(Self, usize)> {
-        let (sha, length) = match name.ends_with("256") {
-            true => (Sha::Sha256, 32),
-            false => (Sha::Sha512, 64),
+        let (sha, length) = match name.get("pbkdf2-".len()..)? {
+            "sha256" => (Sha::Sha256, 32),
+            "sha512" => (Sha::Sha512, 64),
+            _ => return None,
         };
         let iterations = NonZeroU32::new(pbkdf2_iterations(rounds)?)?;
-        let step = PBKDF2_STEPS
-            .into_iter()
-            .find(|step| iterations.get() <= *step);
+        let mut steps = PBKDF2_STEPS.into_iter();
+        let step = steps.find(|step| iterations.get() <= *step);
         let all = step.unwrap_or(iterations.get());
         Some((Self::Pbkdf2(sha, iterations, all), length))
     }
@@ -305,19 +281,14 @@ thread_local! {
     static MEMORY: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-fn compute_argon2(
-    argon2: &Argon2<'_>,
-    password: &[u8],
-    salt: &[u8],
-    output: &mut [u8],
-) -> Option<()> {
-    let blocks = argon2.params().block_count();
+fn argon2(hasher: &Argon2<'_>, password: &[u8], salt: &[u8], output: &mut [u8]) -> Option<()> {
+    let blocks = hasher.params().block_count();
     MEMORY.with_borrow_mut(|memory| {
         if memory.len() < blocks {
             *memory = vec![Block::new(); blocks];
         }
         let mut working = memory.get_mut(..blocks)?;
-        let hashed = argon2.hash_password_into_with_memory(password, salt, output, &mut working);
+        let hashed = hasher.hash_password_into_with_memory(password, salt, output, &mut working);
         // An imported hash may take more memory than ours do: that much is not kept.
         if blocks > KEPT_MEMORY_KIB {
             *memory = Vec::new();

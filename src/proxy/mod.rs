@@ -119,8 +119,8 @@ impl Worker {
     }
 
     /// Closes connections to the API that are no longer usable.
-    pub fn tidy(&self) {
-        self.current().pool.tidy();
+    pub fn evict_idle(&self) {
+        self.current().pool.evict_idle();
     }
 
     fn current(&self) -> Rc<Current> {

@@ -9,12 +9,11 @@ use base64::{
 };
 use bytes::Bytes;
 use http::HeaderValue;
-use thiserror::Error;
 
 use super::{OwnResponse, colour::Palette, html::STYLE};
 use crate::{
     fields::parameter,
-    language::{Languages, MessagesError, Texts},
+    language::{Languages, PageFileError, Texts},
     telemetry::metrics::Verdict,
 };
 
@@ -23,24 +22,6 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// The parameter of a query that names the languages of a page.
 const UI_LOCALES: &str = "ui_locales";
-
-/// Why a look cannot be made. Prints as one line: key, file, cause and fix.
-#[derive(Debug, Error)]
-pub enum LookError {
-    /// The messages.
-    #[error(transparent)]
-    Messages(#[from] MessagesError),
-    /// The logo or the style sheet.
-    #[error("{key}: {}: {problem}", .path.display())]
-    File {
-        /// The configuration's key.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and what to do.
-        problem: String,
-    },
-}
 
 /// The configuration of the look.
 #[derive(Debug, Clone, Default)]
@@ -112,8 +93,8 @@ impl Look {
     /// Reads the files of a look.
     ///
     /// # Errors
-    /// [`LookError`]
-    pub fn read(params: Params) -> Result<Self, LookError> {
+    /// [`PageFileError`]
+    pub fn read(params: Params) -> Result<Self, PageFileError> {
         let mut look = Self::new(params);
         if let Some(directory) = &look.params.messages {
             look.languages.read(directory)?;
@@ -254,25 +235,23 @@ impl Params {
         key: &'static str,
         path: &Path,
         file_type: FileType,
-    ) -> Result<Asset, LookError> {
-        let error = |problem: String| LookError::File {
+    ) -> Result<Asset, PageFileError> {
+        let error = |problem: String| PageFileError {
             key,
-            path: path.to_owned(),
+            place: path.display().to_string(),
             problem,
         };
         let body = fs::read(path).map_err(|cause| {
-            error(format!(
-                "cannot be read: {cause}; name a file that countersign can read"
-            ))
+            let fix = "name a file that countersign can read";
+            error(format!("cannot be read: {cause}; {fix}"))
         })?;
         if body.len() > MAX_BYTES {
-            return Err(error(format!(
-                "it has more than {} KiB; make it smaller",
-                MAX_BYTES / 1024
-            )));
+            let most = MAX_BYTES / 1024;
+            let problem = format!("it has more than {most} KiB; make it smaller");
+            return Err(error(problem));
         }
-        let (ending, content_type) =
-            file_type(&body).map_err(|problem| error(problem.to_owned()))?;
+        let file_type = file_type(&body).map_err(|problem| error(problem.to_owned()));
+        let (ending, content_type) = file_type?;
         let digest = digest::digest(&digest::SHA256, &body);
         let name = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
         let path = format!("{}/{name}.{ending}", self.path.trim_end_matches('/'));

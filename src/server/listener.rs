@@ -262,54 +262,62 @@ fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler:
         address: Some(address.ip()),
         secure: tcp.tls.is_some(),
     };
-    let Some(tls) = tcp.tls.as_ref().map(|tls| tls.load_full()) else {
-        spawn_local(async move {
-            connection::serve(Wire::new(Stream::Tcp(stream)), peer, handler).await;
-            drop(place);
-        });
-        return;
-    };
-    let handshake_timeout = handler.limits().handshake_timeout;
+    let tls = tcp.tls.as_ref().map(|tls| tls.load_full());
     spawn_local(async move {
-        match timeout(handshake_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                let wire = Wire::new(Stream::Tls(Box::new(stream.into())));
-                connection::serve(wire, peer, handler).await;
-            }
-            Ok(Err(error)) => {
-                let failure = handshake_failure(&error);
-                handler.handshake_failed(failure);
-                // The owner of a certificate will ask about it.
-                if failure == HandshakeFailure::CallerCertificate {
-                    tracing::info!(%error, peer = %address, "client certificate refused");
-                } else {
-                    tracing::debug!(%error, peer = %address, "TLS handshake failed");
-                }
-            }
-            Err(_) => {
-                handler.handshake_failed(HandshakeFailure::TooSlow);
-                tracing::debug!(peer = %address, "TLS handshake too slow");
-            }
+        let stream = match tls {
+            None => Some(Stream::Tcp(stream)),
+            // Boxed: the future of the connection stays small.
+            Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
+        };
+        if let Some(stream) = stream {
+            connection::serve(Wire::new(stream), peer, handler).await;
         }
         drop(place);
     });
 }
 
+/// Performs the TLS handshake of a connection; `None` if it fails.
+async fn handshake<H: Handler>(
+    tls: &Tls,
+    stream: TcpStream,
+    address: SocketAddr,
+    handler: &H,
+) -> Option<Stream> {
+    let limit = handler.limits().handshake_timeout;
+    let failure = match timeout(limit, tls.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(Stream::Tls(Box::new(stream.into()))),
+        Ok(Err(error)) => {
+            let failure = handshake_failure(&error);
+            // The owner of a certificate will ask about it.
+            if failure == HandshakeFailure::CallerCertificate {
+                tracing::info!(%error, peer = %address, "client certificate refused");
+            } else {
+                tracing::debug!(%error, peer = %address, "TLS handshake failed");
+            }
+            failure
+        }
+        Err(_) => {
+            tracing::debug!(peer = %address, "TLS handshake too slow");
+            HandshakeFailure::TooSlow
+        }
+    };
+    handler.handshake_failed(failure);
+    None
+}
+
 /// Accepts on a Unix socket until dropped.
 pub async fn accept_unix<H: Handler>(listener: UnixListener, handler: Rc<H>) {
     let mut pause = Pause::default();
+    let peer = Peer {
+        address: None,
+        secure: false,
+    };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 pause.end();
-                let handler = Rc::clone(&handler);
-                spawn_local(async move {
-                    let peer = Peer {
-                        address: None,
-                        secure: false,
-                    };
-                    connection::serve(Wire::new(Stream::Unix(stream)), peer, handler).await;
-                });
+                let wire = Wire::new(Stream::Unix(stream));
+                spawn_local(connection::serve(wire, peer, Rc::clone(&handler)));
             }
             Err(error) => pause.wait(&error).await,
         }

@@ -47,33 +47,28 @@ pub struct Params {
 
 /// Why TLS cannot be set up.
 #[derive(Debug, Error)]
-pub enum TlsError {
-    /// A file cannot be used.
-    #[error("{key}: {source}")]
-    File {
-        /// The configuration's key.
-        key: &'static str,
-        /// The file, and what is wrong with it.
-        #[source]
-        source: TlsFileError,
-    },
-    /// The TLS library rejects it.
-    #[error("{key}: {source}")]
-    Rejected {
-        /// The configuration's key.
-        key: &'static str,
-        /// Its reason.
-        #[source]
-        source: rustls::Error,
-    },
+#[error("{key}: {source}")]
+pub struct TlsError {
+    /// The configuration's key.
+    key: &'static str,
+    /// The file and what is wrong with it, or why the TLS library rejects it.
+    source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl TlsError {
+    /// A problem of the file or the setting that `key` of the configuration names.
+    pub fn of(
+        key: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let source = source.into();
+        Self { key, source }
+    }
+
     /// A problem of a certificate or its private key, whose file is `key`; `names` are the keys of the configuration.
     #[must_use]
     pub fn of_pair(names: [&'static str; 2], key: &Path, source: TlsFileError) -> Self {
-        let key = names[usize::from(source.path == key)];
-        Self::File { key, source }
+        Self::of(names[usize::from(source.path == key)], source)
     }
 }
 
@@ -102,22 +97,17 @@ impl Tls {
     pub fn read(params: &Params, before: Option<&Self>) -> Result<Self, TlsError> {
         let peers = Peers::read(params)?;
         let mut config = server_config(params, peers.as_ref())?;
-        let authorities = |peers: &Option<Peers>| {
-            peers
-                .as_ref()
-                .map_or_else(Vec::new, |peers| peers.authorities.clone())
-        };
-        match before.filter(|before| authorities(&before.peers) == authorities(&peers)) {
+        let authorities = peers.as_ref().map(|peers| &peers.authorities);
+        let is_same =
+            |before: &&Self| before.peers.as_ref().map(|peers| &peers.authorities) == authorities;
+        match before.filter(is_same) {
             Some(before) => {
                 config.ticketer = Arc::clone(&before.config.ticketer);
                 config.session_storage = Arc::clone(&before.config.session_storage);
             }
             None => {
-                config.ticketer =
-                    aws_lc_rs::Ticketer::new().map_err(|source| TlsError::Rejected {
-                        key: "listen.tls",
-                        source,
-                    })?;
+                let ticketer = aws_lc_rs::Ticketer::new();
+                config.ticketer = ticketer.map_err(|error| TlsError::of("listen.tls", error))?;
             }
         }
         Ok(Self {
@@ -198,9 +188,8 @@ impl Peers {
         if params.client_ca.is_empty() {
             return Ok(None);
         }
-        let key = "listen.tls.client_ca";
         let mut authorities = Vec::new();
-        let at_fault = |source| TlsError::File { key, source };
+        let at_fault = |error: TlsFileError| TlsError::of("listen.tls.client_ca", error);
         for path in &params.client_ca {
             authorities.extend(certificates(path).map_err(at_fault)?);
         }
@@ -232,10 +221,7 @@ fn server_config(params: &Params, peers: Option<&Peers>) -> Result<ServerConfig,
     }
     let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|source| TlsError::Rejected {
-            key: "listen.tls",
-            source,
-        })?;
+        .map_err(|error| TlsError::of("listen.tls", error))?;
     let builder = match peers {
         None => builder.with_no_client_auth(),
         Some(peers) => builder.with_client_cert_verifier(Arc::clone(&peers.verifier)),

@@ -484,7 +484,7 @@ async fn act(
             Action::Drain => {
                 let _ = phase.send(Phase::Draining);
             }
-            Action::Tidy => worker.tidy(),
+            Action::Tidy => worker.evict_idle(),
         }
     }
     if flags & 4 != 0
