@@ -2,7 +2,7 @@
 
 pub mod readiness;
 
-use std::{net::IpAddr, rc::Rc, sync::Arc, time::Duration};
+use std::{net::IpAddr, rc::Rc, sync::Arc};
 
 use http::{HeaderMap, Method, Request, Response, header};
 
@@ -15,8 +15,7 @@ use crate::{
     proxy::{Phase, Shared},
     respond::{self, Format, OwnResponse, look::Look},
     server::{
-        buffered::Shares,
-        caller::{HeaderCase, Limits},
+        caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -115,30 +114,9 @@ fn text(status: u16, text: &str) -> OwnResponse {
     OwnResponse::new(status, kind, text.to_owned(), Verdict::Page).never_stored()
 }
 
-/// Bounds of the admin listener, whose requests are small.
-const LIMITS: Limits = Limits {
-    head_bytes: 16 * 1024,
-    head_fields: 100,
-    target_bytes: 4 * 1024,
-    handshake_timeout: Duration::from_secs(10),
-    head_timeout: Duration::from_secs(10),
-    idle_timeout: Duration::from_secs(60),
-    body_timeout: Duration::from_secs(10),
-    form_timeout: Duration::from_secs(10),
-    form_bytes: 64 * 1024,
-    page_form_timeout: Duration::from_secs(5),
-    form_shares: Shares {
-        all: 1024 * 1024,
-        each: 256 * 1024,
-    },
-    form_fields: 100,
-    header_case: HeaderCase::Title,
-    streams: None,
-};
-
 impl Handler for Admin {
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits::SMALL
     }
 
     async fn answer(

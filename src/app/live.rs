@@ -44,7 +44,7 @@ pub fn live(
         verify: verify.clone(),
         lifetimes: Lifetimes {
             request: config.tokens.request_ttl,
-            access: config.tokens.access_ttl.duration(),
+            access: config.tokens.access_ttl,
         },
         user_parameters: config.tokens.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
@@ -95,17 +95,17 @@ pub fn live(
 fn limits(config: &Config) -> Limits {
     let limits = &config.limits;
     Limits {
-        head_bytes: limits.head_bytes.as_usize(),
+        head_bytes: limits.head_bytes,
         head_fields: limits.head_fields.get() as usize,
-        target_bytes: limits.target_bytes.as_usize(),
+        target_bytes: limits.target_bytes,
         handshake_timeout: limits.handshake_timeout,
         head_timeout: limits.head_timeout,
         idle_timeout: limits.idle_timeout,
         body_timeout: limits.body_timeout,
         form_timeout: limits.form_timeout,
-        form_bytes: limits.form_bytes.as_usize(),
+        form_bytes: limits.form_bytes,
         page_form_timeout: limits.page_form_timeout,
-        form_shares: Shares::of(limits.form_memory.as_usize(), limits.form_bytes.as_usize()),
+        form_shares: Shares::of(limits.form_memory, limits.form_bytes),
         form_fields: limits.form_fields.get() as usize,
         header_case: config.upstream.header_case,
         streams: config.listen.http2.then_some(limits.http2_streams),
@@ -125,7 +125,7 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
 }
 
 /// The URLs that a consumer may sign in place of the one that it calls: the public ones, and that of the API.
-pub fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Vec<OtherUrl> {
+fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Vec<OtherUrl> {
     let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
         scheme: origin.scheme,
         host: origin.host,
@@ -138,7 +138,8 @@ pub fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Ve
     public.chain(api.map(|url| other(url, true))).collect()
 }
 
-fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
+/// The rules of verification.
+pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
     let base = config.base_url(listener).into();
     let public = config.public_api_urls(listener).into_iter().chain([base]);
     let methods: MethodSet = config.signature.methods.iter().copied().collect();
@@ -146,7 +147,7 @@ fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
         methods,
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
-        access_idle: config.tokens.access_idle.duration(),
+        access_idle: config.tokens.access_idle,
         advice: config.signature.advice,
         other_urls: other_urls(public, &config.upstream.api_url),
     }
@@ -188,7 +189,7 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
         sessions_per_user: config.limits.sessions_per_user,
         user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,
-        access_idle: config.tokens.access_idle.duration(),
+        access_idle: config.tokens.access_idle,
         default_dialect: config.signature.default_dialect,
         permissions: config.permission.iter().map(text).collect(),
     }
@@ -228,7 +229,13 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
     let user = config.user_headers().map(|headers| headers.user);
     let names = names.into_iter().chain(&user).map(ToString::to_string);
     let dropped = names
-        .chain(config.dropped_headers())
+        .chain(
+            config
+                .upstream
+                .drop_headers
+                .iter()
+                .map(|name| name.as_str().to_owned()),
+        )
         .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
         ApiUrl::Tcp(url) => (

@@ -22,7 +22,6 @@ use std::{
 use rustix::{process::getuid, system::uname};
 use serde::Serialize;
 use serde_json::{Value, json};
-use thiserror::Error;
 use tokio::runtime::LocalOptions;
 
 use super::{
@@ -38,7 +37,7 @@ use crate::{
     config::{self, Config, ConfigErrors},
     manage::{Actor, ManageError, Management, Settings},
     store::{Opening, Store, StoreError},
-    telemetry::{audit::CommandRecord, causes::causes, log},
+    telemetry::{causes::causes, log},
 };
 
 /// The option that names the configuration file.
@@ -71,80 +70,44 @@ impl ConfigArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub struct StoreArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
     /// Write log and audit records to standard error too, as log.format and log.level say
     #[arg(long, global = true, display_order = 902)]
-    log: bool,
-}
-
-impl From<ConfigArgs> for StoreArgs {
-    fn from(config: ConfigArgs) -> Self {
-        Self { config, log: false }
-    }
+    pub(super) log: bool,
 }
 
 /// Options of every command over the store that prints records.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RecordArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
     /// Print JSON: an object, or one object a line for lists
     #[arg(long, global = true, display_order = 901)]
-    json: bool,
-}
-
-impl RecordArgs {
-    /// Runs a command over the store.
-    ///
-    /// # Errors
-    /// See [`StoreArgs::run`].
-    pub fn run(
-        &self,
-        file: StoreFile,
-        command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
-    ) -> Result<Output, CommandError> {
-        self.store.run(self.json, file, command)
-    }
+    pub(super) json: bool,
 }
 
 impl StoreArgs {
-    /// Runs a command over the store; `json`: records are printed as JSON.
+    /// Runs a command over the store. `json`: records are printed as JSON. [`Opening::Command`]: the command registers
+    /// something, perhaps the first thing of all, and may create the store.
     ///
     /// # Errors
     /// Those of [`Context::load`] and of the command.
     pub fn run(
         &self,
         json: bool,
-        file: StoreFile,
+        opening: Opening,
         command: impl AsyncFnOnce(&Context) -> Result<String, CommandError>,
     ) -> Result<Output, CommandError> {
-        let context = Context::load(self, json, file)?;
+        let context = Context::load(self, json, opening)?;
         let text = block_on(command(&context))??;
+        let opened = context.store.get();
+        if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
+            context.warn(&format!("serve does not log what was done: {error}"));
+        }
         Ok(Output {
-            notes: context.into_notes(),
+            notes: context.notes.into_inner(),
             ..text.into()
         })
-    }
-}
-
-/// Whether a command may create the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFile {
-    /// The command registers something, perhaps the first thing of all.
-    MayBeCreated,
-    /// The command needs records: if the store is missing, the configuration names the wrong one.
-    MustExist,
-    /// As above, and the first key encrypts from now on.
-    Reseals,
-}
-
-impl StoreFile {
-    /// For a command that adds a record, or does anything else.
-    pub(super) const fn for_adding(adds: bool) -> Self {
-        match adds {
-            true => Self::MayBeCreated,
-            false => Self::MustExist,
-        }
     }
 }
 
@@ -173,110 +136,116 @@ impl From<String> for Output {
 pub struct CommandError {
     /// 2 for wrong usage and an invalid configuration, 1 for everything else.
     pub(super) code: u8,
+    /// The subjects of the error, each with a colon after it: a file, a key of the configuration, an option.
+    about: String,
     error: Box<dyn Error>,
 }
 
-/// An error with its subject: a file, a key of the configuration, an option.
-#[derive(Debug, Error)]
-#[error("{subject}: {source}")]
-struct About {
-    subject: String,
-    source: Box<dyn Error>,
-}
-
 impl<E: Error + 'static> From<E> for CommandError {
-    /// The exit code is 2 for an invalid configuration, 1 for everything else.
+    /// The exit code is 2 for wrong usage and an invalid configuration, 1 for everything else.
     fn from(error: E) -> Self {
         let error: Box<dyn Error> = Box::new(error);
         let start = error.downcast_ref::<StartError>();
-        let is_configuration =
-            error.is::<ConfigErrors>() || start.is_some_and(StartError::is_configuration);
         let manage = error.downcast_ref::<ManageError>();
-        if let Some((code, advice)) = manage.and_then(advice) {
-            let error = format!("{error}; {advice}").into();
-            return Self { code, error };
+        let is_usage = error.is::<ConfigErrors>()
+            || start.is_some_and(StartError::is_configuration)
+            || matches!(
+                manage,
+                Some(ManageError::CannotSign | ManageError::EmptySecret)
+            );
+        let code = 1 + u8::from(is_usage);
+        if let Some(advice) = manage.and_then(advice) {
+            let failed = Self::failed(format!("{error}; {advice}"));
+            return Self { code, ..failed };
         }
-        let is_store = error.is::<StoreError>() || matches!(manage, Some(ManageError::Store(_)));
-        let this = Self {
-            code: 1 + u8::from(is_configuration),
-            error,
+        let is_store = manage.is_some_and(|error| matches!(error, ManageError::Store(_)));
+        let about = match is_store || error.is::<StoreError>() {
+            true => "store.url: ".to_owned(),
+            false => String::new(),
         };
-        if is_store {
-            this.about("store.url")
-        } else {
-            this
-        }
+        Self { code, about, error }
     }
 }
 
-/// The exit code of an error, and what the person at the command line can do about it.
-const fn advice(error: &ManageError) -> Option<(u8, &'static str)> {
+/// What the person at the command line can do about an error.
+const fn advice(error: &ManageError) -> Option<&'static str> {
     Some(match error {
         ManageError::Store(_) | ManageError::Randomness(_) => return None,
-        ManageError::ConsumerExists(_) => (
-            1,
-            "give another --key, or change that one with countersign consumer update",
-        ),
-        ManageError::ConsumerRemoved(_) => (1, "give another --key, or none for a random one"),
-        ManageError::ConsumerUnknown(_) => (1, "list them with countersign consumer list"),
-        ManageError::CannotSign => (2, "give --rsa-public-key, or --no-rsa-only"),
-        ManageError::EmptySecret => (2, "leave --secret out for a random one"),
-        ManageError::UserExists(_) => (
-            1,
-            "choose another name (upper and lower case count as the same)",
-        ),
-        ManageError::UserIdTaken(_) => (1, "give another --id, or none for a random one"),
-        ManageError::UserUnknown(_) => (1, "list them with countersign user list"),
-        ManageError::UserAmbiguous(_) => (
-            1,
-            "give the id of the first or the name of the second, from countersign user list",
-        ),
-        ManageError::UserDisabled(_) => (1, "enable it with countersign user enable"),
-        ManageError::PermissionMissing { .. } => (1, "give it with countersign consumer update"),
-        ManageError::Gone => (1, "look again"),
-        ManageError::TokenUnknown => (1, "list them with countersign token list"),
-        ManageError::TokenAmbiguous(_) => (1, "give the whole token"),
+        ManageError::ConsumerExists(_) => {
+            "give another --key, or change that one with countersign consumer update"
+        }
+        ManageError::ConsumerRemoved(_) => "give another --key, or none for a random one",
+        ManageError::ConsumerUnknown(_) => "list them with countersign consumer list",
+        ManageError::CannotSign => "give --rsa-public-key, or --no-rsa-only",
+        ManageError::EmptySecret => "leave --secret out for a random one",
+        ManageError::UserExists(_) => {
+            "choose another name (upper and lower case count as the same)"
+        }
+        ManageError::UserIdTaken(_) => "give another --id, or none for a random one",
+        ManageError::UserUnknown(_) => "list them with countersign user list",
+        ManageError::UserAmbiguous(_) => {
+            "give the id of the first or the name of the second, from countersign user list"
+        }
+        ManageError::UserDisabled(_) => "enable it with countersign user enable",
+        ManageError::PermissionMissing { .. } => {
+            "give it with countersign consumer update, or leave --permission out"
+        }
+        ManageError::Gone => "look again",
+        ManageError::TokenUnknown => "list them with countersign token list",
+        ManageError::TokenAmbiguous(_) => "give the whole token",
     })
 }
 
 impl CommandError {
     /// The command cannot do what it was asked for: exit code 1.
     pub fn failed(error: impl Into<Box<dyn Error>>) -> Self {
-        let error = error.into();
-        Self { code: 1, error }
+        Self {
+            code: 1,
+            about: String::new(),
+            error: error.into(),
+        }
     }
 
     /// The arguments or the configuration are wrong: exit code 2.
     pub fn usage(error: impl Into<Box<dyn Error>>) -> Self {
-        let error = error.into();
-        Self { code: 2, error }
+        let failed = Self::failed(error);
+        Self { code: 2, ..failed }
     }
 
     /// Puts what the error is about in front of it.
     #[must_use]
-    pub fn about(self, subject: impl ToString) -> Self {
-        let error = Box::new(About {
-            subject: subject.to_string(),
-            source: self.error,
-        });
-        Self { error, ..self }
+    pub fn about(mut self, subject: impl fmt::Display) -> Self {
+        self.about = format!("{subject}: {}", self.about);
+        self
     }
 
-    /// The text for standard error: a line, or for the configuration a line for each problem.
+    /// The text for standard error: a line, or for a configuration and an import a line for each problem.
     pub(super) fn report(&self) -> String {
         if self.error.is::<ConfigErrors>() {
             return self.error.to_string();
         }
-        if self.error.is::<ImportProblems>() {
-            return format!("countersign: {}", self.error);
+        match self.error.is::<ImportProblems>() {
+            true => format!("countersign: {}", self.error),
+            false => format!("countersign: {self}"),
         }
-        format!("countersign: {self}")
     }
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&causes(&*self.error).replace('\n', " "))
+        let text = [&self.about, &*causes(&*self.error)].concat();
+        f.write_str(&text.replace('\n', " "))
+    }
+}
+
+/// Puts what an error is about in front of it: [`CommandError::about`].
+pub(super) trait About<T> {
+    fn about(self, subject: impl fmt::Display) -> Result<T, CommandError>;
+}
+
+impl<T, E: Into<CommandError>> About<T> for Result<T, E> {
+    fn about(self, subject: impl fmt::Display) -> Result<T, CommandError> {
+        self.map_err(|error| error.into().about(subject))
     }
 }
 
@@ -317,7 +286,7 @@ pub struct Context {
     pub actor: Actor,
     path: PathBuf,
     store: OnceCell<(Arc<dyn Store>, Management)>,
-    file: StoreFile,
+    opening: Opening,
     json: bool,
     notes: RefCell<Vec<String>>,
 }
@@ -327,7 +296,7 @@ impl Context {
     ///
     /// # Errors
     /// The configuration is invalid, the log cannot be started, or the store must exist and does not.
-    pub fn load(args: &StoreArgs, json: bool, file: StoreFile) -> Result<Self, CommandError> {
+    pub fn load(args: &StoreArgs, json: bool, opening: Opening) -> Result<Self, CommandError> {
         let config = args.config.load()?;
         if args.log {
             log::start(config.log.format, &config.log.level)?;
@@ -338,20 +307,15 @@ impl Context {
             actor: actor(),
             path: args.config.path(),
             store: OnceCell::new(),
-            file,
+            opening,
             json,
             notes: RefCell::default(),
         };
-        if file != StoreFile::MayBeCreated && services::is_store_missing(&context.config) {
+        if opening != Opening::Command && services::is_store_missing(&context.config) {
             let path = context.config.store.url.sqlite_path();
-            return Err(context.about_file(ServiceError::Missing(path)));
+            Err(ServiceError::Missing(path)).about(context.path.display())?;
         }
         Ok(context)
-    }
-
-    /// Puts the configuration file in front of an error.
-    fn about_file(&self, error: ServiceError) -> CommandError {
-        CommandError::from(error).about(self.path.display())
     }
 
     /// The store.
@@ -374,20 +338,18 @@ impl Context {
         if let Some(opened) = self.store.get() {
             return Ok(opened);
         }
-        let open = |opening| Ok((services::open_store(&self.config, opening)?, None));
-        let opened = match self.file {
-            StoreFile::MayBeCreated => services::open_or_create_store(&self.config),
-            StoreFile::MustExist => open(Opening::Existing),
-            StoreFile::Reseals => open(Opening::Reseal),
+        let opened = match self.opening {
+            Opening::Command => services::open_or_create_store(&self.config),
+            opening => services::open_store(&self.config, opening).map(|store| (store, None)),
         };
-        let (store, created) = opened.map_err(|error| self.about_file(error))?;
+        let (store, created) = opened.about(self.path.display())?;
         if let Some(place) = created {
             // Also if the command fails after this.
             say(&format!("countersign: created the store {place}"));
         }
         let settings = Settings {
             default_dialect: self.config.signature.default_dialect,
-            access_ttl: self.config.tokens.access_ttl.duration(),
+            access_ttl: self.config.tokens.access_ttl,
             follows_feed: false,
         };
         let manage = Management::new(Arc::clone(&store), Clock::system(), settings);
@@ -413,13 +375,6 @@ impl Context {
                     "{prefix} {permission}: the configuration has no [[permission]] of that name"
                 ));
             }
-        }
-    }
-
-    /// Records what the command did, for the log of every `serve` on the store. `about` has the event and what it is about.
-    pub async fn audit(&self, about: CommandRecord) {
-        if let Ok(manage) = self.manage() {
-            manage.audit(&self.actor, about).await;
         }
     }
 
@@ -454,15 +409,6 @@ impl Context {
             }
         }
     }
-
-    /// The lines for standard error after the command.
-    fn into_notes(self) -> Vec<String> {
-        let opened = self.store.get();
-        if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
-            self.warn(&format!("serve does not log what was done: {error}"));
-        }
-        self.notes.into_inner()
-    }
 }
 
 /// The person who runs the program.
@@ -491,7 +437,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
-        .map_err(|error| CommandError::from(error).about("cannot start the runtime"))?;
+        .about("cannot start the runtime")?;
     Ok(runtime.block_on(future))
 }
 

@@ -15,14 +15,14 @@ use super::{
     request::{ParsedRequest, RequestArgs},
     secrets::{Asked, KnownSecrets, Lookup, SecretArgs, ServerView, read_rsa_public_key},
 };
-use crate::oauth::{
-    BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
-    Selection, ShapeError, SignatureMethod, SigningKey,
-    diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
-    is_body_hash, sign, verify,
-};
 use crate::{
     nonce::NonceUse,
+    oauth::{
+        BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
+        Selection, ShapeError, SignatureMethod, SigningKey,
+        diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
+        is_body_hash, sign, verify,
+    },
     store::record::Dialect,
     verify::{advice, clock},
 };
@@ -94,12 +94,15 @@ impl ExplainArgs {
         let pasted = pasted.map(|path| pasted::read(path, stdin)).transpose()?;
         let request = pasted.as_ref().unwrap_or(&self.request).request()?;
         let explanation = self.explain(&request, lookup, stdin)?;
-        let mut output = Output::from(match self.json {
+        let text = match self.json {
             true => output::json_line(&explanation.members()),
             false => text::written(&explanation),
-        });
-        output.code = u8::from(!explanation.is_accepted());
-        Ok(output)
+        };
+        let code = u8::from(!explanation.is_accepted());
+        Ok(Output {
+            code,
+            ..text.into()
+        })
     }
 
     fn explain(
@@ -109,37 +112,35 @@ impl ExplainArgs {
         stdin: &mut dyn Read,
     ) -> Result<Explanation, CommandError> {
         let mut parameters = Parameters::new();
-        let mut problem = None;
+        // `Parameters::protocol` returns the error of a `read_` function.
         for value in request.header("Authorization") {
-            problem = problem.or(parameters.read_header(value.as_bytes()).err());
+            let _ = parameters.read_header(value.as_bytes());
         }
-        problem = problem.or(request.read_into(&mut parameters).err());
-
-        let mut signature = None;
-        let mut rejections = Vec::new();
-        let mut nonce_used = None;
-        match parameters.protocol(MethodSet::ALL) {
-            Err(error) => problem = problem.or(Some(error)),
-            Ok(protocol) => {
-                problem = problem.or(protocol.demand(&[]).err());
-                if let Some(method) = protocol.signature_method {
-                    let consumer_key = protocol.consumer_key.unwrap_or_default();
-                    let path = self.rsa_public_key.as_deref();
-                    let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
-                    let asked = Asked {
-                        consumer_key,
-                        token: protocol.token.filter(|token| !token.is_empty()),
-                        nonce: nonce_use(&protocol),
-                    };
-                    let secrets = self.secrets.read(&asked, rsa, lookup, stdin)?;
-                    let server = secrets.server.as_ref();
-                    let server_knows = server.map(|server| server.nonce_used);
-                    nonce_used = server_knows.filter(|_| asked.nonce.is_some());
-                    rejections = rejected(request, &protocol, method, server);
-                    let sent = protocol.signature;
-                    signature = Some(examine(request, &parameters, method, sent, secrets));
-                }
-            }
+        let _ = request.read_into(&mut parameters);
+        let protocol = parameters.protocol(MethodSet::ALL);
+        let demanded = protocol.as_ref().map(|protocol| protocol.demand(&[]));
+        let problem = match demanded {
+            Ok(demanded) => demanded.err(),
+            Err(error) => Some(error.clone()),
+        };
+        let named = protocol.ok();
+        let named = named.and_then(|protocol| Some((protocol.signature_method?, protocol)));
+        let (mut signature, mut rejections, mut nonce_used) = (None, Vec::new(), None);
+        if let Some((method, protocol)) = named {
+            let path = self.rsa_public_key.as_deref();
+            let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
+            let asked = Asked {
+                consumer_key: protocol.consumer_key.unwrap_or_default(),
+                token: protocol.token.filter(|token| !token.is_empty()),
+                nonce: nonce_use(&protocol),
+            };
+            let secrets = self.secrets.read(&asked, rsa, lookup, stdin)?;
+            let server = secrets.server.as_ref();
+            let server_knows = server.map(|server| server.nonce_used);
+            nonce_used = server_knows.filter(|_| asked.nonce.is_some());
+            rejections = rejected(request, &protocol, method, server);
+            let sent = protocol.signature;
+            signature = Some(examine(request, &parameters, method, sent, secrets));
         }
         let secrets = signature.as_ref().map(|examined| &examined.secrets);
         Ok(Explanation {
@@ -172,80 +173,41 @@ fn rejected(
     server: Option<&ServerView>,
 ) -> Vec<String> {
     let mut rejections = Vec::new();
+    let mut reject = |code: &str, reason: &str| rejections.push(format!("{code}: {reason}"));
     if let Some(server) = server {
-        if !server.methods.contains(method) {
-            rejections.push(format!(
-                "signature_method_rejected: signature.methods has no {method}"
-            ));
+        if !server.rules.methods.contains(method) {
+            let reason = format!("signature.methods has no {method}");
+            reject("signature_method_rejected", &reason);
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
-            rejections.push("signature_method_rejected: PLAINTEXT is for https only".to_owned());
+            reject("signature_method_rejected", "PLAINTEXT is for https only");
         }
-        if server.rsa_only && !method.is_rsa() {
-            rejections.push(format!("signature_invalid: {}", advice::RSA_ONLY));
+        if server.consumer.rsa_only && !method.is_rsa() {
+            reject("signature_invalid", advice::RSA_ONLY);
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
         let accepted = now.before(server.window).0..=now.after(server.window).0;
         if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
             let advice = clock::advice(sent, now.0, server.window);
-            rejections.push(format!("timestamp_refused: {advice}"));
+            reject("timestamp_refused", &advice);
         }
     }
-    if let Some(sent) = protocol.body_hash {
-        let body = request.data.unwrap_or_default().as_bytes();
-        if !is_body_hash(method, sent, body) {
-            rejections
-                .push("signature_invalid: oauth_body_hash is not the hash of the body".to_owned());
-        }
+    let body = request.data.unwrap_or_default().as_bytes();
+    let hash = protocol.body_hash;
+    if hash.is_some_and(|sent| !is_body_hash(method, sent, body)) {
+        let reason = "oauth_body_hash is not the hash of the body";
+        reject("signature_invalid", reason);
     }
     if server.is_some_and(|server| server.nonce_used == Some(true)) {
         let reason = "a request with this nonce was accepted before; each needs a new one";
-        rejections.push(format!("nonce_used: {reason}"));
+        reject("nonce_used", reason);
     }
-    let state = server.and_then(|server| server.state);
-    rejections.extend(state.map(|(code, reason)| format!("{code}: {reason}")));
+    if let Some((code, reason)) = server.and_then(|server| server.state) {
+        reject(code, reason);
+    }
     rejections
 }
 
-/// Whether the server takes the signature in another way than the expected one: under the secret before, while its grace
-/// lasts, and where it takes what the service's description says.
-fn is_taken_otherwise(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    method: SignatureMethod,
-    sent: &[u8],
-    secrets: &KnownSecrets,
-    server: &ServerView,
-) -> bool {
-    let is_token_call = server.described.iter().any(|path| path == request.uri.path);
-    let described = is_token_call || server.dialect == Dialect::Legacy;
-    let selections = [
-        Some(Selection::Rfc5849),
-        described.then_some(Selection::Description),
-    ];
-    let previous = server.previous_secret.as_ref();
-    let previous = previous
-        .filter(|(_, until)| server.now < *until)
-        .map(|(secret, _)| secret);
-    let token_secret = &secrets.token_secret;
-    [Some(&secrets.consumer_secret), previous]
-        .into_iter()
-        .flatten()
-        .any(|secret| {
-            let joined = SigningKey::new(secret, token_secret);
-            let alone = is_token_call && token_secret.expose().is_empty();
-            let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
-            [Some(joined), alone].iter().flatten().any(|key| {
-                selections.into_iter().flatten().any(|selection| {
-                    let base = BaseString {
-                        selection,
-                        ..request.base_string(parameters)
-                    };
-                    verify(method, key, secrets.rsa_public_key.as_ref(), &base, sent).is_ok()
-                })
-            })
-        })
-}
-
+/// Compares the signature with what the server accepts, and looks for the mistake in a wrong one.
 fn examine(
     request: &ParsedRequest<'_>,
     parameters: &Parameters,
@@ -253,23 +215,41 @@ fn examine(
     sent: Option<&[u8]>,
     secrets: KnownSecrets,
 ) -> Examined {
-    let base = request.base_string(parameters);
-    let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
-    let rsa = secrets.rsa_public_key.as_ref();
-    let matches = sent.is_some_and(|sent| verify(method, &key, rsa, &base, sent).is_ok());
-    let server = secrets.server.as_ref();
-    let previous = server.and_then(|server| server.previous_secret.as_ref());
-    let accepted = matches
-        || sent.zip(server).is_some_and(|(sent, server)| {
-            is_taken_otherwise(request, parameters, method, sent, &secrets, server)
-        });
-    let other_body = if request.form().is_none() {
-        request.data.unwrap_or_default()
-    } else {
-        ""
+    let (consumer_secret, token_secret) = (&secrets.consumer_secret, &secrets.token_secret);
+    let (rsa, server) = (secrets.rsa_public_key.as_ref(), secrets.server.as_ref());
+    let is_made_with = |key: &SigningKey, selection| {
+        let base = BaseString {
+            selection,
+            ..request.base_string(parameters)
+        };
+        sent.is_some_and(|sent| verify(method, key, rsa, &base, sent).is_ok())
     };
-    let diagnosis = sent.filter(|_| !matches).and_then(|sent| {
+    let key = SigningKey::new(consumer_secret, token_secret);
+    let matches = is_made_with(&key, Selection::Rfc5849);
+    let previous = server.and_then(|server| server.consumer.previous_secret.as_ref());
+    // Also under the secret before, while its grace lasts, and where the service's description is followed.
+    let accepted = matches
+        || server.is_some_and(|server| {
+            let (rules, consumer) = (&server.rules, &server.consumer);
+            let mut paths = server.token_calls.iter();
+            let is_token_call =
+                rules.accept_description && paths.any(|path| path == request.uri.path);
+            let is_legacy = consumer.dialect.unwrap_or(rules.default_dialect) == Dialect::Legacy;
+            let graced = previous.filter(|(_, until)| server.now < *until);
+            let secrets = [Some(consumer_secret), graced.map(|(secret, _)| secret)];
+            secrets.into_iter().flatten().any(|secret| {
+                let alone = is_token_call && token_secret.is_empty();
+                let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
+                let joined = SigningKey::new(secret, token_secret);
+                [Some(joined), alone].iter().flatten().any(|key| {
+                    is_made_with(key, Selection::Rfc5849)
+                        || (is_token_call || is_legacy) && is_made_with(key, Selection::Description)
+                })
+            })
+        });
+    let diagnose = |sent: &[u8]| {
         let uri = &request.uri;
+        let other_body = request.data.filter(|_| request.form().is_none());
         diagnose_thoroughly(&Attempt {
             method: request.method.into(),
             scheme: uri.scheme,
@@ -280,24 +260,24 @@ fn examine(
             prefix: String::new(),
             parameters: diagnosis::pairs(parameters),
             realm: parameters.realm().map(<[u8]>::to_vec),
-            other_body: other_body.into(),
-            consumer_secret: secrets.consumer_secret.clone(),
+            other_body: other_body.unwrap_or_default().into(),
+            consumer_secret: consumer_secret.clone(),
             previous_secret: previous.map(|(secret, _)| secret.clone()),
-            token_secret: secrets.token_secret.clone(),
+            token_secret: token_secret.clone(),
             rsa: rsa.cloned(),
-            other_urls: server.map_or_else(Vec::new, |server| server.other_urls.clone()),
-            callbacks: server.map_or_else(Vec::new, |server| server.callbacks.clone()),
+            other_urls: server.map_or_else(Vec::new, |server| server.rules.other_urls.clone()),
+            callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
             signature_method: method,
             signature: sent.to_vec(),
         })
-    });
+    };
     Examined {
         method,
         sent: sent.map(<[u8]>::to_vec),
-        expected: sign(method, &key, &base),
+        expected: sign(method, &key, &request.base_string(parameters)),
         matches,
         accepted,
-        diagnosis,
+        diagnosis: sent.filter(|_| !matches).and_then(diagnose),
         secrets,
     }
 }
@@ -313,48 +293,37 @@ impl Explanation {
 
     /// The members that `--json` promises.
     fn members(&self) -> Value {
-        let signed = self
-            .parameters
-            .iter()
-            .filter(|parameter| parameter.name != ProtocolParameter::Signature.as_str().as_bytes());
         let (examined, mask) = (self.signature.as_ref(), &self.mask);
+        let is_signed = |name: &[u8]| name != ProtocolParameter::Signature.as_str().as_bytes();
+        let signed = self.parameters.iter();
+        let signed = signed.filter(|parameter| is_signed(parameter.name));
         // Every signed pair, decoded, as it came.
-        let pairs: Vec<[String; 2]> = signed
-            .map(|parameter| {
-                let value = mask.value(parameter.name, parameter.value);
-                [readable(parameter.name), value]
-            })
-            .collect();
-        // Null without secrets, and for the RSA methods, which only the consumer can make. PLAINTEXT's is the secrets,
-        // and hidden without `--show-secrets`.
+        let pairs = signed.map(|parameter| {
+            let value = mask.value(parameter.name, parameter.value);
+            [readable(parameter.name), value]
+        });
+        // Null without secrets, and for the RSA methods, which only the consumer can make.
         let expected = examined.and_then(|examined| {
             let expected = examined.expected.as_deref()?;
             Some(mask.expected(examined.method, expected))
         });
+        let diagnosis = examined.and_then(|examined| examined.diagnosis.as_ref());
+        let mistakes = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.mistakes);
+        let problem = self.problem.iter().map(ToString::to_string);
+        let wrong: Vec<String> = problem
+            .chain(self.rejections.iter().cloned())
+            .chain(mistakes.iter().map(ToString::to_string))
+            .collect();
         let normalized = self.parameters.normalized(Selection::Rfc5849);
         json!({
-            "parameters": pairs,
+            "parameters": Vec::from_iter(pairs),
             "normalized_parameters": mask.normalized(&normalized),
             "base_string": mask.base_string(&self.base_string),
             "expected_signature": expected,
             "matches": examined.is_some_and(|examined| examined.matches),
             // Null where nothing is wrong, or nothing is known.
-            "diagnosis": self.diagnosis(),
+            "diagnosis": (!wrong.is_empty()).then(|| wrong.join("; ")),
         })
-    }
-
-    /// The things to fix, in one line.
-    fn diagnosis(&self) -> Option<String> {
-        let examined = self.signature.as_ref();
-        let diagnosis = examined.and_then(|examined| examined.diagnosis.as_ref());
-        let mistakes = diagnosis
-            .into_iter()
-            .flat_map(|diagnosis| &diagnosis.mistakes);
-        let problem = self.problem.iter().map(ToString::to_string);
-        let rejections = self.rejections.iter().cloned();
-        let mistakes = mistakes.map(ToString::to_string);
-        let all: Vec<String> = problem.chain(rejections).chain(mistakes).collect();
-        (!all.is_empty()).then(|| all.join("; "))
     }
 }
 

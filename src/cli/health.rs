@@ -41,30 +41,36 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 }
 
 fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
+    let line = format!("GET {page} HTTP/1.1");
     match address {
         ListenAddress::Tcp(address) => {
             // A wildcard address is reached by loopback.
             let address = SocketAddr::new(own::reached(address.ip()), address.port());
             let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            exchange(stream, &address.to_string(), page)
+            exchange(stream, &line, &address.to_string(), "")
         }
         ListenAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            exchange(stream, "localhost", page)
+            exchange(stream, &line, "localhost", "")
         }
     }
 }
 
-fn exchange(
+/// Sends a request with these `fields`, each with its line end, and returns status and body of the response, which ends the connection.
+///
+/// # Errors
+/// The connection fails.
+pub(super) fn exchange(
     mut stream: impl Read + Write,
+    line: &str,
     host: &str,
-    page: &str,
+    fields: &str,
 ) -> std::io::Result<(u16, String)> {
     write!(
         stream,
-        "GET {page} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        "{line}\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n"
     )?;
     let mut response = String::new();
     stream.take(64 * 1024).read_to_string(&mut response)?;

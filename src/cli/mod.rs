@@ -9,7 +9,6 @@ pub mod context;
 pub mod demo;
 pub mod explain;
 pub mod health;
-mod manual;
 pub mod output;
 pub mod password;
 mod pasted;
@@ -24,19 +23,19 @@ pub mod transfer;
 pub mod usage;
 pub mod user;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{fs, io, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::{
-    context::{CommandError, ConfigArgs, Output, RecordArgs, StoreFile, finish, say},
+    context::{About as _, CommandError, ConfigArgs, Output, RecordArgs, finish, say},
     explain::ExplainArgs,
     secrets::lookup,
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, store::Opening};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,27 +141,49 @@ impl Command {
             Self::Check(args) => check::run(&args),
             Self::Health(args) => health::run(&args),
             Self::Consumer { command, args } => {
-                let file = StoreFile::for_adding(matches!(command, consumer::Command::Add(_)));
-                args.run(file, async |context| {
+                let opening = opening(matches!(command, consumer::Command::Add(_)));
+                args.store.run(args.json, opening, async |context| {
                     consumer::execute(command, context).await
                 })
             }
             Self::User { command, args } => {
-                let file = StoreFile::for_adding(matches!(command, user::Command::Add(_)));
-                args.run(file, async |context| user::execute(command, context).await)
+                let opening = opening(matches!(command, user::Command::Add(_)));
+                args.store.run(args.json, opening, async |context| {
+                    user::execute(command, context).await
+                })
             }
-            Self::Token { command, args } => args.run(StoreFile::MustExist, async |context| {
-                token::execute(command, context).await
-            }),
-            Self::Rekey(args) => args.run(StoreFile::Reseals, rekey::execute),
+            Self::Token { command, args } => {
+                args.store
+                    .run(args.json, Opening::Existing, async |context| {
+                        token::execute(command, context).await
+                    })
+            }
+            Self::Rekey(args) => args.store.run(args.json, Opening::Reseal, rekey::execute),
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
-            Self::Completions { shell } => Ok(manual::completions(shell)),
-            Self::Man { directory } => manual::man(&directory),
+            Self::Completions { shell } => {
+                let (mut definition, mut script) = (Cli::command(), Vec::new());
+                clap_complete::generate(shell, &mut definition, "countersign", &mut script);
+                Ok(String::from_utf8_lossy(&script).into_owned().into())
+            }
+            Self::Man { directory } => {
+                fs::create_dir_all(&directory)
+                    .and_then(|()| clap_mangen::generate_to(Cli::command(), &directory))
+                    .about(format!("{}: cannot be written", directory.display()))?;
+                Ok(Output::default())
+            }
             Self::Sign { args, config } => {
                 args.run(&Clock::system(), &mut *lookup(config), &mut io::stdin())
             }
             Self::Explain { args, config } => args.run(&mut *lookup(config), &mut io::stdin()),
         }
+    }
+}
+
+/// Only a command that adds a record may create the store: for others, the configuration names the wrong one.
+const fn opening(adds: bool) -> Opening {
+    match adds {
+        true => Opening::Command,
+        false => Opening::Existing,
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 
 use super::{
-    context::{CommandError, Context},
+    context::{About as _, CommandError, Context},
     secret_arg::SecretArg,
 };
 use crate::{
@@ -26,43 +26,27 @@ impl PasswordArgs {
     /// # Errors
     /// [`CommandError`]: the password is missing or too long, or the second one differs.
     pub fn hash(&self, context: &Context, user: &User) -> Result<Secret, CommandError> {
-        let password = if self.password_stdin {
-            from_stdin()?
-        } else {
-            from_terminal()?
+        if self.password_stdin {
+            // The longest password, its newline, and one byte more to detect that it is too long.
+            const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
+            let password = SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))?;
+            return Ok(password::hash(&password)?);
+        }
+        // Asks on the terminal, without echo, whatever standard input and output are.
+        let ask = |prompt| {
+            let typed = rpassword::prompt_password(prompt);
+            typed.about("there is no terminal to ask for the password on; use --password-stdin")
         };
-        let hash = password::hash(&password)?;
-        let weakness = new_password::check(&password, None, user).err();
-        if let Some(weakness) = weakness.filter(|_| !self.password_stdin) {
+        let password = Secret::from(ask("Password: ")?);
+        if password != Secret::from(ask("Repeat password: ")?) {
+            let problem = "the two passwords differ, nothing is changed; try again";
+            return Err(CommandError::failed(problem));
+        }
+        if let Err(weakness) = new_password::check(&password, None, user) {
             context.warn(&format!(
                 "the password {weakness}; set another one with countersign user passwd"
             ));
         }
-        Ok(hash)
+        Ok(password::hash(&password)?)
     }
-}
-
-/// All of standard input, but for one final newline.
-fn from_stdin() -> Result<Secret, CommandError> {
-    // The longest password, its newline, and one byte more to detect that it is too long.
-    const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
-    SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))
-}
-
-/// Asks twice on the terminal, without echo, whatever standard input and output are.
-fn from_terminal() -> Result<Secret, CommandError> {
-    let ask = |prompt| {
-        rpassword::prompt_password(prompt)
-            .map(Secret::from)
-            .map_err(|error| {
-                let what = "there is no terminal to ask for the password on; use --password-stdin";
-                CommandError::from(error).about(what)
-            })
-    };
-    let password = ask("Password: ")?;
-    if password != ask("Repeat password: ")? {
-        let problem = "the two passwords differ, nothing is changed; try again";
-        return Err(CommandError::failed(problem));
-    }
-    Ok(password)
 }

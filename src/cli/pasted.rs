@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use super::{context::CommandError, request::RequestArgs};
+use super::{
+    context::{About as _, CommandError},
+    request::RequestArgs,
+};
 use crate::oauth::percent;
 
 /// The most bytes of a pasted request.
@@ -24,27 +27,22 @@ pub(super) fn read(path: &Path, stdin: &mut dyn Read) -> Result<RequestArgs, Com
         File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
     };
     let option = format!("--request {}", path.display());
-    read.map_err(|error| CommandError::from(error).about(&option))?;
+    read.about(&option)?;
     parse(&text).map_err(|problem| CommandError::usage(problem).about(option))
 }
 
 fn parse(text: &str) -> Result<RequestArgs, String> {
     let text = text.trim_start();
     match text.strip_prefix("curl") {
-        Some(rest) if rest.starts_with(char::is_whitespace) => curl(words(rest)?),
+        Some(rest) if rest.starts_with(char::is_whitespace) => curl(rest),
         _ => http(text),
     }
 }
 
 fn http(text: &str) -> Result<RequestArgs, String> {
-    let end = ["\r\n\r\n", "\n\n"]
-        .iter()
-        .filter_map(|end| Some((text.find(end)?, end.len())))
-        .min();
-    let (head, body) = match end {
-        Some((at, length)) => (&text[..at], &text[at + length..]),
-        None => (text.trim_end(), ""),
-    };
+    let parts = text.split_once("\r\n\r\n");
+    let parts = parts.or_else(|| text.split_once("\n\n"));
+    let (head, body) = parts.unwrap_or((text.trim_end(), ""));
     let mut lines = head.lines();
     let line: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     let (method, target) = match line[..] {
@@ -55,19 +53,21 @@ fn http(text: &str) -> Result<RequestArgs, String> {
     };
     let mut headers: Vec<String> = lines.map(str::to_owned).collect();
     let named = |name: &str| {
-        headers.iter().find_map(|line| {
-            let (other, value) = line.split_once(':')?;
-            other
-                .eq_ignore_ascii_case(name)
-                .then(|| value.trim().to_owned())
-        })
+        let mut fields = headers.iter().filter_map(|line| line.split_once(':'));
+        let field = fields.find(|(other, _)| other.eq_ignore_ascii_case(name));
+        field.map(|(_, value)| value.trim().to_owned())
     };
-    let url = if target.starts_with('/') {
+    let mut url = target.to_owned();
+    if target.starts_with('/') {
         let host = named("Host").ok_or("there is no Host, which the URL needs")?;
-        format!("{}://{host}{target}", scheme_of(&host))
-    } else {
-        target.to_owned()
-    };
+        // A request line without a scheme is for https, except on loopback.
+        let mut local = ["localhost", "127.", "[::1]"].iter();
+        let scheme = match local.any(|local| host.starts_with(local)) {
+            true => "http",
+            false => "https",
+        };
+        url = format!("{scheme}://{host}{target}");
+    }
     let length = named("Content-Length").and_then(|length| length.parse().ok());
     // An editor puts a line break at the end of a file.
     let body = match length {
@@ -86,16 +86,6 @@ fn http(text: &str) -> Result<RequestArgs, String> {
     })
 }
 
-/// A request line without a scheme is for https, but on loopback.
-fn scheme_of(host: &str) -> &'static str {
-    let local = ["localhost", "127.", "[::1]"];
-    if local.iter().any(|local| host.starts_with(local)) {
-        "http"
-    } else {
-        "https"
-    }
-}
-
 /// Options that change nothing that is signed.
 const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L --location -i --include -f --fail \
     -g --globoff --path-as-is --compressed --http1.1 --http2 -#";
@@ -104,27 +94,29 @@ const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L
 const IGNORED_VALUES: &str = "-A --user-agent -b --cookie -c --cookie-jar -e --referer -m --max-time -o --output -w --write-out \
     --cacert --cert --connect-timeout --key --resolve --retry";
 
-fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
+fn curl(text: &str) -> Result<RequestArgs, String> {
+    if text.contains(" $'") {
+        return Err("curl: $'…' is not understood here; write '…'".to_owned());
+    }
+    let joined = text.replace("\r\n", "\n").replace("\\\n", " ");
+    let words = shlex::split(&joined).ok_or("curl: a quote is not closed")?;
+    let mut words = words.into_iter();
     let (mut method, mut url, mut get) = (None, None, false);
     let (mut headers, mut data, mut multipart) = (Vec::new(), Vec::new(), false);
-    let mut words = words.into_iter();
     while let Some(word) = words.next() {
         if IGNORED.split(' ').any(|ignored| ignored == word) {
             continue;
         }
+        // `--name=value` and `-Xvalue`.
+        let is_short = word.len() > 2 && word.starts_with('-') && !word.starts_with("--");
         let (option, attached) = match word.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
-            _ if word.starts_with("--") || !word.starts_with('-') => (&*word, None),
-            // -XPOST
-            _ => match word.split_at_checked(2) {
-                Some((option, "")) => (option, None),
-                Some((option, value)) => (option, Some(value.to_owned())),
-                None => (&*word, None),
-            },
+            _ if is_short => word.split_at_checked(2).unwrap_or((&word, "")),
+            Some(parts) if word.starts_with("--") => parts,
+            _ => (&*word, ""),
         };
-        let mut value = || {
-            let value = attached.clone().or_else(|| words.next());
-            value.ok_or_else(|| format!("curl: {option} has no value"))
+        let mut value = || match attached {
+            "" => words.next().ok_or(format!("curl: {option} has no value")),
+            attached => Ok(attached.to_owned()),
         };
         match option {
             "-X" | "--request" => method = Some(value()?),
@@ -174,10 +166,9 @@ fn curl(words: Vec<String>) -> Result<RequestArgs, String> {
     if !url.contains("://") {
         url = format!("http://{url}");
     }
-    let usual = if data.is_some() || multipart {
-        "POST"
-    } else {
-        "GET"
+    let usual = match data.is_some() || multipart {
+        true => "POST",
+        false => "GET",
     };
     if multipart {
         headers.push("Content-Type: multipart/form-data".to_owned());
@@ -206,67 +197,6 @@ fn urlencoded(value: &str) -> String {
     }
 }
 
-/// Splits a command line as a POSIX shell does, with the `$'…'` that browsers copy; nothing is expanded.
-fn words(text: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut rest = text.chars().peekable();
-    while let Some(character) = rest.next() {
-        match character {
-            '\\' => match rest.next() {
-                None | Some('\n') => {}
-                Some('\r') => drop(rest.next_if_eq(&'\n')),
-                Some(literal) => word.get_or_insert_default().push(literal),
-            },
-            '\'' | '"' => quoted(character, &mut rest, word.get_or_insert_default())?,
-            '$' if rest.next_if_eq(&'\'').is_some() => {
-                quoted('$', &mut rest, word.get_or_insert_default())?;
-            }
-            _ if character.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(character),
-        }
-    }
-    words.extend(word);
-    Ok(words)
-}
-
-/// Reads up to the end of a quotation; `quote` is `$` for `$'…'`.
-fn quoted(
-    quote: char,
-    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
-    word: &mut String,
-) -> Result<(), String> {
-    let end = if quote == '"' { '"' } else { '\'' };
-    loop {
-        match rest.next() {
-            None => return Err(format!("curl: a {end} is not closed")),
-            Some(character) if character == end => return Ok(()),
-            Some('\\') if quote == '"' => match rest.next() {
-                Some('\n') | None => {}
-                Some(literal @ ('"' | '\\' | '$' | '`')) => word.push(literal),
-                Some(other) => word.extend(['\\', other]),
-            },
-            Some('\\') if quote == '$' => match rest.next() {
-                Some('n') => word.push('\n'),
-                Some('r') => word.push('\r'),
-                Some('t') => word.push('\t'),
-                Some('u') => {
-                    let digits: String = rest.by_ref().take(4).collect();
-                    let character = u32::from_str_radix(&digits, 16)
-                        .ok()
-                        .and_then(char::from_u32);
-                    word.push(
-                        character.ok_or_else(|| format!("curl: \\u{digits} is no character"))?,
-                    );
-                }
-                Some(literal) => word.push(literal),
-                None => {}
-            },
-            Some(character) => word.push(character),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,13 +218,13 @@ mod tests {
     #[test]
     fn reads_a_curl_command_as_a_shell_does() {
         let text = "curl -XPUT -s 'https://h/x?a=[1]' \\\n  -H 'Authorization: OAuth a=\"b\"' --header=\"X-Y: a\\\"\\$b\" \
-                    --data-raw $'it\\'s \\u00e9\\n' -H 'X-Empty;' --compressed";
+                    --data-raw 'it'\\''s é' -H 'X-Empty;' --compressed";
         assert_eq!(
             parsed(text),
             (
                 "PUT".into(),
                 "https://h/x?a=[1]".into(),
-                Some("it's é\n".into()),
+                Some("it's é".into()),
                 strings(&["Authorization: OAuth a=\"b\"", "X-Y: a\"$b", "X-Empty:"])
             )
         );
@@ -364,7 +294,11 @@ mod tests {
                 "curl h -u a:b",
                 "curl: -u is not understood here; leave it out",
             ),
-            ("curl 'h", "curl: a ' is not closed"),
+            ("curl 'h", "curl: a quote is not closed"),
+            (
+                "curl h -d $'a\\nb'",
+                "curl: $'…' is not understood here; write '…'",
+            ),
             (
                 "curl h -d @file",
                 "curl: -d names a file; paste its content",

@@ -35,7 +35,7 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let rekeyed = all.older - unopened;
     let counts = [("rekeyed", rekeyed), ("unopened", unopened)];
     let about = CommandRecord::counting("store_rekeyed", counts);
-    context.audit(about).await;
+    context.manage()?.audit(&context.actor, about).await;
     if let Some(example) = example {
         return Err(CommandError::failed(format!(
             "{rekeyed} secrets were encrypted with the first key; {unopened} cannot be decrypted and were not changed: {example}"

@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, fmt, fs, io::Read, path::PathBuf, str::FromStr};
 
-use super::context::CommandError;
+use super::context::{About as _, CommandError};
 use crate::secret::Secret;
 
 /// A secret, or where it is: `@FILE`, or `-` for standard input; anything else is the secret itself.
@@ -26,32 +26,26 @@ impl SecretArg {
     /// # Errors
     /// It cannot be read.
     pub fn read(&self, stdin: &mut dyn Read) -> Result<Secret, CommandError> {
-        let unreadable = |source: &dyn fmt::Display, error| {
-            CommandError::from(error).about(format!("cannot read the secret from {source}"))
-        };
-        let mut contents = Vec::new();
-        match self {
+        let mut contents = match self {
             Self::Literal(secret) => return Ok(secret.clone()),
             Self::File(path) => {
-                contents = fs::read(path).map_err(|error| unreadable(&path.display(), error))?;
+                fs::read(path).about(format!("cannot read the secret from {}", path.display()))?
             }
             Self::Stdin => {
+                let mut contents = Vec::new();
                 let read = stdin.read_to_end(&mut contents);
-                read.map_err(|error| unreadable(&"standard input", error))?;
+                read.about("cannot read the secret from standard input")?;
+                contents
+            }
+        };
+        if contents.ends_with(b"\n") {
+            contents.pop();
+            if contents.ends_with(b"\r") {
+                contents.pop();
             }
         }
-        Ok(without_final_newline(contents))
+        Ok(Secret::from(contents))
     }
-}
-
-fn without_final_newline(mut contents: Vec<u8>) -> Secret {
-    if contents.ends_with(b"\n") {
-        contents.pop();
-        if contents.ends_with(b"\r") {
-            contents.pop();
-        }
-    }
-    Secret::from(contents)
 }
 
 impl FromStr for SecretArg {

@@ -5,19 +5,19 @@ use std::{fs::File, io::Read, path::Path, time::Duration};
 use clap::Args;
 
 use super::{
-    context::{CommandError, ConfigArgs, Context, StoreFile, block_on},
+    context::{About as _, CommandError, ConfigArgs, Context, StoreArgs, block_on},
     secret_arg::SecretArg,
 };
 use crate::{
-    app::{live::other_urls, services},
+    app::{self, live, services},
     clock::UnixTime,
     config::NonceScope,
     names::ConsumerKey,
     nonce::{self, NonceUse},
-    oauth::{MethodSet, RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
-    origin::HttpUrl,
+    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
-    store::{record::Dialect, redis},
+    store::{Opening, record::Consumer, redis},
+    verify,
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
@@ -38,22 +38,14 @@ pub struct ServerView {
     pub now: UnixTime,
     /// `signature.timestamp_window`
     pub window: Duration,
-    /// `signature.methods`
-    pub methods: MethodSet,
-    /// The base strings that the consumer may sign for calls of the API.
-    pub dialect: Dialect,
-    /// The paths of the token calls, if those also take what the service's description says.
-    pub described: Vec<String>,
-    /// Only the RSA methods verify.
-    pub rsa_only: bool,
-    /// The secret before the last rotation, and until when it verifies.
-    pub previous_secret: Option<(Secret, UnixTime)>,
-    /// The registered callbacks.
-    pub callbacks: Vec<String>,
+    /// The rules of verification.
+    pub rules: verify::Params,
+    /// The paths of the token calls.
+    pub token_calls: Vec<String>,
+    /// The consumer.
+    pub consumer: Consumer,
     /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
     pub state: Option<(&'static str, &'static str)>,
-    /// URLs that the consumer may have signed by mistake.
-    pub other_urls: Vec<OtherUrl>,
     /// Whether the nonce of the request was used; `None` where that cannot be known.
     pub nonce_used: Option<bool>,
 }
@@ -98,18 +90,17 @@ impl SecretArgs {
                 "only one secret can come from standard input; use @FILE for the other",
             ));
         }
-        let mut read = |given: &Option<SecretArg>| match given {
-            Some(given) => given.read(stdin).map(Some),
-            None => Ok(None),
+        let mut read = |given: &Option<SecretArg>| {
+            let given = given.as_ref().map(|given| given.read(stdin));
+            given.transpose()
         };
         let (consumer_secret, token_secret) = (read(given.0)?, read(given.1)?);
         if consumer_secret.is_none() && token_secret.is_none() && rsa_public_key.is_none() {
             return look_up(asked, "--consumer-secret", lookup);
         }
-        let none = || Secret::from("");
         Ok(KnownSecrets {
-            consumer_secret: consumer_secret.unwrap_or_else(none),
-            token_secret: token_secret.unwrap_or_else(none),
+            consumer_secret: consumer_secret.unwrap_or_else(|| "".into()),
+            token_secret: token_secret.unwrap_or_else(|| "".into()),
             rsa_public_key,
             server: None,
         })
@@ -135,12 +126,10 @@ fn look_up(
     option: &str,
     lookup: &mut Lookup<'_>,
 ) -> Result<KnownSecrets, CommandError> {
-    lookup(asked).map_err(|error| {
-        let consumer = String::from_utf8_lossy(asked.consumer_key);
-        error.about(format!(
-            "cannot find the secrets of consumer {consumer:?}; give {option}"
-        ))
-    })
+    let consumer = String::from_utf8_lossy(asked.consumer_key);
+    lookup(asked).about(format!(
+        "cannot find the secrets of consumer {consumer:?}; give {option}"
+    ))
 }
 
 /// Reads the PEM file of an option; `about` is what errors call it.
@@ -150,11 +139,7 @@ pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError>
 
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
-    read.map_err(|error| {
-        CommandError::from(error)
-            .about("cannot be read")
-            .about(about)
-    })?;
+    read.about("cannot be read").about(about)?;
     Ok(text)
 }
 
@@ -166,16 +151,15 @@ pub(super) fn read_rsa_public_key<T>(
     let Some(path) = path else { return Ok(None) };
     let option = format!("--rsa-public-key {}", path.display());
     let key = parse(&read_pem(path, &option)?);
-    key.map(Some)
-        .map_err(|error| CommandError::from(error).about(option))
+    key.about(option).map(Some)
 }
 
 /// Finds secrets in the store of the configuration, opened on first use.
 #[must_use]
 pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
-    let args = config.into();
+    let args = StoreArgs { config, log: false };
     Box::new(move |asked| {
-        let context = Context::load(&args, false, StoreFile::MustExist)?;
+        let context = Context::load(&args, false, Opening::Existing)?;
         let mut found = block_on(find(&context, asked))??;
         if let (Some(server), Some(nonce)) = (&mut found.server, asked.nonce) {
             server.nonce_used = nonce_used(&context, nonce);
@@ -204,14 +188,16 @@ async fn find(context: &Context, asked: &Asked<'_>) -> Result<KnownSecrets, Comm
     let key = key.ok_or_else(|| unknown("consumer"))?;
     let consumer = store.consumer(&key).await?;
     let consumer = consumer.ok_or_else(|| unknown("consumer"))?;
+    let rules = live::verify_params(config, app::first(&config.listen.address));
     let mut state = None;
     let token_secret = match asked.token.map(String::from_utf8_lossy) {
         None => Secret::from(""),
         Some(token) => match store.access_token(&token).await? {
             Some(access) if access.consumer == key => {
                 let last_use = access.last_used_at.unwrap_or(access.issued_at);
-                let idle = config.tokens.access_idle.duration();
-                let idle = idle.is_some_and(|idle| now >= last_use.after(idle));
+                let idle = rules
+                    .access_idle
+                    .is_some_and(|idle| now >= last_use.after(idle));
                 if idle || access.expires_at.is_some_and(|at| now >= at) {
                     state = Some(("token_expired", "the token is expired"));
                 } else if access.revoked_at.is_some() {
@@ -229,32 +215,23 @@ async fn find(context: &Context, asked: &Asked<'_>) -> Result<KnownSecrets, Comm
     if !consumer.enabled {
         state = Some(("consumer_key_refused", "the consumer is disabled"));
     }
-    let signature = &config.signature;
-    let mut described = Vec::new();
-    if signature.accept_description {
-        described.push(config.service.path.clone());
-        if config.service.aliases {
-            described.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
-        }
+    let service = &config.service;
+    let mut token_calls = vec![service.path.clone()];
+    if service.aliases {
+        token_calls.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
     }
-    let public = config.service.public_api_urls.iter().cloned();
-    let base = config.service.base_url.clone().map(HttpUrl::from);
     let pem = consumer.rsa_public_key.as_deref();
     Ok(KnownSecrets {
         rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
-        consumer_secret: consumer.secret,
+        consumer_secret: consumer.secret.clone(),
         token_secret,
         server: Some(ServerView {
             now,
-            window: signature.timestamp_window,
-            methods: signature.methods.iter().copied().collect(),
-            dialect: consumer.dialect.unwrap_or(signature.default_dialect),
-            described,
-            rsa_only: consumer.rsa_only,
-            previous_secret: consumer.previous_secret,
-            callbacks: consumer.callbacks,
+            window: config.signature.timestamp_window,
+            rules,
+            token_calls,
+            consumer,
             state,
-            other_urls: other_urls(public.chain(base), &config.upstream.api_url),
             nonce_used: None,
         }),
     })

@@ -6,7 +6,7 @@ use clap::Args;
 use zeroize::Zeroizing;
 
 use super::{
-    context::{CommandError, Output},
+    context::{About as _, CommandError, Output},
     request::{ParsedRequest, RequestArgs},
     secrets::{Asked, Lookup, SecretArgs, read_pem},
 };
@@ -37,8 +37,8 @@ pub struct SignArgs {
     pub(super) secrets: SecretArgs,
 
     /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512, RSA-SHA256, RSA-SHA512 or PLAINTEXT
-    #[arg(long = "method", value_name = "NAME", default_value = "HMAC-SHA1")]
-    pub(super) signature_method: String,
+    #[arg(long = "method", value_name = "NAME", default_value_t)]
+    pub(super) signature_method: SignatureMethod,
 
     /// PEM file with the consumer's private key, for the RSA methods; no secret is needed then
     #[arg(long, value_name = "FILE")]
@@ -65,11 +65,9 @@ impl SignArgs {
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<Output, CommandError> {
-        let nonce = random::identifier()?;
-        let line = self.signed(clock.now(), &nonce, lookup, stdin)?;
+        let line = self.signed(clock.now(), &random::identifier()?, lookup, stdin)?;
         let mut output = Output::from(line + "\n");
-        let method = SignatureMethod::from_wire(self.signature_method.as_bytes());
-        if method == Some(SignatureMethod::Plaintext) {
+        if self.signature_method == SignatureMethod::Plaintext {
             let note = "countersign: warning: with PLAINTEXT this header holds both secrets as they are; send it over https only";
             output.notes.push(note.to_owned());
         }
@@ -85,18 +83,11 @@ impl SignArgs {
         stdin: &mut dyn Read,
     ) -> Result<String, CommandError> {
         let request = self.request.request()?;
-        let named = SignatureMethod::from_wire(self.signature_method.as_bytes());
-        let method = named.ok_or_else(|| {
-            let name = &self.signature_method;
-            CommandError::usage(format!("--method {name:?} is not a signature method"))
-        })?;
         let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));
-        let parameters = collected(&request, &header).map_err(|error| {
-            CommandError::failed(format!("the request cannot be signed: {error}"))
-        })?;
+        let parameters = collected(&request, &header).about("the request cannot be signed")?;
         let base = request.base_string(&parameters);
-        let signature = if method.is_rsa() {
-            self.rsa_signature(method, &base)?
+        let signature = if self.signature_method.is_rsa() {
+            self.rsa_signature(&base)?
         } else {
             let asked = Asked {
                 consumer_key: self.consumer_key.as_bytes(),
@@ -106,36 +97,29 @@ impl SignArgs {
             let secrets = self.secrets.read_to_sign(&asked, lookup, stdin)?;
             let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
             // Every method but those of RSA makes one.
-            sign(method, &key, &base).unwrap_or_default()
+            sign(self.signature_method, &key, &base).unwrap_or_default()
         };
         let signature = percent::encode(signature.as_bytes());
         header += &format!(", oauth_signature=\"{signature}\"");
-        Ok(if self.curl {
-            curl(&request, &header)
-        } else {
-            format!("Authorization: {header}")
+        Ok(match self.curl {
+            true => curl(&request, &header),
+            false => format!("Authorization: {header}"),
         })
     }
 
-    fn rsa_signature(
-        &self,
-        method: SignatureMethod,
-        base: &BaseString<'_>,
-    ) -> Result<String, CommandError> {
+    fn rsa_signature(&self, base: &BaseString<'_>) -> Result<String, CommandError> {
+        let wrong = |problem| {
+            let method = self.signature_method;
+            CommandError::usage(format!("--method {method} {problem}"))
+        };
         let path = self.rsa_private_key.as_ref().ok_or_else(|| {
-            CommandError::usage(format!(
-                "--method {method} needs the consumer's private key: give --rsa-private-key FILE"
-            ))
+            wrong("needs the consumer's private key: give --rsa-private-key FILE")
         })?;
         let option = format!("--rsa-private-key {}", path.display());
         let pem = Zeroizing::new(read_pem(path, &option)?);
-        let key = RsaPrivateKey::from_pem(&pem);
-        let key = key.map_err(|error| CommandError::from(error).about(&option))?;
-        sign_rsa(method, &key, base).ok_or_else(|| {
-            CommandError::usage(format!(
-                "--method {method} is verified and not made here; use RSA-SHA256 or RSA-SHA512"
-            ))
-        })
+        let key = RsaPrivateKey::from_pem(&pem).about(option)?;
+        sign_rsa(self.signature_method, &key, base)
+            .ok_or_else(|| wrong("is verified and not made here; use RSA-SHA256 or RSA-SHA512"))
     }
 
     fn token(&self) -> Option<&str> {
@@ -148,7 +132,10 @@ impl SignArgs {
         let pairs = [
             ("oauth_consumer_key", Some(&*self.consumer_key)),
             ("oauth_token", self.token()),
-            ("oauth_signature_method", Some(&*self.signature_method)),
+            (
+                "oauth_signature_method",
+                Some(self.signature_method.as_str()),
+            ),
             ("oauth_timestamp", Some(&*timestamp)),
             ("oauth_nonce", Some(nonce)),
             ("oauth_version", Some("1.0")),
@@ -195,11 +182,10 @@ fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
     }
     let authorization = ("Authorization", authorization);
     for (name, value) in std::iter::once(&authorization).chain(&request.headers) {
-        // This is how curl is told to send a field without a value.
-        let field = if value.is_empty() {
-            format!("{name};")
-        } else {
-            format!("{name}: {value}")
+        let field = match value {
+            // This is how curl is told to send a field without a value.
+            &"" => format!("{name};"),
+            value => format!("{name}: {value}"),
         };
         command.push(format!("--header {}", quoted(&field)));
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::context::{CommandError, Context};
 use crate::{
     config::parse_duration,
-    manage::{ManageError, view::TokenView},
+    manage::view::TokenView,
     names::{ConsumerKey, Permission},
     store::{port::TokenFilter, record::AccessToken},
 };
@@ -123,14 +123,9 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
     let manage = context.manage()?;
     let consumer = manage.consumer(&args.consumer).await?;
     let user = manage.user(&args.user).await?;
-    let issued = manage.issue_token(&context.actor, &consumer, &user, args.permissions);
-    let token = issued.await.map_err(|error| match &error {
-        ManageError::PermissionMissing { permission, .. } => {
-            let option = format!("--permission {permission}");
-            CommandError::from(error).about(option)
-        }
-        _ => error.into(),
-    })?;
+    let token = manage
+        .issue_token(&context.actor, &consumer, &user, args.permissions)
+        .await?;
     if !consumer.enabled {
         context.warn(&format!(
             "the consumer {:?} is disabled: the token works once countersign consumer enable lets it in",

@@ -24,7 +24,7 @@ use self::{
     line::{Defaults, Head, Line, VERSION},
     read::{Contents, Mapping},
 };
-use super::context::{CommandError, Context, Output, RecordArgs, StoreArgs, StoreFile};
+use super::context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs};
 use crate::{
     app::services::{self, ServiceError},
     clock::UnixTime,
@@ -143,31 +143,30 @@ fn delimiter(text: &str) -> Result<u8, &'static str> {
 impl ExportArgs {
     /// Runs the command.
     pub fn run(self) -> Result<Output, CommandError> {
-        self.store
-            .run(false, StoreFile::MustExist, async |context| {
-                let mut text = Vec::new();
-                let is_stdout = self.file == Path::new("-");
-                if !is_stdout {
-                    file::check(&self.file, self.force)?;
-                }
-                let mut export = context.store()?.export().await?;
-                if context.config.nonce_scope() == NonceScope::Shared {
-                    // Shared nonces are recorded one by one, perhaps outside the store, and processes may still run.
-                    let until = &mut export.origin.accepted_until;
-                    *until = next_high_water_mark(context).max(*until);
-                }
-                if is_stdout {
-                    write(&mut text, export)?;
-                } else {
-                    let mut file = NewFile::create(&self.file, self.force)?;
-                    write(&mut file, export).map_err(|error| file.failed(error))?;
-                    file.finish()?;
-                }
-                let about = CommandRecord::counting("store_exported", []);
-                context.audit(about).await;
-                // serde_json writes UTF-8.
-                Ok(String::from_utf8(text).unwrap_or_default())
-            })
+        self.store.run(false, Opening::Existing, async |context| {
+            let mut text = Vec::new();
+            let is_stdout = self.file == Path::new("-");
+            if !is_stdout {
+                file::check(&self.file, self.force)?;
+            }
+            let mut export = context.store()?.export().await?;
+            if context.config.nonce_scope() == NonceScope::Shared {
+                // Shared nonces are recorded one by one, perhaps outside the store, and processes may still run.
+                let until = &mut export.origin.accepted_until;
+                *until = next_high_water_mark(context).max(*until);
+            }
+            if is_stdout {
+                write(&mut text, export)?;
+            } else {
+                let mut file = NewFile::create(&self.file, self.force)?;
+                write(&mut file, export).map_err(|error| file.failed(error))?;
+                file.finish()?;
+            }
+            let about = CommandRecord::counting("store_exported", []);
+            context.manage()?.audit(&context.actor, about).await;
+            // serde_json writes UTF-8.
+            Ok(String::from_utf8(text).unwrap_or_default())
+        })
     }
 }
 
@@ -195,9 +194,10 @@ fn next_high_water_mark(context: &Context) -> UnixTime {
 impl ImportArgs {
     /// Runs the command.
     pub fn run(self) -> Result<Output, CommandError> {
-        let file = StoreFile::MayBeCreated;
-        self.store
-            .run(file, async |context| self.import(context).await)
+        let RecordArgs { store, json } = &self.store;
+        store.run(*json, Opening::Command, async |context| {
+            self.import(context).await
+        })
     }
 
     async fn import(&self, context: &Context) -> Result<String, CommandError> {
@@ -211,7 +211,7 @@ impl ImportArgs {
             token_user: self.token_user.clone(),
         });
         self.read(is_stdin, &mut contents)
-            .map_err(|error| CommandError::from(error).about(format!("{name}: cannot be read")))?;
+            .about(format!("{name}: cannot be read"))?;
         if contents.is_undated_export {
             // Its store may have accepted requests until just now.
             contents.origin = Some(Origin {
@@ -274,9 +274,8 @@ impl ImportArgs {
             ("not_restored", all.not_restored),
         ];
         if !self.dry_run {
-            context
-                .audit(CommandRecord::counting("records_imported", counts))
-                .await;
+            let about = CommandRecord::counting("records_imported", counts);
+            context.manage()?.audit(&context.actor, about).await;
             let until = context.store()?.imported_nonces_until().await?;
             if let Some(until) = until.filter(|until| *until >= context.now) {
                 context.warn(&format!(

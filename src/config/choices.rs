@@ -1,9 +1,6 @@
 //! Settings that are one word out of a few and that no other module has a type for.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, IntoDeserializer as _},
-};
+use serde::Deserialize;
 
 use super::{
     Tokens,
@@ -32,26 +29,12 @@ pub enum NonceScope {
 }
 
 /// The kind of store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreBackend {
     /// A file.
     Sqlite,
     /// A PostgreSQL server.
     Postgres,
-}
-
-/// Reads a [`StoreBackend`]; Redis, which was one once, gets a message of its own.
-pub(super) fn backend<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<StoreBackend, D::Error> {
-    let word = String::deserialize(deserializer)?;
-    if word == "redis" {
-        return Err(D::Error::custom(
-            "Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL; write \"sqlite\" or \"postgres\"",
-        ));
-    }
-    StoreBackend::deserialize(word.into_deserializer())
 }
 
 /// The check of a user's password.
@@ -91,6 +74,12 @@ pub enum UpgradeProtocol {
 }
 
 texts! {
+    StoreBackend: "\"sqlite\" or \"postgres\"" => |text| match text {
+        "sqlite" => Ok(Self::Sqlite),
+        "postgres" => Ok(Self::Postgres),
+        "redis" => Err("Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL"),
+        _ => Err(""),
+    };
     UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
 }
 
@@ -144,13 +133,4 @@ pub enum Preflight {
     Reject,
     /// The API gets it as an anonymous call.
     Forward,
-}
-
-/// Reads the status of the response to a call that is not permitted.
-pub(super) fn forbidden<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    let status = u16::deserialize(deserializer)?;
-    let is_known = matches!(status, 403 | 404);
-    is_known
-        .then_some(status)
-        .ok_or(D::Error::custom("expected 404 or 403"))
 }

@@ -6,13 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Config, HeaderPattern, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted,
-    Upstream,
-    read::value_of,
-    section::{Section, Unwritten},
-    text,
-};
+use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
 use crate::{
     login::header::UserHeaders,
     origin::{HttpUrl, Origin},
@@ -56,20 +50,6 @@ impl Config {
             background: pages.background,
             background_dark: pages.background_dark,
         }
-    }
-
-    /// `upstream.drop_headers`, with the default list in the place of `"default"`: names in lower case, `*` at the end of
-    /// some.
-    pub fn dropped_headers(&self) -> impl Iterator<Item = String> {
-        let written = self.upstream.drop_headers.iter();
-        let expanded = written.flat_map(|pattern| {
-            if pattern.is_default() {
-                default_drop_headers()
-            } else {
-                vec![pattern.clone()]
-            }
-        });
-        expanded.map(|pattern| pattern.as_str().to_owned())
     }
 
     /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
@@ -129,19 +109,6 @@ impl Config {
             None => self.operation.is_empty().then_some(Kind::Consumer),
         }
     }
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "the default is a constant of this program, and a test reads it"
-)]
-fn default_drop_headers() -> Vec<HeaderPattern> {
-    let mut keys = Upstream::SCHEMA.keys.iter();
-    let default = keys.find_map(|key| match (key.name, key.unwritten) {
-        ("drop_headers", Unwritten::Default(text)) => text::distinct(value_of(text)).ok(),
-        _ => None,
-    });
-    default.expect("the default of upstream.drop_headers is a list of header patterns")
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

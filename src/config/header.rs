@@ -35,12 +35,6 @@ impl HeaderPattern {
         &self.0
     }
 
-    /// Whether it means the default list.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        self.0 == "default"
-    }
-
     /// A field that frames messages and that it would drop.
     pub(super) fn framing_field(&self) -> Option<&'static str> {
         let folded = fold(self.0.trim_end_matches('*'));

@@ -25,29 +25,18 @@ mod text;
 mod units;
 mod warnings;
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, fs, io, path::Path};
 
 pub use self::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, TcpOrUnix, UpstreamHost, WebUrl},
-    choices::{
-        Enforcement, LoginBackend, NonceScope, Preflight, ProfileParameter, StoreBackend, Unlisted,
-        UpgradeProtocol,
-    },
+    address::*,
+    choices::*,
     header::HeaderPattern,
     pattern::PathPattern,
     read::ConfigErrors,
     rules::Finding,
-    sections::{
-        Admin, Cache, Identity, Limits, Listen, ListenTls, Log, Login, Nonce, Operation,
-        Operations, Pages, Paths, PermissionEntry, Service, Signature, Store, StoreLookup, Tokens,
-        Upstream, UpstreamTls,
-    },
+    sections::*,
     store_url::{Sql, StoreUrl},
-    units::{ByteSize, Lifetime, parse_duration},
+    units::parse_duration,
 };
 use self::{
     read::Written,
@@ -126,19 +115,10 @@ pub fn load(
     let name = path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
-    let mut config = parse(&text, &name, environment)?;
-    config.resolve_paths(&directory(path));
-    Ok(config)
+    parse(&text, &name, environment)
 }
 
-/// The directory that relative paths belong to. A link to the file is not followed: the directory of the link counts.
-fn directory(file: &Path) -> PathBuf {
-    // Without a working directory, relative paths cannot be opened anyway.
-    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    file.parent().map(Path::to_owned).unwrap_or_default()
-}
-
-/// Reads a configuration from a file's text; `name` is the path of the file, as problems call it. Paths stay as written.
+/// Reads a configuration from a file's text; `name` is the path of the file, as problems call it.
 ///
 /// # Errors
 /// As [`load`].
@@ -147,7 +127,11 @@ pub fn parse(
     name: &str,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
-    let mut written = Written::read(text, name, environment, &directory(Path::new(name)))?;
+    // A link to the file is not followed: the directory of the link counts. Without a working directory, relative paths
+    // cannot be opened anyway.
+    let file = std::path::absolute(name).unwrap_or_else(|_| name.into());
+    let directory = file.parent().unwrap_or(&file);
+    let mut written = Written::read(text, name, environment, directory)?;
     let config = Config::read(&mut written);
     for Finding { key, message } in config.iter().flat_map(rules::problems) {
         written.problem(&key, &message);
@@ -162,36 +146,6 @@ fn unreadable(error: &io::Error) -> String {
             .to_owned(),
         io::ErrorKind::InvalidData => "not valid UTF-8; save the file as UTF-8".to_owned(),
         _ => format!("cannot be read: {error}; name a readable file"),
-    }
-}
-
-impl Config {
-    /// Makes every path absolute; relative ones are resolved against `directory`.
-    fn resolve_paths(&mut self, directory: &Path) {
-        let lists = [
-            &mut self.listen.tls.certificate,
-            &mut self.listen.tls.key,
-            &mut self.listen.tls.client_ca,
-            &mut self.upstream.tls.ca,
-            &mut self.store.encryption_key_file,
-            &mut self.login.ca,
-        ];
-        let single = [
-            &mut self.upstream.tls.certificate,
-            &mut self.upstream.tls.key,
-            &mut self.nonce.path,
-            &mut self.pages.logo,
-            &mut self.pages.stylesheet,
-            &mut self.pages.messages,
-        ];
-        let single = single.into_iter().flatten();
-        for path in lists.into_iter().flatten().chain(single) {
-            *path = directory.join(&path);
-        }
-        self.store.url.resolve(directory);
-        if let Some(url) = &mut self.nonce.url {
-            url.resolve(directory);
-        }
     }
 }
 

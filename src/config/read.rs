@@ -17,7 +17,7 @@ use thiserror::Error;
 use toml::{Table, Value, de::ValueDeserializer};
 
 use super::{
-    SECTIONS,
+    SECTIONS, StoreUrl,
     section::{Section, Unwritten},
 };
 use crate::telemetry::lines::Visible;
@@ -48,6 +48,8 @@ fn one_line(text: &str) -> String {
 pub(super) struct Written<'f> {
     /// The file, as problems name it.
     file: &'f str,
+    /// Its directory, to which relative paths belong.
+    directory: &'f Path,
     table: Table,
     /// The variables that are over the file, by the key that each sets.
     variables: BTreeMap<String, String>,
@@ -63,7 +65,7 @@ impl<'f> Written<'f> {
         text: &str,
         file: &'f str,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
-        directory: &Path,
+        directory: &'f Path,
     ) -> Result<Self, ConfigErrors> {
         let table = text.parse().map_err(|error: toml::de::Error| {
             let end = error.span().map_or(0, |span| span.start);
@@ -75,11 +77,12 @@ impl<'f> Written<'f> {
         })?;
         let mut written = Self {
             file,
+            directory,
             table,
             variables: BTreeMap::new(),
             problems: Vec::new(),
         };
-        written.put_over(environment, directory);
+        written.put_over(environment);
         written.check_names(&written.table.clone(), "");
         Ok(written)
     }
@@ -139,46 +142,36 @@ impl<'f> Written<'f> {
     }
 
     /// Puts the variables that are ours over the file; those of other names are left alone.
-    fn put_over(
-        &mut self,
-        environment: impl IntoIterator<Item = (OsString, OsString)>,
-        directory: &Path,
-    ) {
+    fn put_over(&mut self, environment: impl IntoIterator<Item = (OsString, OsString)>) {
         let variables: BTreeMap<String, OsString> = environment
             .into_iter()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
             .filter(|(name, _)| name.starts_with(PREFIX))
             .collect();
         // A list is one key.
-        let lists = SECTIONS.iter().filter(|section| section.list);
-        let lists = lists.map(|section| section.name.to_owned());
-        let single = SECTIONS.iter().filter(|section| !section.list);
-        let single = single.flat_map(|section| section.full_keys());
-        let known: BTreeMap<_, _> = single
-            .chain(lists)
-            .map(|key| (variable(&key), key))
-            .collect();
+        let settable = SECTIONS.iter().flat_map(|section| match section.list {
+            true => vec![section.name.to_owned()],
+            false => section.full_keys().collect(),
+        });
+        let known: BTreeMap<_, _> = settable.map(|key| (variable(&key), key)).collect();
         for (name, value) in &variables {
             let plain = name.strip_suffix("_FILE").unwrap_or_default();
             let read = if let Some(key) = known.get(name) {
-                let text = value
-                    .to_str()
-                    .ok_or("its value is not valid UTF-8".to_owned());
-                text.map(|text| (key, text.to_owned()))
+                let text = value.to_str().map(|text| (key, text.to_owned()));
+                text.ok_or("its value is not valid UTF-8".to_owned())
             } else if variables.contains_key(plain) {
                 Err(format!("{plain} is set too; unset one of the two"))
             } else if let Some(key) = known.get(plain) {
-                read_file(&directory.join(value)).map(|text| (key, text))
+                read_file(&self.directory.join(value)).map(|text| (key, text))
             } else {
                 let key = name[PREFIX.len()..].replace("__", ".").to_ascii_lowercase();
-                Err(match nearest(&key, known.values().cloned()) {
-                    Some(near) => format!("unknown variable, did you mean {}?", variable(&near)),
-                    None => {
-                        "unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of \
-                             config.example.toml"
-                            .to_owned()
-                    }
-                })
+                let near = nearest(&key, known.values().cloned());
+                let hint = near.map_or(
+                    "; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml"
+                        .to_owned(),
+                    |near| format!(", did you mean {}?", variable(&near)),
+                );
+                Err(format!("unknown variable{hint}"))
             };
             match read {
                 Ok((key, text)) => {
@@ -215,24 +208,63 @@ impl<'f> Written<'f> {
         items.into_iter().collect()
     }
 
+    /// Checks the texts of a value, and makes its paths absolute.
+    fn prepared(&self, value: Value, value_type: &str) -> Result<Value, &'static str> {
+        match value {
+            Value::Array(items) => {
+                let items = items.into_iter();
+                let items = items.map(|item| self.prepared(item, value_type));
+                items.collect::<Result<_, _>>().map(Value::Array)
+            }
+            // A query may have several lines.
+            Value::String(_) if value_type.contains("Sql") => Ok(value),
+            // Of a key that is pasted where its file's name belongs, nothing is repeated.
+            Value::String(text) if text.contains(char::is_control) => {
+                Err("it has a control character in it")
+            }
+            Value::String(text) if value_type.contains("PathBuf") => match text.is_empty() {
+                true => Err("it is empty; name the file"),
+                false => Ok(self
+                    .directory
+                    .join(text)
+                    .to_string_lossy()
+                    .into_owned()
+                    .into()),
+            },
+            Value::String(text) if value_type.contains("StoreUrl") => {
+                Ok(StoreUrl(text).resolved(self.directory).into())
+            }
+            value => Ok(value),
+        }
+    }
+
     /// Reads the known keys of a table, those that are not written by their defaults, and reports the first that is wrong.
     pub(super) fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
         table.retain(|key, _| S::SCHEMA.keys.iter().any(|known| known.name == key));
         for key in S::SCHEMA.keys {
-            match key.unwritten {
-                _ if table.contains_key(key.name) => {}
-                Unwritten::Default(text) => {
-                    table.insert(key.name.to_owned(), value_of(text));
+            let full = format!("{name}.{}", key.name);
+            let value = match (table.remove(key.name), key.unwritten) {
+                (Some(value), Unwritten::Default(default)) if key.name == "drop_headers" => {
+                    with_default(value, default)
                 }
-                Unwritten::Required(example) => {
+                (Some(value), _) => value,
+                (None, Unwritten::Default(text)) => value_of(text),
+                (None, Unwritten::Required(example)) => {
                     let message = format!(
                         "missing; write {} = {example}, or what it is for you",
                         key.name
                     );
-                    self.problem(&format!("{name}.{}", key.name), &message);
+                    self.problem(&full, &message);
                     return None;
                 }
-                Unwritten::Absent(..) => {}
+                (None, Unwritten::Absent(..)) => continue,
+            };
+            match self.prepared(value, key.value_type) {
+                Ok(value) => drop(table.insert(key.name.to_owned(), value)),
+                Err(message) => {
+                    self.problem(&full, message);
+                    return None;
+                }
             }
         }
         let error = match serde_path_to_error::deserialize(Value::Table(table)) {
@@ -246,6 +278,24 @@ impl<'f> Written<'f> {
         self.problem(&key, &describe(error.inner().message()));
         None
     }
+}
+
+/// Puts the default list in the place of `"default"`.
+fn with_default(value: Value, default: &str) -> Value {
+    let items = |value| match value {
+        Value::Array(items) => items,
+        one => vec![one],
+    };
+    let is_default = |item: &Value| {
+        let text = item.as_str();
+        text.is_some_and(|text| text.eq_ignore_ascii_case("default"))
+    };
+    let written = items(value).into_iter();
+    let expanded = written.flat_map(|item| match is_default(&item) {
+        true => items(value_of(default)),
+        false => vec![item],
+    });
+    Value::Array(expanded.collect())
 }
 
 /// A value that is written in TOML, or else a string.
@@ -316,6 +366,7 @@ fn describe(message: &str) -> String {
             "a nonzero u16" | "a nonzero u32" | "a nonzero u64" => "a whole number above 0",
             "a boolean" => "true or false",
             "a string" => "a text in quotes",
+            "path string" => "a path in quotes",
             expected => expected,
         }
     )

@@ -7,10 +7,12 @@ use http::HeaderName;
 use super::{
     Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
     header::{fold, is_reserved},
+    text::{PARAMETER, is_parameter},
+    units::format_size,
 };
 use crate::{
     names::Permission,
-    origin::{HttpUrl, Scheme, is_loopback},
+    origin::{HttpUrl, Scheme, is_loopback, plain_path},
     parse::origin::PrefixMode,
     store::{postgres, redis},
 };
@@ -147,6 +149,7 @@ fn public_api_urls(config: &Config, found: &mut Findings) {
     }
 }
 
+/// A path of our own is fixed, and never the root, below which everything else is.
 fn service_path(config: &Config, found: &mut Findings) {
     const ALIASES: [&str; 3] = [
         "/oauth/request_token",
@@ -154,7 +157,16 @@ fn service_path(config: &Config, found: &mut Findings) {
         "/oauth/access_token",
     ];
     let service = &config.service;
+    let problem = match plain_path(&service.path) {
+        Err(error) => Some(error.to_string()),
+        Ok(()) if service.path.contains('%') => Some("it has an escape".to_owned()),
+        Ok(()) => None,
+    };
+    let is_visible = |byte| matches!(byte, b' '..=b'~');
     report! { found;
+        ["service.realm"] if !service.realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
+        ["service.path"] if let Some(problem) = problem =>
+            "expected a path such as \"/service.oauth\": {problem}";
         ["service.path"] if service.aliases && ALIASES.contains(&service.path.as_str()) =>
             "this is one of the aliases already; write another path, or set service.aliases = false";
     }
@@ -166,6 +178,12 @@ fn token_response(config: &Config, found: &mut Findings) {
     let mut all = tokens.profile.iter().map(|parameter| &parameter.name);
     let fixed = [&tokens.user_id_parameter, &tokens.screen_name_parameter];
     let twice = all.find(|name| !names.insert(*name) || fixed.contains(name));
+    let keys = ["tokens.user_id_parameter", "tokens.screen_name_parameter"];
+    for (key, name) in keys.into_iter().zip(fixed) {
+        report! { found;
+            [key] if !is_parameter(name) => "expected {PARAMETER}";
+        }
+    }
     report! { found;
         ["tokens.user_id_parameter"] if tokens.user_id_parameter == tokens.screen_name_parameter =>
             "both are {}; give each a name of its own", tokens.user_id_parameter;
@@ -326,30 +344,30 @@ fn limits(config: &Config, found: &mut Findings) {
     let (target, head) = (limits.target_bytes, limits.head_bytes);
     let (form, memory) = (limits.form_bytes, limits.form_memory);
     report! { found;
+        ["operations.forbidden_status"] if !matches!(config.operations.forbidden_status, 403 | 404) =>
+            "expected 404 or 403";
         ["limits.target_bytes"] if target > head =>
-            "{target} is over limits.head_bytes {head}, which includes it; lower the one or raise the other";
+            "{} is over limits.head_bytes {}, which includes it; lower the one or raise the other",
+            format_size(target), format_size(head);
         // server::buffered lets one caller have a quarter.
-        ["limits.form_bytes"] if form.as_usize() > memory.as_usize() / 4 =>
-            "{form} is over a quarter of limits.form_memory {memory}, which is all that one address gets; lower the \
-             one or raise the other";
+        ["limits.form_bytes"] if form > memory / 4 =>
+            "{} is over a quarter of limits.form_memory {}, which is all that one address gets; lower the one or raise \
+             the other", format_size(form), format_size(memory);
     }
 }
 
 /// Whether the system gives a process only one of the two.
 fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
-    match (one, other) {
-        (ListenAddress::Tcp(one), ListenAddress::Tcp(other)) => {
-            let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
-            // `[::]` takes IPv4 as well.
-            let takes =
-                |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
-            one.port() == other.port()
-                && one.port() != 0
-                && (ip == other_ip || takes(ip, other_ip) || takes(other_ip, ip))
-        }
-        (ListenAddress::Unix(one), ListenAddress::Unix(other)) => one == other,
-        _ => false,
-    }
+    let (Some(one), Some(other)) = (one.tcp(), other.tcp()) else {
+        return one == other;
+    };
+    // `[::]` takes IPv4 as well.
+    let takes = |all: IpAddr, ip: IpAddr| {
+        all == ip || all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4())
+    };
+    one.port() == other.port()
+        && one.port() != 0
+        && (takes(one.ip(), other.ip()) || takes(other.ip(), one.ip()))
 }
 
 /// The whole key of an item's key, counted from 1.

@@ -25,7 +25,6 @@ pub(super) struct Schema {
 pub(super) struct KeySchema {
     pub(super) name: &'static str,
     pub(super) unwritten: Unwritten,
-    #[cfg(test)]
     pub(super) value_type: &'static str,
     #[cfg(test)]
     pub(super) doc: &'static [&'static str],
@@ -47,9 +46,8 @@ impl Schema {
     /// The whole key of each key: `listen.tls.certificate`.
     pub(super) fn full_keys(&self) -> impl Iterator<Item = String> {
         let name = self.name;
-        self.keys
-            .iter()
-            .map(move |key| format!("{name}.{}", key.name))
+        let keys = self.keys.iter();
+        keys.map(move |key| format!("{name}.{}", key.name))
     }
 }
 
@@ -98,7 +96,6 @@ macro_rules! section {
                     $crate::config::section::KeySchema {
                         name: stringify!($key),
                         unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
-                        #[cfg(test)]
                         value_type: stringify!($key_type),
                         #[cfg(test)]
                         doc: &[$($key_doc),*],

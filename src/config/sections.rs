@@ -13,17 +13,14 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
-    choices::{
-        Enforcement, LoginBackend, NonceScope, Preflight, ProfileParameter, StoreBackend, Unlisted,
-        UpgradeProtocol, backend, forbidden,
-    },
+    address::*,
+    choices::*,
     header::HeaderPattern,
     pattern::PathPattern,
     section::section,
     store_url::{Sql, StoreUrl},
-    text::{distinct, filled, list, optional, parameter, quotable, service_path, text},
-    units::{ByteSize, DAY, KIB, LONGEST, Lifetime, MIB, count, duration, seconds, size},
+    text::{distinct, filled, list, optional, text},
+    units::{DAY, KIB, LONGEST, MIB, count, duration, lifetime, seconds, size},
 };
 use crate::{
     login::http::Encoding,
@@ -93,9 +90,9 @@ section! {
         /// What is done with such a prefix: "strip" (it arrives and is not forwarded), "keep", "restore" (the proxy in front removed it; put back for the signature only).
         prefix: PrefixMode = "strip", reload;
         /// The realm in WWW-Authenticate.
-        #[serde(deserialize_with = "quotable")] realm: String = "countersign", reload;
+        realm: String = "countersign", reload;
         /// The path of the token endpoint, under base_url only.
-        #[serde(deserialize_with = "service_path")] path: String = "/service.oauth", reload;
+        path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
     }
@@ -124,7 +121,7 @@ section! {
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
         /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
-        #[serde(deserialize_with = "distinct")] drop_headers: Vec<HeaderPattern> = [
+        #[serde(deserialize_with = "list")] drop_headers: Vec<HeaderPattern> = [
             "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
             "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
             "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
@@ -152,10 +149,9 @@ section! {
         /// The authorities to trust, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "api-ca.pem"], reload;
         /// Our own certificate, PEM, for an API that demands one.
-        #[serde(default, deserialize_with = "optional")]
         certificate: Option<PathBuf> [else "none": "client.pem"], reload;
         /// Its private key, PEM.
-        #[serde(default, deserialize_with = "optional")] key: Option<PathBuf> [else "none": "client-key.pem"], reload;
+        key: Option<PathBuf> [else "none": "client-key.pem"], reload;
         /// The name that the API's certificate is for.
         server_name: Option<ServerName> [else "the host of api_url": "api.internal"], reload;
     }
@@ -190,7 +186,6 @@ section! {
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// Where the window survives a restart. One process at a time.
-        #[serde(default, deserialize_with = "optional")]
         path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
         /// Used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until none from before could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
@@ -201,7 +196,6 @@ section! {
     /// Where consumers, users and tokens are kept.
     Store["store"] {
         /// "sqlite": one file, no server. "postgres": a server of PostgreSQL, which other machines can share.
-        #[serde(deserialize_with = "backend")]
         backend: StoreBackend = "sqlite", restart;
         /// The path of the file, or the URL of the server: "postgres://USER:PASSWORD@HOST/DATABASE". The connection is encrypted and the certificate checked unless the server is on this machine; sslrootcert, sslcert and sslkey name PEM files, sslmode=disable turns it off.
         url: StoreUrl = "countersign.db", restart;
@@ -246,13 +240,13 @@ section! {
         /// Of a request token: the time to approve it, and the same time again to exchange it.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
         /// Of an access token, from issue; "never" as such services have always done.
-        access_ttl: Lifetime = "never", reload;
+        #[serde(deserialize_with = "lifetime")] access_ttl: Option<Duration> = "never", reload;
         /// Of an access token, from its last use.
-        access_idle: Lifetime = "never", reload;
+        #[serde(deserialize_with = "lifetime")] access_idle: Option<Duration> = "never", reload;
         /// What the access token response calls the user's id, for consumers that look for another name.
-        #[serde(deserialize_with = "parameter")] user_id_parameter: String = "user_id", reload;
+        user_id_parameter: String = "user_id", reload;
         /// What it calls the user's name.
-        #[serde(deserialize_with = "parameter")] screen_name_parameter: String = "screen_name", reload;
+        screen_name_parameter: String = "screen_name", reload;
         /// What else it says about the user: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that a user lets in learns it; what is not known is left out.
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
     }
@@ -268,17 +262,16 @@ section! {
         /// How name and password are posted there: "form" or "json".
         request: Encoding = "form", restart;
         /// The name of the field that has the user name.
-        #[serde(deserialize_with = "text")] username_field: String = "username", restart;
+        username_field: String = "username", restart;
         /// The name of the field that has the password.
-        #[serde(deserialize_with = "text")] password_field: String = "password", restart;
+        password_field: String = "password", restart;
         /// Where the user's id is in the response, a JSON object; "user.id" is in an inner one. A text or a whole number; without it the password is wrong, as with every status 4xx and every "error".
-        #[serde(deserialize_with = "text")] id_field: String = "id", restart;
+        id_field: String = "id", restart;
         /// Where the user's name is. Without it the id is the name.
-        #[serde(deserialize_with = "text")] name_field: String = "name", restart;
+        name_field: String = "name", restart;
         /// Where the name that pages show is.
-        #[serde(deserialize_with = "text")] display_name_field: String = "display_name", restart;
+        display_name_field: String = "display_name", restart;
         /// What must be true in the response, for an endpoint that responds 200 with an id to wrong passwords too.
-        #[serde(default, deserialize_with = "optional")]
         success_field: Option<String> [else "none": "success"], restart;
         /// How long a login may take there, all in all.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
@@ -301,10 +294,8 @@ section! {
     /// What users see: login, consent, connected applications, errors.
     Pages["pages"] {
         /// What they call the service.
-        #[serde(default, deserialize_with = "optional")]
         name: Option<String> [else "service.realm": "Example Photos"], reload;
         /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
-        #[serde(default, deserialize_with = "optional")]
         logo: Option<PathBuf> [else "none": "logo.svg"], reload;
         /// The colour of buttons and links.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
@@ -315,14 +306,12 @@ section! {
         /// The same for browsers that prefer dark pages.
         background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
         /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
-        #[serde(default, deserialize_with = "optional")]
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
         /// Where the terms of use are; every page links to them.
         terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
         /// Where it says what becomes of users' data; every page links there.
         privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
         /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages.
-        #[serde(default, deserialize_with = "optional")]
         messages: Option<PathBuf> [else "none: Arabic, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
     }
 }
@@ -349,7 +338,7 @@ section! {
         /// Who may call what no `[[operation]]` lists: "consumer", "application", "user", "anonymous" or "nobody".
         unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
-        #[serde(deserialize_with = "forbidden")] forbidden_status: u16 = 404, reload;
+        forbidden_status: u16 = 404, reload;
         /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
         preflight: Preflight = "reject", reload;
     }
@@ -381,10 +370,8 @@ section! {
         /// What operations, consumers and tokens call it.
         #[serde(deserialize_with = "text")] name: Permission [required: "members.read"], reload;
         /// What the user reads.
-        #[serde(default, deserialize_with = "optional")]
         title: Option<String> [else "the name": "Read your profile"], reload;
         /// What it means, in a sentence.
-        #[serde(default, deserialize_with = "optional")]
         description: Option<String> [else "none": "Your name and your picture, no addresses."], reload;
     }
 }
@@ -401,17 +388,17 @@ section! {
     /// Bounds of every wait and every buffer.
     Limits["limits"] {
         /// Request line and headers together; 431 past it.
-        #[serde(deserialize_with = "size::<KIB, { 16 * MIB }, _>")] head_bytes: ByteSize = "32KiB", reload;
+        #[serde(deserialize_with = "size::<KIB, { 16 * MIB }, _>")] head_bytes: usize = "32KiB", reload;
         /// Header fields; 431 past it.
         #[serde(deserialize_with = "count::<10_000, _>")] head_fields: NonZeroU32 = 100, reload;
         /// Path and query; 414 past it.
-        #[serde(deserialize_with = "size::<64, { 16 * MIB }, _>")] target_bytes: ByteSize = "16KiB", reload;
+        #[serde(deserialize_with = "size::<64, { 16 * MIB }, _>")] target_bytes: usize = "16KiB", reload;
         /// A signed form, or a body with oauth_body_hash: held back until it is verified; 413 past it.
-        #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: ByteSize = "1MiB", reload;
+        #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: usize = "1MiB", reload;
         /// Fields of such a form; 413 past it.
         form_fields: NonZeroU32 = 2_000, reload;
         /// All of these and their parsed parameters together, in the whole process. One address (an IPv6 /64) gets a sixteenth of it or eight times form_bytes, whichever is more, but never over a quarter. Where there is no room, the form that has been arriving for longest is dropped (503). Forms of the pages, at most 16 KiB each, have 16 MiB of their own, 256 KiB for one address.
-        #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: ByteSize = "64MiB", reload;
+        #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: usize = "64MiB", reload;
         /// For the whole head, and for the first byte of a new connection.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] head_timeout: Duration = "10s", reload;
         /// For a whole signed form.

@@ -11,7 +11,7 @@ use super::text::{Reason, Text};
 
 /// Where the store is. Does not print.
 #[derive(Clone, PartialEq, Eq)]
-pub struct StoreUrl(String);
+pub struct StoreUrl(pub(super) String);
 
 impl StoreUrl {
     /// The URL as written.
@@ -31,23 +31,20 @@ impl StoreUrl {
         let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
         if self.0.contains("://") {
             Some("with backend \"sqlite\" this is the path of a file, not the URL of a server")
-        } else if path.is_empty() {
-            Some("the path is empty; write the name of a file")
         } else if path.starts_with("file:") {
             Some("write the path of the file, without file:")
         } else if path.starts_with(':') {
             Some("a store in memory ends with the process; write the path of a file")
-        } else if path.ends_with('/') {
-            Some("this is a directory; write the path of a file")
+        } else if path.is_empty() || path.ends_with('/') {
+            Some("this is not the path of a file")
         } else {
             None
         }
     }
-}
 
-impl StoreUrl {
-    /// Resolves the path of the file, or of files that the URL of a server names, against `directory`.
-    pub(super) fn resolve(&mut self, directory: &Path) {
+    /// The path of the file, or the URL of a server with the paths of the files that it names, resolved against
+    /// `directory`.
+    pub(super) fn resolved(&self, directory: &Path) -> String {
         /// Parameters that name files, in URLs of PostgreSQL and of Redis.
         const FILES: [&str; 6] = [
             "sslrootcert",
@@ -58,24 +55,24 @@ impl StoreUrl {
             "key",
         ];
 
-        if !self.0.contains("://") {
-            self.0 = directory
-                .join(self.sqlite_path())
-                .to_string_lossy()
-                .into_owned();
-        } else if let Some((base, query)) = self.0.split_once('?') {
-            let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-                Some((name, value)) if FILES.contains(&name) && !value.is_empty() => {
-                    let value = percent_decode_str(value).decode_utf8_lossy();
-                    let path = directory.join(&*value);
-                    let path =
-                        utf8_percent_encode(&path.to_string_lossy(), NON_ALPHANUMERIC).to_string();
-                    format!("{name}={path}")
-                }
-                _ => pair.to_owned(),
-            });
-            self.0 = format!("{base}?{}", pairs.collect::<Vec<_>>().join("&"));
+        if self.sqlite_problem().is_none() {
+            let path = directory.join(self.sqlite_path());
+            return path.to_string_lossy().into_owned();
         }
+        let Some((base, query)) = self.0.split_once('?') else {
+            return self.0.clone();
+        };
+        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+            Some((name, value)) if FILES.contains(&name) && !value.is_empty() => {
+                let value = percent_decode_str(value).decode_utf8_lossy();
+                let path = directory.join(&*value);
+                let path =
+                    utf8_percent_encode(&path.to_string_lossy(), NON_ALPHANUMERIC).to_string();
+                format!("{name}={path}")
+            }
+            _ => pair.to_owned(),
+        });
+        format!("{base}?{}", pairs.collect::<Vec<_>>().join("&"))
     }
 }
 
@@ -91,9 +88,6 @@ impl Text for StoreUrl {
     fn parse(text: &str) -> Result<Self, Reason> {
         if text.is_empty() {
             return Err("it is empty".into());
-        }
-        if text.chars().any(char::is_control) {
-            return Err("it has a control character in it".into());
         }
         Ok(Self(text.to_owned()))
     }
@@ -125,9 +119,8 @@ mod tests {
     #[test]
     fn resolves_paths_of_files_and_of_certificates() {
         let resolved = |text: &str| {
-            let mut url = StoreUrl::parse(text).unwrap();
-            url.resolve(Path::new("/etc/cs"));
-            url.0
+            let url = StoreUrl::parse(text).unwrap();
+            url.resolved(Path::new("/etc/cs"))
         };
         for (text, expected) in [
             ("a.db", "/etc/cs/a.db"),

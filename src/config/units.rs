@@ -1,6 +1,6 @@
 //! Units that settings are written in: durations, sizes, rates. Exact, and safe against overflow.
 
-use std::{fmt, num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, time::Duration};
 
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 
@@ -12,9 +12,9 @@ pub(super) const DAY: u64 = 86_400_000;
 /// The longest duration that can be written, in milliseconds: a deadline computed from it never overflows a clock.
 pub(super) const LONGEST: u64 = 36_500 * DAY;
 /// One KiB, in bytes.
-pub(super) const KIB: u64 = 1 << 10;
+pub(super) const KIB: usize = 1 << 10;
 /// One MiB, in bytes.
-pub(super) const MIB: u64 = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// The units of durations, in milliseconds, the largest first.
 const TIME_UNITS: [(&str, u64); 5] = [
@@ -25,7 +25,12 @@ const TIME_UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 /// The units of sizes, in bytes, the largest first.
-const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1024 * MIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
+const SIZE_UNITS: [(&str, u64); 4] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
 
 /// Reads a duration from `LOW` to `HIGH` milliseconds, both allowed.
 pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
@@ -52,14 +57,14 @@ pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
 }
 
 /// Reads a size from `LOW` to `HIGH` bytes, both allowed.
-pub(super) fn size<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
+pub(super) fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<ByteSize, D::Error> {
-    let size: ByteSize = text(deserializer)?;
-    if (LOW..=HIGH).contains(&size.0) {
+) -> Result<usize, D::Error> {
+    let ByteSize(size) = text(deserializer)?;
+    if (LOW..=HIGH).contains(&size) {
         return Ok(size);
     }
-    let [low, high] = [LOW, HIGH].map(|bytes| ByteSize(bytes).to_string());
+    let [low, high] = [LOW, HIGH].map(format_size);
     Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
 }
 
@@ -93,30 +98,21 @@ pub(super) fn format_duration(duration: Duration) -> String {
 }
 
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ByteSize(u64);
-
-impl ByteSize {
-    /// The size in bytes, at most what this machine can address.
-    #[must_use]
-    pub fn as_usize(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-}
+#[derive(Debug, PartialEq, Eq)]
+struct ByteSize(usize);
 
 fn parse_size(text: &str) -> Result<ByteSize, &'static str> {
-    let bytes = quantity(text, &SIZE_UNITS);
+    let bytes = quantity(text, &SIZE_UNITS).and_then(|bytes| usize::try_from(bytes).ok());
     bytes
         .map(ByteSize)
         .ok_or("write a whole number and B, KiB, MiB or GiB")
 }
 
-impl fmt::Display for ByteSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => f.write_str("0B"),
-            bytes => f.write_str(&written(bytes.into(), &SIZE_UNITS)),
-        }
+/// Writes a size in the largest unit that divides it.
+pub(super) fn format_size(bytes: usize) -> String {
+    match bytes {
+        0 => "0B".to_owned(),
+        bytes => written(bytes as u128, &SIZE_UNITS),
     }
 }
 
@@ -132,25 +128,14 @@ fn parse_rate(text: &str) -> Result<Rate, &'static str> {
     Ok(Rate { count, period })
 }
 
-/// How long something lives: a duration, or `never` for no end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lifetime {
-    /// It never expires.
-    Never,
-    /// It expires after this time.
-    For(Duration),
+/// Reads how long something lives; `None`: it never expires.
+pub(super) fn lifetime<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    Ok(text::<D, Lifetime>(deserializer)?.0)
 }
 
-impl Lifetime {
-    /// The duration, `None` for never.
-    #[must_use]
-    pub fn duration(self) -> Option<Duration> {
-        match self {
-            Self::Never => None,
-            Self::For(duration) => Some(duration),
-        }
-    }
-}
+struct Lifetime(Option<Duration>);
 
 texts! {
     Duration: "a duration such as \"300s\", \"10m\" or \"7d\"" => parse_duration;
@@ -163,13 +148,13 @@ impl Text for Lifetime {
 
     fn parse(text: &str) -> Result<Self, Reason> {
         if text == "never" {
-            return Ok(Self::Never);
+            return Ok(Self(None));
         }
         let duration = parse_duration(text)?;
         if duration.is_zero() || duration.subsec_nanos() > 0 {
             return Err("write whole seconds, one at least".into());
         }
-        Ok(Self::For(duration))
+        Ok(Self(Some(duration)))
     }
 }
 
@@ -263,11 +248,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_back_what_it_writes(number in 0..3_153_600_000_000u64, bytes: u64) {
+        fn reads_back_what_it_writes(number in 0..3_153_600_000_000u64, bytes: usize) {
             let duration = Duration::from_millis(number);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
-            let size = ByteSize(bytes);
-            prop_assert_eq!(parse_size(&size.to_string()), Ok(size));
+            prop_assert_eq!(parse_size(&format_size(bytes)), Ok(ByteSize(bytes)));
         }
 
         #[test]

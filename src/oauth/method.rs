@@ -8,10 +8,11 @@ use sha2::{Sha256, Sha512};
 use thiserror::Error;
 
 /// How a request is signed. Texts are read as [`SignatureMethod::from_wire`] reads them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub enum SignatureMethod {
     /// RFC 5849 §3.4.2.
+    #[default]
     HmacSha1,
     /// As §3.4.2 with MD5; named by older services.
     HmacMd5,

@@ -62,6 +62,29 @@ pub struct Limits {
     pub streams: Option<NonZeroU32>,
 }
 
+impl Limits {
+    /// For a listener of small requests, such as that of health and metrics.
+    pub const SMALL: Self = Self {
+        head_bytes: 16 << 10,
+        head_fields: 100,
+        target_bytes: 4 << 10,
+        handshake_timeout: Duration::from_secs(10),
+        head_timeout: Duration::from_secs(10),
+        idle_timeout: Duration::from_secs(60),
+        body_timeout: Duration::from_secs(10),
+        form_timeout: Duration::from_secs(10),
+        form_bytes: 64 << 10,
+        page_form_timeout: Duration::from_secs(5),
+        form_shares: Shares {
+            all: 1 << 20,
+            each: 256 << 10,
+        },
+        form_fields: 100,
+        header_case: HeaderCase::Title,
+        streams: None,
+    };
+}
+
 /// Why a request's body did not arrive whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {

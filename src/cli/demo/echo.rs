@@ -1,6 +1,6 @@
 //! The demo's API, which returns as JSON what has reached it, and the server of the demo's own pages.
 
-use std::{rc::Rc, time::Duration};
+use std::rc::Rc;
 
 use http::{Request, Response};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         buffered::Shares,
-        caller::{HeaderCase, Limits},
+        caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -19,23 +19,15 @@ use crate::{
 
 /// Bounds of the demo's own servers.
 const LIMITS: Limits = Limits {
-    head_bytes: 64 * 1024,
+    head_bytes: 64 << 10,
     head_fields: 200,
-    target_bytes: 32 * 1024,
-    handshake_timeout: Duration::from_secs(10),
-    head_timeout: Duration::from_secs(10),
-    idle_timeout: Duration::from_secs(300),
-    body_timeout: Duration::from_secs(30),
-    form_timeout: Duration::from_secs(30),
-    form_bytes: 1024 * 1024,
-    page_form_timeout: Duration::from_secs(5),
+    target_bytes: 32 << 10,
+    form_bytes: 1 << 20,
     form_shares: Shares {
-        all: 64 * 1024 * 1024,
-        each: 16 * 1024 * 1024,
+        all: 64 << 20,
+        each: 16 << 20,
     },
-    form_fields: 10_000,
-    header_case: HeaderCase::Title,
-    streams: None,
+    ..Limits::SMALL
 };
 
 /// Responds with what a function returns.

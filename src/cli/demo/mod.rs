@@ -5,7 +5,7 @@ mod application;
 mod echo;
 
 use std::{
-    error::Error, fs::Permissions, io::Write as _, net::SocketAddr,
+    cell::RefCell, error::Error, fs::Permissions, io::Write as _, net::SocketAddr,
     os::unix::fs::PermissionsExt as _, path::Path, rc::Rc, sync::Arc,
 };
 
@@ -16,7 +16,7 @@ use self::{
     echo::{DemoPages, echo},
 };
 use super::{
-    context::{CommandError, Output, actor, block_on, say},
+    context::{About as _, CommandError, Output, actor, block_on, say},
     sign::quoted,
 };
 use crate::{
@@ -53,10 +53,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         .prefix("countersign-demo-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir()
-        .map_err(|error| {
-            let what = "no directory for the demo's store; set TMPDIR to one that can be written";
-            CommandError::from(error).about(what)
-        })?;
+        .about("no directory for the demo's store; set TMPDIR to one that can be written")?;
     let demo = demonstrate(args.listen, directory.path());
     block_on(demo)?.map_err(|problem| CommandError::failed(problem).about("demo"))?;
     Ok(Output::default())
@@ -83,7 +80,11 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
 
     serve(api, DemoPages(echo));
     introduce(&base, application_address, &accounts, &app.admin_address());
-    let handler = DemoApplication::new(&base, accounts);
+    let handler = DemoApplication {
+        authority: first.to_string(),
+        accounts,
+        pending: RefCell::default(),
+    };
     let answer = async move |request| handler.answer(&request).await;
     serve(application, DemoPages(answer));
     Ok(app.run().await?)
@@ -113,28 +114,17 @@ fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> Strin
     };
     format!(
         r#"
-[listen]
-address = "{listen}"
-workers = 1
+listen = {{ address = "{listen}", workers = 1 }}
+upstream.api_url = "http://{api}"
+store.url = {store}
+signature.advice = "full"
+admin.listen = "127.0.0.1:0"
+operations.unlisted = "consumer"
+log.level = "warn,access=info,audit=info"
 
 [service]
 realm = "countersign demo"
 {public}
-[upstream]
-api_url = "http://{api}"
-
-[store]
-url = {store}
-
-[signature]
-advice = "full"
-
-[admin]
-listen = "127.0.0.1:0"
-
-[operations]
-unlisted = "consumer"
-
 [[operation]]
 path = "/members/{{id}}"
 methods = ["GET", "PUT", "DELETE"]
@@ -149,9 +139,6 @@ access = ["anonymous", "consumer", "application", "user"]
 name = "members"
 title = "See and change members"
 description = "The entries of the member list, yours and those of others."
-
-[log]
-level = "warn,access=info,audit=info"
 "#
     )
 }

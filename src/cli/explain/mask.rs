@@ -2,10 +2,11 @@
 //!
 //! A secret is hidden where it is the whole value of a parameter, and nowhere else: a gap within a text would reveal it.
 
-use zeroize::Zeroizing;
-
 use super::{KnownSecrets, readable};
-use crate::oauth::{SignatureMethod, percent};
+use crate::{
+    oauth::{SignatureMethod, percent},
+    secret::Secret,
+};
 
 /// The text in place of a value that is always hidden.
 const HIDDEN: &str = "<hidden; --show-secrets shows it>";
@@ -21,7 +22,7 @@ const PUBLIC: [&[u8]; 3] = [
 pub(super) struct Mask {
     show: bool,
     /// The secrets that are known, and what is printed instead.
-    secrets: Vec<(Zeroizing<Vec<u8>>, &'static str)>,
+    secrets: Vec<(Secret, &'static str)>,
 }
 
 impl Mask {
@@ -32,11 +33,8 @@ impl Mask {
             [(&known.consumer_secret, "<consumer secret>"), token]
         });
         let named = named.filter(|(secret, _)| !secret.is_empty());
-        let copied = named.map(|(secret, name)| (Zeroizing::new(secret.expose().to_vec()), name));
-        Self {
-            show,
-            secrets: copied.collect(),
-        }
+        let secrets = named.map(|(secret, name)| (secret.clone(), name)).collect();
+        Self { show, secrets }
     }
 
     /// The value of a parameter, decoded, unless it is a secret.
@@ -54,11 +52,9 @@ impl Mask {
 
     /// A base string without the values that are secrets.
     pub(super) fn base_string(&self, text: &[u8]) -> String {
-        let is_encoded = memchr::memmem::find(text, b"%3D").is_some();
-        if is_encoded {
-            self.pairs(text, &["&", "%26", "%3F"], "%3D")
-        } else {
-            self.pairs(text, &["&", "?"], "=")
+        match memchr::memmem::find(text, b"%3D") {
+            Some(_) => self.pairs(text, &["&", "%26", "%3F"], "%3D"),
+            None => self.pairs(text, &["&", "?"], "="),
         }
     }
 
@@ -88,18 +84,15 @@ impl Mask {
         if self.show || PUBLIC.contains(&name) {
             return None;
         }
-        if [&b"secret"[..], b"password"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        if name.ends_with(b"secret") || name.ends_with(b"password") {
             return Some(HIDDEN);
         }
         let once = percent::decode(value).unwrap_or_default();
         let twice = percent::decode(&once).unwrap_or_default();
         let readings = [value, &once, &twice];
-        let known = self.secrets.iter();
-        let mut known = known.filter(|(secret, _)| readings.contains(&&***secret));
-        known.next().map(|(_, instead)| *instead)
+        let mut known = self.secrets.iter();
+        let known = known.find(|(secret, _)| readings.contains(&secret.expose()));
+        known.map(|(_, instead)| *instead)
     }
 
     /// The signature that was sent. With PLAINTEXT it is the secrets themselves, and a consumer that confuses the methods

@@ -4,7 +4,11 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::*;
-use crate::{clock::UnixTime, secret::Secret};
+use crate::{
+    clock::UnixTime,
+    store::record::Consumer,
+    verify::{Advice, Params},
+};
 
 #[derive(Parser)]
 struct Command {
@@ -237,99 +241,89 @@ fn secrets_come_from_the_options_or_else_from_the_store() {
 }
 
 /// What the server knows of the RFC's consumer at `now`.
-fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut ServerView)) -> (u8, String) {
-    let mut server = Some(ServerView {
+fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets)) -> (u8, String) {
+    let server = ServerView {
         now: UnixTime(now),
         window: Duration::from_secs(300),
-        methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
-        dialect: Dialect::Rfc5849,
-        described: vec!["/token".into()],
-        rsa_only: false,
-        previous_secret: None,
-        callbacks: Vec::new(),
+        rules: Params {
+            methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
+            default_dialect: Dialect::Rfc5849,
+            accept_description: true,
+            access_idle: None,
+            advice: Advice::Hint,
+            other_urls: Vec::new(),
+        },
+        token_calls: vec!["/token".into()],
+        consumer: Consumer::for_tests("9djdj82h48djs9d2"),
         state: None,
-        other_urls: Vec::new(),
         nonce_used: Some(false),
+    };
+    let mut known = Some(KnownSecrets {
+        consumer_secret: "j49sk3j29djd".into(),
+        token_secret: "dh893hdasih9".into(),
+        rsa_public_key: None,
+        server: Some(server),
     });
-    server.as_mut().map(change);
-    let (code, printed, errors) = run_with_store(arguments, &mut |_| {
-        Ok(KnownSecrets {
-            consumer_secret: "j49sk3j29djd".into(),
-            token_secret: "dh893hdasih9".into(),
-            rsa_public_key: None,
-            server: server.take(),
-        })
-    });
+    known.as_mut().map(change);
+    let (code, printed, errors) = run_with_store(arguments, &mut |_| Ok(known.take().unwrap()));
     assert_eq!(errors, "");
     (code, printed)
+}
+
+/// As above, where only what the server knows changes.
+fn with_view(now: u64, change: impl Fn(&mut ServerView)) -> (u8, String) {
+    with_server(&RFC[..8], now, |known| {
+        known.server.as_mut().map(&change);
+    })
 }
 
 #[test]
 fn ends_with_1_if_the_server_rejects_the_request() {
     const NOW: u64 = 137_131_201;
-    let rfc = &RFC[..8];
     let nothing = |_: &mut ServerView| {};
-    assert_eq!(with_server(rfc, NOW + 300, nothing).0, 0);
-    let (code, printed) = with_server(rfc, NOW + 301, nothing);
+    assert_eq!(with_view(NOW + 300, nothing).0, 0);
+    let (code, printed) = with_view(NOW + 301, nothing);
     assert_eq!(code, 1);
     assert!(
         printed.contains("The server rejects it\n  timestamp_refused: your clock is 301 s behind"),
         "{printed}"
     );
     assert!(printed.contains("the signature matches"), "{printed}");
-    let (code, printed) = with_server(rfc, NOW, |server| server.methods = MethodSet::EMPTY);
+    let (code, printed) = with_view(NOW, |server| server.rules.methods = MethodSet::EMPTY);
     assert_eq!(code, 1);
     assert!(
         printed.contains("signature_method_rejected: signature.methods has no HMAC-SHA1"),
         "{printed}"
     );
-    let (code, printed) = with_server(rfc, NOW, |server| server.rsa_only = true);
+    let (code, printed) = with_view(NOW, |server| server.consumer.rsa_only = true);
     assert_eq!(code, 1);
     assert!(printed.contains("restricted to its RSA key"), "{printed}");
-    let used = |server: &mut ServerView| server.nonce_used = Some(true);
-    let (code, printed) = with_server(rfc, NOW, used);
+    let (code, printed) = with_view(NOW, |server| server.nonce_used = Some(true));
     assert_eq!(code, 1);
     assert!(printed.contains("nonce_used: a request with"), "{printed}");
-    let unknown = |server: &mut ServerView| server.nonce_used = None;
-    let (code, printed) = with_server(rfc, NOW, unknown);
+    let (code, printed) = with_view(NOW, |server| server.nonce_used = None);
     assert_eq!(code, 0);
     assert!(printed.contains("cannot be known here"), "{printed}");
     let revoked = Some(("token_revoked", "the token was revoked"));
-    let (code, printed) = with_server(rfc, NOW, |server| server.state = revoked);
+    let (code, printed) = with_view(NOW, |server| server.state = revoked);
     assert_eq!(code, 1);
     assert!(
         printed.contains("  token_revoked: the token was revoked\n"),
         "{printed}"
     );
-    assert_eq!(with_server(&replaced(rfc, 0, "PUT"), NOW, nothing).0, 1);
+    let put = replaced(&RFC[..8], 0, "PUT");
+    assert_eq!(with_server(&put, NOW, |_| {}).0, 1);
 }
 
 #[test]
 fn ends_with_0_if_the_server_takes_the_signature_in_another_way() {
     const NOW: u64 = 137_131_201;
-    let secret = || Secret::from("j49sk3j29djd");
     let rotated = |until: u64| {
-        let (code, printed, _) = run_with_store(&RFC[..8], &mut |_| {
-            Ok(KnownSecrets {
-                consumer_secret: "new".into(),
-                token_secret: "dh893hdasih9".into(),
-                rsa_public_key: None,
-                server: Some(ServerView {
-                    now: UnixTime(NOW),
-                    window: Duration::from_secs(300),
-                    methods: MethodSet::ALL,
-                    dialect: Dialect::Rfc5849,
-                    described: Vec::new(),
-                    rsa_only: false,
-                    previous_secret: Some((secret(), UnixTime(until))),
-                    callbacks: Vec::new(),
-                    state: None,
-                    other_urls: Vec::new(),
-                    nonce_used: None,
-                }),
-            })
-        });
-        (code, printed)
+        with_server(&RFC[..8], NOW, |known| {
+            let server = known.server.as_mut().unwrap();
+            let old = std::mem::replace(&mut known.consumer_secret, "new".into());
+            server.consumer.previous_secret = Some((old, UnixTime(until)));
+        })
     };
     let (code, printed) = rotated(NOW + 1);
     assert_eq!(code, 0);

@@ -7,32 +7,26 @@ use crate::{
 };
 
 pub(super) fn written(explanation: &Explanation) -> String {
-    let mask = &explanation.mask;
-    let examined = explanation.signature.as_ref();
-    let mut parameters: Vec<String> = Vec::new();
-    for parameter in explanation.parameters.iter() {
+    let (mask, examined) = (&explanation.mask, explanation.signature.as_ref());
+    let parameters = explanation.parameters.iter().map(|parameter| {
         let value = if parameter.name == ProtocolParameter::Signature.as_str().as_bytes() {
             mask.sent(examined.map(|examined| examined.method), parameter.value)
         } else {
             mask.value(parameter.name, parameter.value)
         };
         let place = parameter.place.to_string();
-        parameters.push(format!("{place:<22}{} = {value}", readable(parameter.name)));
-    }
-    if let Some(realm) = explanation.parameters.realm() {
-        parameters.push(format!(
-            "{:<22}realm = {}",
-            "not signed",
-            mask.value(b"realm", realm)
-        ));
-    }
+        format!("{place:<22}{} = {value}", readable(parameter.name))
+    });
+    let realm = explanation.parameters.realm().map(|realm| {
+        let (place, value) = ("not signed", mask.value(b"realm", realm));
+        format!("{place:<22}realm = {value}")
+    });
     let normalized = explanation.parameters.normalized(Selection::Rfc5849);
-    let mut text = section("Parameters", parameters)
-        + &section("Normalized parameters", [mask.normalized(&normalized)])
-        + &section(
-            "Signature base string",
-            [mask.base_string(&explanation.base_string)],
-        );
+    let normalized = mask.normalized(&normalized);
+    let base_string = mask.base_string(&explanation.base_string);
+    let mut text = section("Parameters", parameters.chain(realm))
+        + &section("Normalized parameters", [normalized])
+        + &section("Signature base string", [base_string]);
     if let Some(examined) = examined {
         text += &signature(examined, mask, &explanation.base_string);
     }
@@ -53,42 +47,39 @@ pub(super) fn written(explanation: &Explanation) -> String {
 
 /// A title and lines below it, without control characters, which a terminal would obey.
 fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let lines = lines
-        .into_iter()
-        .map(|line| format!("  {}\n", escaped(line.as_ref())));
+    let lines = lines.into_iter();
+    let lines = lines.map(|line| format!("  {}\n", escaped(line.as_ref())));
     format!("{title}\n{}", lines.collect::<String>())
 }
 
 fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
-    let expected = match &examined.expected {
-        Some(expected) => mask.expected(examined.method, expected),
-        None => "only the consumer's private key can make it".to_owned(),
-    };
+    let expected = examined.expected.as_ref();
+    let expected = expected.map_or(
+        "only the consumer's private key can make it".into(),
+        |made| mask.expected(examined.method, made),
+    );
     let mut text =
         section("Key", [key_shape(examined)]) + &section("Expected signature", [expected]);
     let Some(sent) = &examined.sent else {
         return text + &section("Verdict", ["there is no oauth_signature to compare"]);
     };
     text += &section("Signature sent", [mask.sent(Some(examined.method), sent)]);
-    if examined.matches {
-        return text + &section("Verdict", ["the signature matches"]);
-    }
-    if examined.accepted {
-        let verdict = "the server takes this signature from this consumer as well";
-        return text + &section("Verdict", [verdict]);
-    }
-    text += &section("Verdict", ["the signature does not match"]);
-    let Some(diagnosis) = &examined.diagnosis else {
+    let verdict = match (examined.matches, examined.accepted) {
+        (true, _) => "the signature matches",
+        (_, true) => "the server takes this signature from this consumer as well",
+        _ => "the signature does not match",
+    };
+    text += &section("Verdict", [verdict]);
+    let Some(diagnosis) = examined.diagnosis.as_ref().filter(|_| !examined.accepted) else {
         let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
-        return text + &section("Diagnosis", [unknown]);
+        let unknown = (!examined.accepted).then(|| section("Diagnosis", [unknown]));
+        return text + &unknown.unwrap_or_default();
     };
     let mistakes = diagnosis.mistakes.iter();
     text += &section("Diagnosis", mistakes.map(ToString::to_string));
     if diagnosis.base_string != base_string {
-        text += &section(
-            "The consumer signed",
-            [mask.base_string(&diagnosis.base_string)],
-        );
+        let signed = mask.base_string(&diagnosis.base_string);
+        text += &section("The consumer signed", [signed]);
     }
     let described =
         |mistake: &&Mistake| matches!(mistake.word, "query_unsigned" | "ampersand_missing");

@@ -177,10 +177,12 @@ fn signs_with_each_shared_secret_method_and_its_spellings() {
         "HMACSHA256",
     ] {
         let (code, printed, errors) = run(&[&PHOTOS[..], &["--method", method]].concat(), "");
+        let name: SignatureMethod = method.parse().unwrap();
         assert_eq!(code, 0, "{errors}");
         assert_eq!(errors.contains("holds both secrets"), method == "PLAINTEXT");
         assert!(
-            printed.contains(&format!("oauth_signature_method=\"{method}\"")),
+            // In the registered spelling, whatever was typed.
+            printed.contains(&format!("oauth_signature_method=\"{name}\"")),
             "{printed}"
         );
         assert!(
@@ -382,17 +384,12 @@ fn tells_what_cannot_be_signed() {
         (
             &["GET", "h/x"][..],
             2,
-            "countersign: URL \"h/x\": it must start with http:// or https://\n",
+            "countersign: URL: it must start with http:// or https://\n",
         ),
         (
             &["GET", "http://h/", "--method", "RSA-SHA1"],
             2,
             "countersign: --method RSA-SHA1 needs the consumer's private key",
-        ),
-        (
-            &["GET", "http://h/", "--method", "SHA1"],
-            2,
-            "countersign: --method \"SHA1\" is not a signature method\n",
         ),
         (
             &["GET", "http://h/?oauth_token=t"],
@@ -416,4 +413,6 @@ fn tells_what_cannot_be_signed() {
         assert_eq!(errors.lines().count(), 1);
     }
     assert_eq!(run(&["GET", "http://h/"], "").0, 2);
+    let unknown = ["GET", "http://h/", "--method", "SHA1"];
+    assert_eq!(run(&[&unknown[..], &secret].concat(), "").0, 2);
 }

@@ -15,7 +15,7 @@ fn takes_the_environment_over_the_file() {
     let text = format!("{MINIMAL}[listen]\naddress = \"127.0.0.1:1\"\nworkers = 3\n");
     let config = parse(
         &text,
-        "c",
+        "/c",
         environment(&[
             ("COUNTERSIGN__LISTEN__ADDRESS", "127.0.0.1:2"),
             (
@@ -39,10 +39,10 @@ fn takes_the_environment_over_the_file() {
     assert_eq!(config.listen.address, ["127.0.0.1:2".parse().unwrap()]);
     assert_eq!(config.listen.workers.map(u16::from), Some(3));
     assert_eq!(config.listen.trusted_proxies.len(), 2);
-    assert_eq!(config.listen.tls.certificate, [Path::new("cert.pem")]);
-    assert_eq!(config.listen.tls.key, [Path::new("key.pem")]);
+    assert_eq!(config.listen.tls.certificate, [Path::new("/cert.pem")]);
+    assert_eq!(config.listen.tls.key, [Path::new("/key.pem")]);
     assert_eq!(config.service.realm, "from a file");
-    assert_eq!(config.store.encryption_key_file, [Path::new("store.key")]);
+    assert_eq!(config.store.encryption_key_file, [Path::new("/store.key")]);
     assert_eq!(config.nonce.max_entries.get(), 50_000);
     assert_eq!(
         config.operation[0].access,
@@ -53,9 +53,7 @@ fn takes_the_environment_over_the_file() {
     let error = errors_with("", &[("COUNTERSIGN__STORE__URL_FILE", &url)]);
     assert_eq!(
         error,
-        [
-            "COUNTERSIGN__STORE__URL_FILE: store.url: expected a path such as \"countersign.db\": it has a control character in it"
-        ]
+        ["COUNTERSIGN__STORE__URL_FILE: store.url: it has a control character in it"]
     );
 }
 

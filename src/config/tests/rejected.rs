@@ -117,7 +117,15 @@ fn names_key_and_what_is_expected() {
         ),
         (
             "store.backend = \"redis\"\nstore.url = \"redis://u:secret@h/1\"",
-            "store.backend: Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL; write \"sqlite\" or \"postgres\"",
+            "store.backend: expected \"sqlite\" or \"postgres\": Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL",
+        ),
+        (
+            "listen.tls.key = \"-----BEGIN PRIVATE KEY-----\\nMII\\n\"",
+            "listen.tls.key: it has a control character in it",
+        ),
+        (
+            "nonce.path = \"\"",
+            "nonce.path: it is empty; name the file",
         ),
         (
             "[[permission]]\ntitle = \"a\"",
