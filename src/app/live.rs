@@ -16,7 +16,7 @@ use crate::{
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PublicUrl},
     policy::{
-        operations::{Access, Operation, OperationError, Operations},
+        operations::{Access, Operation, Operations},
         rate::ConsumerRate,
     },
     proxy::Live,
@@ -58,7 +58,7 @@ pub fn live(
         pages: Pages::new(pages, services.pages.clone()),
         login_path: config.service.path.clone(),
         origins: Arc::clone(&origins),
-        operations: operations(config)?,
+        operations: operations(config),
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
@@ -196,12 +196,9 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
 }
 
 /// The operations.
-///
-/// # Errors
-/// Two of them are in each other's way.
-pub fn operations(config: &Config) -> Result<Operations, OperationError> {
+fn operations(config: &Config) -> Operations {
     let operation = |entry: &config::Operation| Operation {
-        path: entry.path.to_string(),
+        path: entry.path.clone(),
         methods: entry.methods.iter().map(ToString::to_string).collect(),
         permission: entry.permission.clone(),
         access: Access::of(&entry.access),

@@ -46,7 +46,6 @@ use crate::{
     clock::Clock,
     config::{Config, ListenAddress},
     language::PageFileError,
-    policy::operations::OperationError,
     proxy::{Live, Phase, Shared},
     server::{
         listener::Bounds,
@@ -64,9 +63,6 @@ pub enum StartError {
     /// The files of TLS, on the public listener or to the API.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The operations.
-    #[error(transparent)]
-    Operations(#[from] OperationError),
     /// The files of the pages.
     #[error(transparent)]
     Look(#[from] PageFileError),
@@ -122,7 +118,6 @@ impl StartError {
         matches!(
             self,
             Self::Tls(_)
-                | Self::Operations(_)
                 | Self::Look(_)
                 | Self::Own(_)
                 | Self::Certificate(_)

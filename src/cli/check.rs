@@ -23,7 +23,7 @@ use crate::{
     nonce,
     server::tls,
     store::{
-        OpenProblem, Opening, Store, StoreError,
+        OpenProblem, Opening, Store,
         port::{ResealFrom, Resealed},
         redis,
     },
@@ -103,23 +103,20 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 fn open_password(config: &Config, path: &Path) -> Option<String> {
     let mode = path.metadata().ok()?.mode() & 0o777;
     let text = std::fs::read_to_string(path).ok()?;
-    let store = Some(("store.url", config.store.url.expose()));
-    let nonces = config.nonce.url.as_ref();
-    let urls = store
-        .into_iter()
-        .chain(nonces.map(|url| ("nonce.url", url.expose())));
+    let store = ("store.url", Some(&config.store.url));
+    let urls = [store, ("nonce.url", config.nonce.url.as_ref())].into_iter();
     let has_password = |url: &str| {
         let parsed = url::Url::parse(url).ok();
         let parsed = parsed.is_some_and(|url| url.password().is_some_and(|it| !it.is_empty()));
         parsed || url.contains("password=")
     };
     // It may be from the environment instead.
-    let mut written = urls.filter(|(_, url)| has_password(url) && text.contains(*url));
-    let (key, _) = written.next().filter(|_| mode & 0o077 != 0)?;
+    let mut urls = urls.filter_map(|(key, url)| Some((key, url?.expose())));
+    let (key, _) = urls.find(|(_, url)| has_password(url) && text.contains(url))?;
     let path = path.display();
-    Some(format!(
-        "{key}: other accounts can read its password (mode {mode:04o}); chmod 600 {path}"
-    ))
+    (mode & 0o077 != 0).then(|| {
+        format!("{key}: other accounts can read its password (mode {mode:04o}); chmod 600 {path}")
+    })
 }
 
 /// Checks one thing, and adds what is valid and unwise to the warnings.
@@ -165,7 +162,6 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    live::operations(config).map_err(StartError::from)?;
     Ok(match config.operation.len() {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
@@ -180,81 +176,67 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     services::check_paths(config).map_err(StartError::from)?;
-    if config.store.backend != StoreBackend::Sqlite {
-        return match services::open_store(config, Opening::Check) {
-            Ok(store) => ask(config, &*store, "the server", warnings),
-            Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => {
-                Ok(error.to_string())
-            }
-            Err(error) => Err(StartError::from(error).into()),
-        };
-    }
+    let is_file = config.store.backend == StoreBackend::Sqlite;
     let path = config.store.url.sqlite_path();
     // For a link that leads nowhere, opening the store reports why.
-    if !path.exists() && !path.is_symlink() {
+    if is_file && !path.exists() && !path.is_symlink() {
         // The key is needed once there is a store; a wrong one is found now.
         services::read_keys(config).map_err(StartError::from)?;
         return missing("store.url", &path);
     }
-    let store = services::open_store(config, Opening::Check).map_err(StartError::from)?;
-    ask(config, &*store, &path.display().to_string(), warnings)
-}
-
-/// Asks a store that is open.
-fn ask(config: &Config, store: &dyn Store, place: &str, warnings: &mut Vec<String>) -> CheckResult {
-    let (findings, consumers) = block_on(async {
-        store.ping().await?;
-        let findings = store.findings().await?;
-        Ok::<_, StoreError>((findings, store.consumers(None, 1).await?))
-    })??;
-    let findings = findings.iter();
-    warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
-    let hint = match consumers.is_empty() {
-        true => ", without any consumer: countersign consumer add registers one",
-        false => "",
+    let place = match is_file {
+        true => path.display().to_string(),
+        false => "the server".to_owned(),
     };
-    let keys = &config.store.encryption_key_file;
-    let secrets = match keys.is_empty() {
-        true => "",
-        false => secrets(store, keys.len() > 1, warnings)?,
-    };
-    Ok(format!("{place} answers{hint}{secrets}"))
-}
-
-/// How long secrets that are under an older key are looked for.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Looks at secrets, all of them in a store that is not large: whether they are under the first key, and open at all.
-fn secrets(
-    store: &dyn Store,
-    has_more_keys: bool,
-    warnings: &mut Vec<String>,
-) -> Result<&'static str, CommandError> {
-    let (all, is_whole) = block_on(async {
-        let (mut all, begun) = (Resealed::default(), Instant::now());
-        let mut next = Some(ResealFrom::default());
-        while let Some(from) = next.take_if(|_| begun.elapsed() < LOOK) {
-            next = all.add(store.reseal(from, true).await?);
+    let store = match services::open_store(config, Opening::Check) {
+        Err(ServiceError::Store(error))
+            if !is_file && matches!(error.problem, OpenProblem::Missing) =>
+        {
+            return Ok(error.to_string());
         }
-        Ok::<_, StoreError>((all, next.is_none()))
-    })??;
+        opened => opened.map_err(StartError::from)?,
+    };
+    block_on(ask(config, &*store, &place, warnings))?
+}
+
+/// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.
+async fn ask(
+    config: &Config,
+    store: &dyn Store,
+    place: &str,
+    warnings: &mut Vec<String>,
+) -> CheckResult {
+    /// How long secrets that are under an older key are looked for: all of them in a store that is not large.
+    const LOOK: Duration = Duration::from_secs(1);
+
+    store.ping().await?;
+    let findings = store.findings().await?.into_iter();
+    warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
+    let mut text = format!("{place} answers");
+    if store.consumers(None, 1).await?.is_empty() {
+        text += ", without any consumer: countersign consumer add registers one";
+    }
+    let keys = config.store.encryption_key_file.len();
+    let (mut all, begun) = (Resealed::default(), Instant::now());
+    let mut next = (keys > 0).then(ResealFrom::default);
+    while let Some(from) = next.take_if(|_| begun.elapsed() < LOOK) {
+        next = all.add(store.reseal(from, true).await?);
+    }
+    let (seen, older) = (all.seen, all.older);
     if let Some((count, error)) = all.unopened {
-        let seen = all.seen;
         return Err(CommandError::failed(format!(
             "store.encryption_key_file: {count} of {seen} secrets cannot be decrypted: {error}"
         )));
     }
-    if all.older > 0 {
-        let (older, seen) = (all.older, all.seen);
+    if older > 0 {
         warnings.push(format!(
             "store.encryption_key_file: {older} of {seen} secrets are in clear or under another key than the first; \
              countersign rekey encrypts them again"
         ));
+    } else if keys > 1 && next.is_none() {
+        text += ", every secret is under the first key: the other keys can be left out";
     }
-    Ok(match has_more_keys && is_whole && all.older == 0 {
-        true => ", every secret is under the first key: the other keys can be left out",
-        false => "",
-    })
+    Ok(text)
 }
 
 /// Whether `serve` can make a file that does not exist.
@@ -295,22 +277,20 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     block_on(async {
         let own = own::check(config, &config.listeners()).await;
         own.map_err(StartError::from)?;
-        let problem = match Pool::new(params).connect(false).await {
+        let (error, fix) = match Pool::new(params).connect(false).await {
             Ok(_) => return Ok(format!("{name} takes connections")),
             Err(Fault::Unreachable(error)) => {
                 let fix = certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name");
-                format!(
-                    "{error}; {}",
-                    fix.unwrap_or("start the API or correct the URL".to_owned())
-                )
+                (error.to_string(), fix)
             }
-            Err(_) => {
-                "no connection within upstream.connect_timeout; start the API or correct the URL"
-                    .to_owned()
-            }
+            Err(_) => (
+                "no connection within upstream.connect_timeout".to_owned(),
+                None,
+            ),
         };
+        let fix = fix.unwrap_or("start the API or correct the URL".to_owned());
         Err(CommandError::failed(format!(
-            "upstream.api_url: {name}: {address} cannot be reached: {problem}"
+            "upstream.api_url: {name}: {address} cannot be reached: {error}; {fix}"
         )))
     })?
 }

@@ -153,47 +153,14 @@ impl<E: Error + 'static> From<E> for CommandError {
                 manage,
                 Some(ManageError::CannotSign | ManageError::EmptySecret)
             );
-        let code = 1 + u8::from(is_usage);
-        if let Some(advice) = manage.and_then(advice) {
-            let failed = Self::failed(format!("{error}; {advice}"));
-            return Self { code, ..failed };
-        }
         let is_store = manage.is_some_and(|error| matches!(error, ManageError::Store(_)));
         let about = match is_store || error.is::<StoreError>() {
             true => "store.url: ".to_owned(),
             false => String::new(),
         };
+        let code = 1 + u8::from(is_usage);
         Self { code, about, error }
     }
-}
-
-/// What the person at the command line can do about an error.
-const fn advice(error: &ManageError) -> Option<&'static str> {
-    Some(match error {
-        ManageError::Store(_) | ManageError::Randomness(_) => return None,
-        ManageError::ConsumerExists(_) => {
-            "give another --key, or change that one with countersign consumer update"
-        }
-        ManageError::ConsumerRemoved(_) => "give another --key, or none for a random one",
-        ManageError::ConsumerUnknown(_) => "list them with countersign consumer list",
-        ManageError::CannotSign => "give --rsa-public-key, or --no-rsa-only",
-        ManageError::EmptySecret => "leave --secret out for a random one",
-        ManageError::UserExists(_) => {
-            "choose another name (upper and lower case count as the same)"
-        }
-        ManageError::UserIdTaken(_) => "give another --id, or none for a random one",
-        ManageError::UserUnknown(_) => "list them with countersign user list",
-        ManageError::UserAmbiguous(_) => {
-            "give the id of the first or the name of the second, from countersign user list"
-        }
-        ManageError::UserDisabled(_) => "enable it with countersign user enable",
-        ManageError::PermissionMissing { .. } => {
-            "give it with countersign consumer update, or leave --permission out"
-        }
-        ManageError::Gone => "look again",
-        ManageError::TokenUnknown => "list them with countersign token list",
-        ManageError::TokenAmbiguous(_) => "give the whole token",
-    })
 }
 
 impl CommandError {

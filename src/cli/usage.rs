@@ -1,10 +1,8 @@
 //! Reports wrong usage in one line, where clap writes a paragraph, and names the help that says more.
 
-use std::fmt::Write as _;
-
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::telemetry::lines::Visible;
+use crate::telemetry::lines::visible;
 
 /// Whether clap's "error" is the help or the version that was asked for, or help in place of a command.
 #[must_use]
@@ -46,15 +44,7 @@ pub fn line(error: &clap::Error) -> String {
     }
     // A list that clap puts below its sentence.
     line = line.replace(":; ", ": ");
-    escaped(&line)
-}
-
-/// Escapes control characters, so that foreign text stays one line and steers no terminal.
-pub(super) fn escaped(text: &str) -> String {
-    let mut line = Visible(String::with_capacity(text.len()));
-    // Writing to a string never fails.
-    let _ = line.write_str(text);
-    line.0
+    visible(&line)
 }
 
 #[cfg(test)]

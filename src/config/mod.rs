@@ -15,7 +15,6 @@ mod address;
 mod choices;
 mod derived;
 mod header;
-mod pattern;
 mod read;
 mod rules;
 mod section;
@@ -31,7 +30,6 @@ pub use self::{
     address::*,
     choices::*,
     header::HeaderPattern,
-    pattern::PathPattern,
     read::ConfigErrors,
     rules::Finding,
     sections::*,

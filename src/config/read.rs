@@ -8,7 +8,7 @@
 //!
 //! No problem repeats a value: it may be a secret.
 
-use std::{collections::BTreeMap, ffi::OsString, fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::Path};
 
 use serde::Deserialize as _;
 use serde_path_to_error::Segment;
@@ -20,7 +20,7 @@ use super::{
     SECTIONS, StoreUrl,
     section::{Section, Unwritten},
 };
-use crate::telemetry::lines::Visible;
+use crate::telemetry::lines::visible;
 
 const PREFIX: &str = "COUNTERSIGN__";
 
@@ -32,16 +32,8 @@ pub struct ConfigErrors(pub(super) Vec<String>);
 impl ConfigErrors {
     /// A problem of the file as a whole.
     pub(super) fn of_file(file: &str, message: &str) -> Self {
-        Self(vec![one_line(&format!("{file}: {message}"))])
+        Self(vec![visible(&format!("{file}: {message}"))])
     }
-}
-
-/// A key in a file may have a line break in it.
-fn one_line(text: &str) -> String {
-    let mut line = Visible(String::with_capacity(text.len()));
-    // Writing to a `String` never fails.
-    let _ = line.write_str(text);
-    line.0
 }
 
 /// The text of the operator, and its problems.
@@ -94,7 +86,7 @@ impl<'f> Written<'f> {
         let variable = self.variables.iter().find(|(known, _)| sets(known));
         let place = variable.map_or(self.file, |(_, name)| name.as_str());
         self.problems
-            .push(one_line(&format!("{place}: {key}: {message}")));
+            .push(visible(&format!("{place}: {key}: {message}")));
     }
 
     /// The value, if there is no problem. Without a value there is always one.
@@ -178,7 +170,7 @@ impl<'f> Written<'f> {
                     insert(&mut self.table, key, value_of(&text));
                     self.variables.insert(key.clone(), name.clone());
                 }
-                Err(message) => self.problems.push(one_line(&format!("{name}: {message}"))),
+                Err(message) => self.problems.push(visible(&format!("{name}: {message}"))),
             }
         }
     }

@@ -13,14 +13,13 @@ use serde::de::{Deserialize, Deserializer, Error};
 use super::{
     address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{StoreBackend, Unlisted},
-    pattern::PathPattern,
     store_url::{Sql, StoreUrl},
 };
 use crate::{
     names::Permission,
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin},
-    policy::{operations::Kind, rate::Rate},
+    policy::{operations::Kind, pattern::PathPattern, rate::Rate},
     respond::colour::Colour,
     telemetry::log::LogLevel,
 };
@@ -168,6 +167,7 @@ texts! {
     SocketAddr: "an IP address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:8080\" for every interface, or \"[::1]:8080\"" =>
         |text: &str| text.parse::<Self>().map_err(|_| "");
     HeaderName: "the name of a header field such as \"X-Auth-User\"" => |text: &str| text.parse::<Self>().map_err(|_| "");
+    PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
     Permission: "a name such as \"members.read\"" => str::parse::<Self>;
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
     SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;

@@ -56,37 +56,45 @@ pub enum ManageError {
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
     /// The key of a new consumer is taken.
-    #[error("there is a consumer with the key {0:?}")]
+    #[error("there is a consumer with the key {0:?}; give another key, or update that consumer")]
     ConsumerExists(ConsumerKey),
     /// The key of a new consumer belonged to a removed one.
-    #[error("the key {0:?} belonged to a removed consumer and is never used again")]
+    #[error(
+        "the key {0:?} belonged to a removed consumer and is never used again; give another key, or none for a random one"
+    )]
     ConsumerRemoved(ConsumerKey),
     /// No consumer has this key.
-    #[error("no consumer has the key {0:?}")]
+    #[error("no consumer has the key {0:?}; list them with countersign consumer list")]
     ConsumerUnknown(ConsumerKey),
     /// The consumer would be restricted to the RSA methods and has no RSA key.
-    #[error("a consumer that is restricted to the RSA methods needs an RSA key")]
+    #[error(
+        "a consumer that is restricted to the RSA methods needs an RSA key; give one, or lift the restriction"
+    )]
     CannotSign,
     /// The given secret is empty.
-    #[error("an empty secret proves nothing")]
+    #[error("an empty secret proves nothing; leave it out for a random one")]
     EmptySecret,
     /// The login name of a new user is taken.
-    #[error("there is a user {0:?}")]
+    #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]
     UserExists(String),
     /// The id of a new user is taken, or belonged to a removed user.
-    #[error("the id {0:?} is taken or was before")]
+    #[error("the id {0:?} is taken or was before; give another id, or none for a random one")]
     UserIdTaken(UserId),
     /// No user has this name or id.
-    #[error("there is no user {0:?}")]
+    #[error("there is no user {0:?}; list them with countersign user list")]
     UserUnknown(String),
     /// One user has this name and another one this id.
-    #[error("{0:?} is the name of one user and the id of another one")]
+    #[error(
+        "{0:?} is the name of one user and the id of another one; give the id of the first or the name of the second"
+    )]
     UserAmbiguous(String),
     /// The user is disabled.
-    #[error("the user {0:?} is disabled")]
+    #[error("the user {0:?} is disabled; enable the user first")]
     UserDisabled(String),
     /// The consumer does not have a permission that a token should grant.
-    #[error("the consumer {consumer:?} does not have the permission {permission}")]
+    #[error(
+        "the consumer {consumer:?} does not have the permission {permission}; leave it out, or update the consumer"
+    )]
     PermissionMissing {
         /// The consumer.
         consumer: ConsumerKey,
@@ -94,13 +102,13 @@ pub enum ManageError {
         permission: Permission,
     },
     /// The consumer or the user of a new token was removed or disabled meanwhile.
-    #[error("the consumer or the user has just been removed or disabled")]
+    #[error("the consumer or the user has just been removed or disabled; look again")]
     Gone,
     /// There is no such access token.
-    #[error("there is no such access token")]
+    #[error("there is no such access token; list them with countersign token list")]
     TokenUnknown,
     /// The first characters of a token are those of several tokens.
-    #[error("several access tokens begin with {0:?}")]
+    #[error("several access tokens begin with {0:?}; give the whole token")]
     TokenAmbiguous(String),
 }
 

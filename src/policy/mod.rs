@@ -2,6 +2,7 @@
 
 pub mod conventions;
 pub mod operations;
+pub mod pattern;
 pub mod permit;
 pub mod rate;
 mod rejection;

@@ -5,9 +5,10 @@ use std::{
     collections::{BTreeSet, HashMap},
 };
 
-use thiserror::Error;
-
-use super::Rejection;
+use super::{
+    Rejection,
+    pattern::{PathPattern, PathSegment},
+};
 use crate::{names::Permission, oauth::percent};
 
 /// A kind of caller.
@@ -73,7 +74,7 @@ impl Access {
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// `/members/{id}`, `/files/{*rest}`.
-    pub path: String,
+    pub path: PathPattern,
     /// Allowed methods; empty means any. `GET` also allows `HEAD`.
     pub methods: Vec<String>,
     /// The permission that both token and consumer must have.
@@ -92,7 +93,7 @@ impl Operation {
     /// Its path, with the methods in front where it lists any.
     fn label(&self) -> String {
         match self.methods.as_slice() {
-            [] => self.path.clone(),
+            [] => self.path.to_string(),
             methods => format!("{} {}", methods.join(","), self.path),
         }
     }
@@ -101,15 +102,6 @@ impl Operation {
         let same = |known: &String| known.as_bytes() == method;
         self.methods.is_empty() || self.methods.iter().any(same)
     }
-}
-
-/// Why an operation can never match.
-#[derive(Debug, Error)]
-#[error("operation {path}: {reason}")]
-pub struct OperationError {
-    /// The pattern at fault.
-    pub path: String,
-    reason: &'static str,
 }
 
 /// All operations.
@@ -135,29 +127,16 @@ struct PathNode {
 }
 
 impl PathNode {
-    fn insert(&mut self, operation: Operation) -> Result<(), OperationError> {
+    fn insert(&mut self, operation: Operation) {
         let mut node = self;
-        for segment in operation.path.split('/').skip(1) {
-            let name = segment
-                .strip_prefix('{')
-                .and_then(|rest| rest.strip_suffix('}'));
-            node = match name {
-                Some(name) if name.starts_with('*') => {
-                    node.rest.push(operation);
-                    return Ok(());
-                }
-                Some(_) => node.parameter.get_or_insert_default(),
-                None => {
-                    let literal = decode(segment.as_bytes()).map_err(|reason| OperationError {
-                        path: operation.path.clone(),
-                        reason,
-                    })?;
-                    node.literals.entry(literal.into_owned()).or_default()
-                }
+        for segment in &operation.path.shape {
+            node = match segment {
+                PathSegment::Rest => return node.rest.push(operation),
+                PathSegment::Parameter => node.parameter.get_or_insert_default(),
+                PathSegment::Literal(literal) => node.literals.entry(literal.clone()).or_default(),
             };
         }
         node.end.push(operation);
-        Ok(())
     }
 
     /// The operations of the most specific pattern: at each segment a literal comes before a parameter, and that before
@@ -173,7 +152,7 @@ impl PathNode {
         };
         let literal = self.literals.get(segment);
         let found = literal.and_then(|node| node.find(path));
-        // The root's one segment is empty, and no parameter's value is.
+        // No parameter's value is empty.
         if found.is_some() || segment.is_empty() {
             return found;
         }
@@ -233,26 +212,20 @@ impl Found<'_> {
 
 impl Operations {
     /// Prepares the operations for matching.
-    ///
-    /// # Errors
-    /// A pattern that no path can match.
-    pub fn new(
-        operations: Vec<Operation>,
-        unlisted: Access,
-        hide: bool,
-    ) -> Result<Self, OperationError> {
+    #[must_use]
+    pub fn new(operations: Vec<Operation>, unlisted: Access, hide: bool) -> Self {
         let labels = operations.iter().map(Operation::label).collect();
         let mut root = PathNode::default();
         for (index, mut operation) in operations.into_iter().enumerate() {
             operation.index = index;
-            root.insert(operation)?;
+            root.insert(operation);
         }
-        Ok(Self {
+        Self {
             root,
             labels,
             unlisted,
             hide,
-        })
+        }
     }
 
     /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
@@ -280,7 +253,10 @@ impl Operations {
             return Ok(Found::Unlisted(self.unlisted));
         }
         let path = matchable(path).map_err(Rejection::Path)?;
-        let Some(group) = self.root.find(path.strip_prefix(b"/")) else {
+        // The pattern `/` has no segment.
+        let rest = path.strip_prefix(b"/");
+        let found = rest.and_then(|rest| self.root.find((!rest.is_empty()).then_some(rest)));
+        let Some(group) = found else {
             return Ok(Found::Unlisted(self.unlisted));
         };
         let with = |method: &[u8]| group.iter().find(|operation| operation.has_method(method));
@@ -318,7 +294,7 @@ fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
 }
 
 /// Decodes every escape once, and rejects what a second reader could decode again or split elsewhere.
-fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+pub(super) fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
     if path.iter().copied().all(plain) {
         return Ok(Cow::Borrowed(path));
@@ -358,7 +334,7 @@ mod tests {
 
     fn operation(path: &str, methods: &[&str]) -> Operation {
         Operation {
-            path: path.to_owned(),
+            path: path.parse().unwrap(),
             methods: methods.iter().map(ToString::to_string).collect(),
             permission: None,
             access: Access::of(&[Kind::Consumer]),
@@ -385,15 +361,15 @@ mod tests {
             operation("/both", &["GET"]),
             operation("/both", &["HEAD", "POST"]),
         ];
-        Operations::new(list, Access::NOBODY, true).expect("good patterns")
+        Operations::new(list, Access::NOBODY, true)
     }
 
     fn found(path: &str, method: &str) -> String {
         match operations().find(path.as_bytes(), method.as_bytes()) {
-            Ok(Found::Operation(operation)) if operation.path == "/both" => {
+            Ok(Found::Operation(operation)) if operation.path.to_string() == "/both" => {
                 format!("/both {}", operation.methods[0])
             }
-            Ok(Found::Operation(operation)) => operation.path.clone(),
+            Ok(Found::Operation(operation)) => operation.path.to_string(),
             Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
             Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
             Err(_) => "400".to_owned(),
@@ -450,7 +426,7 @@ mod tests {
             "/files/{id}/meta",
         ];
         let list = list.map(|path| operation(path, &[])).to_vec();
-        let operations = Operations::new(list, Access::NOBODY, true).expect("good patterns");
+        let operations = Operations::new(list, Access::NOBODY, true);
         for (path, expected) in [
             ("/", None),
             ("/a", Some("/{*all}")),
@@ -465,7 +441,7 @@ mod tests {
                 .find(path.as_bytes(), b"GET")
                 .expect("a good path")
             {
-                Found::Operation(operation) => Some(operation.path.as_str()),
+                Found::Operation(operation) => Some(&*operation.path.text),
                 _ => None,
             };
             assert_eq!(found, expected, "{path}");
@@ -491,6 +467,14 @@ mod tests {
         segments.next().is_none().then_some(specific)
     }
 
+    /// The pattern with a name of its own for each parameter.
+    fn numbered(pattern: &str) -> String {
+        let segments = pattern.split('/').enumerate();
+        let segments =
+            segments.map(|(index, segment)| segment.replace("{x}", &format!("{{x{index}}}")));
+        segments.collect::<Vec<_>>().join("/")
+    }
+
     fn percent(bytes: &[u8]) -> Cow<'_, [u8]> {
         percent::decode(bytes).expect("good escapes")
     }
@@ -503,16 +487,16 @@ mod tests {
         ) {
             let mut known = BTreeSet::new();
             let decoded = |pattern: &str| percent(pattern.as_bytes()).into_owned();
-            let patterns: Vec<&String> =
-                patterns.iter().filter(|pattern| known.insert(decoded(pattern))).collect();
+            let patterns = patterns.iter().filter(|pattern| known.insert(decoded(pattern)));
+            let patterns: Vec<String> = patterns.map(|pattern| numbered(pattern)).collect();
             let list = patterns.iter().map(|pattern| operation(pattern, &[])).collect();
-            let operations = Operations::new(list, Access::NOBODY, true).expect("good patterns");
+            let operations = Operations::new(list, Access::NOBODY, true);
             for path in &paths {
-                let matching = |pattern: &&&String| match_slowly(pattern, path);
+                let matching = |pattern: &&String| match_slowly(pattern, path);
                 let best = patterns.iter().max_by_key(matching);
                 let best = best.filter(|pattern| matching(pattern).is_some()).map(|best| best.as_str());
                 let found = match operations.find(path.as_bytes(), b"GET").expect("a good path") {
-                    Found::Operation(operation) => Some(operation.path.as_str()),
+                    Found::Operation(operation) => Some(&*operation.path.text),
                     _ => None,
                 };
                 prop_assert_eq!(found, best, "{} in {:?}", path, patterns);
@@ -549,8 +533,7 @@ mod tests {
 
     #[test]
     fn passes_any_path_on_where_no_operation_is_listed() {
-        let operations =
-            Operations::new(Vec::new(), Access::of(&[Kind::Consumer]), true).expect("none");
+        let operations = Operations::new(Vec::new(), Access::of(&[Kind::Consumer]), true);
         for path in ["/a//../%2f;x\\%zz", "/"] {
             let found = operations.find(path.as_bytes(), b"GET");
             assert!(matches!(found, Ok(Found::Unlisted(access)) if access.admits(Kind::Consumer)));

@@ -55,7 +55,16 @@ impl<W: fmt::Write> Visit for Fields<W> {
 }
 
 /// Writes control characters escaped, as Rust does in a string: no text of others may begin a line or move the cursor.
-pub struct Visible<W>(pub W);
+struct Visible<W>(W);
+
+/// The text with control characters escaped: it stays one line and steers no terminal.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut line = Visible(String::with_capacity(text.len()));
+    // Writing to a `String` never fails.
+    let _ = line.write_str(text);
+    line.0
+}
 
 impl<W: fmt::Write> fmt::Write for Visible<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {

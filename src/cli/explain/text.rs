@@ -2,8 +2,8 @@
 
 use super::{Examined, Explanation, mask::Mask, readable};
 use crate::{
-    cli::usage::escaped,
     oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake},
+    telemetry::lines::visible,
 };
 
 pub(super) fn written(explanation: &Explanation) -> String {
@@ -48,7 +48,7 @@ pub(super) fn written(explanation: &Explanation) -> String {
 /// A title and lines below it, without control characters, which a terminal would obey.
 fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let lines = lines.into_iter();
-    let lines = lines.map(|line| format!("  {}\n", escaped(line.as_ref())));
+    let lines = lines.map(|line| format!("  {}\n", visible(line.as_ref())));
     format!("{title}\n{}", lines.collect::<String>())
 }
 

@@ -24,7 +24,6 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::{
-    cli::usage::escaped,
     clock::UnixTime,
     issue::{
         callback::{self, CallbackError},
@@ -38,6 +37,7 @@ use crate::{
         record::{AccessToken, Consumer, Dialect, User},
         transfer::Record,
     },
+    telemetry::lines::visible,
 };
 
 /// The version of the format that is written. Version 1 does not say where the records are from.
@@ -430,7 +430,7 @@ pub(super) fn name_of(members: &Map<String, Value>) -> Option<String> {
 impl From<serde_json::Error> for LineError {
     /// Serde's message, on one line whatever it quotes. Its line number is always 1, so only the column is kept.
     fn from(error: serde_json::Error) -> Self {
-        let text = escaped(&error.to_string());
+        let text = visible(&error.to_string());
         let place = format!(" at line {} column {}", error.line(), error.column());
         Self::Json(match text.strip_suffix(&place) {
             Some(text) if error.column() > 0 => format!("{text}, column {}", error.column()),

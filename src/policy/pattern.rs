@@ -1,20 +1,23 @@
 //! The path patterns of operations: `/members/{id}/albums/{*rest}`.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, str::FromStr};
 
-use super::text::{Reason, Text};
-use crate::{oauth::percent, origin::plain_segment};
+use super::operations::decode;
+use crate::origin::plain_segment;
+
+/// Why a text is not a pattern.
+type Reason = Cow<'static, str>;
 
 /// A path pattern, checked: it begins with a slash, and each part of it can match a path that is let through at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
-    text: String,
-    shape: Vec<PathSegment>,
+    pub(super) text: String,
+    pub(super) shape: Vec<PathSegment>,
 }
 
 /// The matches of a segment of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum PathSegment {
+pub(super) enum PathSegment {
     /// This, all its escapes decoded.
     Literal(Vec<u8>),
     /// Any one segment.
@@ -24,12 +27,6 @@ enum PathSegment {
 }
 
 impl PathPattern {
-    /// The pattern as written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// Whether the two match the same paths: they are equal once escapes are decoded and parameters have no names.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -66,10 +63,10 @@ impl fmt::Display for PathPattern {
     }
 }
 
-impl Text for PathPattern {
-    const EXPECTED: &'static str = "a path such as \"/members/{id}\" or \"/files/{*rest}\"";
+impl FromStr for PathPattern {
+    type Err = Reason;
 
-    fn parse(text: &str) -> Result<Self, Reason> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let Some(segments) = text.strip_prefix('/') else {
             return Err("it begins with no slash".into());
         };
@@ -101,9 +98,8 @@ impl Text for PathPattern {
                 }
                 None => {
                     plain_segment(segment).map_err(|error| error.to_string())?;
-                    let decoded = percent::decode(segment.as_bytes());
-                    let decoded = decoded.map_err(|_| "it has an invalid escape")?;
-                    shape.push(PathSegment::Literal(decoded.into_owned()));
+                    let literal = decode(segment.as_bytes())?.into_owned();
+                    shape.push(PathSegment::Literal(literal));
                 }
             }
         }
@@ -154,7 +150,7 @@ mod tests {
     use super::*;
 
     fn pattern(text: &str) -> PathPattern {
-        PathPattern::parse(text).unwrap()
+        text.parse().unwrap()
     }
 
     #[test]
@@ -248,7 +244,8 @@ mod tests {
             ("/{*rest}/a", "{*…} is the last segment"),
             ("/{a}/{a}", "two of its parameters have one name"),
         ] {
-            let read = PathPattern::parse(text)
+            let read = text
+                .parse::<PathPattern>()
                 .map(|_| ())
                 .map_err(Reason::into_owned);
             let expected = if reason.is_empty() {
@@ -263,7 +260,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics_on_any_text(text in "[/{}*a%.~é;]{0,12}") {
-            let _ = PathPattern::parse(&text);
+            let _ = text.parse::<PathPattern>();
         }
     }
 }
