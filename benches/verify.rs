@@ -168,7 +168,7 @@ fn stages(criterion: &mut Criterion) {
     });
     group.bench_function("stage: verify", |bencher| {
         let protocol = parameters.protocol(MethodSet::ALL).unwrap();
-        let sent = protocol.signature.unwrap();
+        let sent = protocol.demand(&[]).unwrap().signature;
         bencher.iter(|| {
             let base = base(&case.origin, black_box(&parameters));
             verify(SignatureMethod::HmacSha1, &case.key, None, &base, sent).unwrap()

@@ -178,7 +178,7 @@ impl Authorizer {
             }
             return Ok(());
         }
-        let protocol = collected.protocol(self.verify.methods);
+        let protocol = collected.parameters.protocol(self.verify.methods);
         let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) else {
             return Ok(());
         };
@@ -202,7 +202,10 @@ impl Authorizer {
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
         let collected = subject.collected;
-        let credentials = collected.protocol(self.verify.methods)?.demand(&[])?;
+        let credentials = collected
+            .parameters
+            .protocol(self.verify.methods)?
+            .demand(&[])?;
         if credentials.token.is_some_and(<[u8]>::is_empty) {
             let names = [ProtocolParameter::Token].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
@@ -223,8 +226,8 @@ impl Authorizer {
         let verified = verifying.await;
         facts.verify = Some(stopwatch.lap());
         let verified = verified?;
-        facts.previous_secret = verified.is_by_previous_secret();
-        facts.skew_seconds = verified.skew_seconds();
+        facts.previous_secret = verified.by_previous_secret;
+        facts.skew_seconds = verified.skew_seconds;
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         if let Some(rate) = &self.rate {
             let consumer = &verified.credential().consumer().key;

@@ -75,15 +75,6 @@ pub enum TokenCall {
     RevokeToken,
 }
 
-impl TokenCall {
-    const fn methods(self) -> &'static str {
-        match self {
-            Self::RequestToken | Self::AccessToken => "GET, POST",
-            Self::RevokeToken => "POST",
-        }
-    }
-}
-
 /// A page for a user's browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
@@ -101,25 +92,6 @@ pub enum Page {
     Password,
     /// A file that pages refer to.
     Asset,
-}
-
-impl Page {
-    const fn methods(self) -> &'static str {
-        match self {
-            Self::Home | Self::Asset => "GET, HEAD",
-            Self::Authorize | Self::Login | Self::Logout | Self::Applications | Self::Password => {
-                "GET, HEAD, POST"
-            }
-        }
-    }
-}
-
-fn check_method(method: &Method, allow: &'static str) -> Result<(), Rejection> {
-    if allow.split(", ").any(|known| known == method) {
-        Ok(())
-    } else {
-        Err(Rejection::MethodNotAllowed { allow })
-    }
 }
 
 /// The part of the program that a request is for.
@@ -193,7 +165,7 @@ impl Params {
                 return Err(Rejection::ModeNotOnce);
             }
         };
-        check_method(&head.parts.method, call.methods())?;
+        Mode::Token(call).check_method(&head.parts.method)?;
         Ok(call)
     }
 
@@ -235,12 +207,11 @@ impl Params {
             }
             _ => return Ok(None),
         };
-        let (named, allow) = match mode {
-            Mode::Token(call) => (Target::Token(Some(call)), call.methods()),
-            Mode::Page(page) => (Target::Page(page), page.methods()),
-        };
-        check_method(&head.parts.method, allow)?;
-        Ok(Some(named))
+        mode.check_method(&head.parts.method)?;
+        Ok(Some(match mode {
+            Mode::Token(call) => Target::Token(Some(call)),
+            Mode::Page(page) => Target::Page(page),
+        }))
     }
 }
 
@@ -264,7 +235,7 @@ pub fn route<'o, 'r>(
     let url = match origins.choose(received, target.path) {
         Some(url) => url,
         None if is_base && target.path == b"/" => {
-            check_method(&head.parts.method, Page::Home.methods())?;
+            Mode::Page(Page::Home).check_method(&head.parts.method)?;
             return Ok(Target::Page(Page::Home));
         }
         None if is_base => return Err(Rejection::NotFound),
@@ -303,6 +274,21 @@ enum Mode {
     Page(Page),
 }
 
+impl Mode {
+    fn check_method(self, method: &Method) -> Result<(), Rejection> {
+        let allow = match self {
+            Self::Token(TokenCall::RequestToken | TokenCall::AccessToken) => "GET, POST",
+            Self::Token(TokenCall::RevokeToken) => "POST",
+            Self::Page(Page::Home | Page::Asset) => "GET, HEAD",
+            Self::Page(_) => "GET, HEAD, POST",
+        };
+        match allow.split(", ").any(|known| known == method) {
+            true => Ok(()),
+            false => Err(Rejection::MethodNotAllowed { allow }),
+        }
+    }
+}
+
 /// The values of `mode`.
 const MODES: [(&str, Mode); 8] = [
     ("req_req_token", Mode::Token(TokenCall::RequestToken)),
@@ -318,10 +304,11 @@ const MODES: [(&str, Mode); 8] = [
 /// The call or the page that `mode` names in a query or a form; `None` if it is not there.
 fn by_mode(pairs: &[u8]) -> Result<Option<Mode>, Rejection> {
     let mode = fields::parameter(pairs, "mode").map_err(|_| Rejection::ModeNotOnce)?;
-    let Some(mode) = mode else {
-        return Ok(None);
-    };
-    let known = MODES.into_iter().find(|(name, _)| *name == mode);
-    let (_, mode) = known.ok_or(Rejection::ModeUnknown)?;
-    Ok(Some(mode))
+    let known = |mode| MODES.into_iter().find(|(name, _)| *name == mode);
+    let named = mode.map(|mode| {
+        known(mode)
+            .map(|(_, named)| named)
+            .ok_or(Rejection::ModeUnknown)
+    });
+    named.transpose()
 }

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use countersign::{
     oauth::{
-        BaseString, EncodedOrigin, MethodSet, Parameters, Place, RequestUri, RsaPublicKey,
-        Selection, SignatureMethod, SigningKey, is_body_hash, percent, sign, sign_text, verify,
+        BaseString, EncodedOrigin, MethodSet, Parameters, Place, ProtocolParameter, RequestUri,
+        RsaPublicKey, Selection, SignatureMethod, SigningKey, is_body_hash, percent, sign,
+        sign_text, verify,
     },
     secret::Secret,
 };
@@ -286,25 +287,43 @@ fn run(vector: &Vector) -> Tally {
             .map(|(_, value)| value.as_bytes())
     };
     assert_eq!(
-        protocol.consumer_key,
+        protocol.value(ProtocolParameter::ConsumerKey),
         value_of("oauth_consumer_key"),
         "{id}"
     );
-    assert_eq!(protocol.token, value_of("oauth_token"), "{id}");
-    assert_eq!(protocol.callback, value_of("oauth_callback"), "{id}");
-    assert_eq!(protocol.verifier, value_of("oauth_verifier"), "{id}");
+    assert_eq!(
+        protocol.value(ProtocolParameter::Token),
+        value_of("oauth_token"),
+        "{id}"
+    );
+    assert_eq!(
+        protocol.value(ProtocolParameter::Callback),
+        value_of("oauth_callback"),
+        "{id}"
+    );
+    assert_eq!(
+        protocol.value(ProtocolParameter::Verifier),
+        value_of("oauth_verifier"),
+        "{id}"
+    );
     assert_eq!(
         protocol.nonce.map(|nonce| nonce.as_bytes()),
         value_of("oauth_nonce"),
         "{id}"
     );
-    let timestamp = protocol.timestamp.map(|timestamp| timestamp.to_string());
+    let timestamp = protocol
+        .timestamp
+        .map(|timestamp| timestamp.seconds().to_string());
     assert_eq!(
         timestamp.as_deref().map(str::as_bytes),
         value_of("oauth_timestamp"),
         "{id}"
     );
-    assert_eq!(protocol.body_hash, value_of("oauth_body_hash"), "{id}");
+    assert_eq!(
+        protocol.value(ProtocolParameter::BodyHash),
+        value_of("oauth_body_hash"),
+        "{id}"
+    );
     assert!(
         protocol
             .signature_method
@@ -366,7 +385,7 @@ fn run(vector: &Vector) -> Tally {
                 );
                 tally.made += 1;
             }
-            if let Some(sent) = protocol.signature {
+            if let Some(sent) = protocol.value(ProtocolParameter::Signature) {
                 assert_eq!(sent, expected.as_bytes(), "{id}: the signature as sent");
                 let credentials = protocol.demand(&[]).unwrap();
                 assert!(holds(credentials.signature), "{id}");
@@ -376,7 +395,7 @@ fn run(vector: &Vector) -> Tally {
     }
 
     // The body hash: where the document shows one, and where a library sent one.
-    if let Some(sent) = protocol.body_hash {
+    if let Some(sent) = protocol.value(ProtocolParameter::BodyHash) {
         if let Some(documented) = &vector.body_hash {
             assert_eq!(sent, documented.as_bytes(), "{id}");
         }

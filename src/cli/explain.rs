@@ -130,8 +130,12 @@ impl ExplainArgs {
             let path = self.rsa_public_key.as_deref();
             let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
             let asked = Asked {
-                consumer_key: protocol.consumer_key.unwrap_or_default(),
-                token: protocol.token.filter(|token| !token.is_empty()),
+                consumer_key: protocol
+                    .value(ProtocolParameter::ConsumerKey)
+                    .unwrap_or_default(),
+                token: protocol
+                    .value(ProtocolParameter::Token)
+                    .filter(|token| !token.is_empty()),
                 nonce: nonce_use(&protocol),
             };
             let secrets = self.secrets.read(&asked, rsa, lookup, stdin)?;
@@ -139,7 +143,7 @@ impl ExplainArgs {
             let server_knows = server.map(|server| server.nonce_used);
             nonce_used = server_knows.filter(|_| asked.nonce.is_some());
             rejections = rejected(request, &protocol, method, server);
-            let sent = protocol.signature;
+            let sent = protocol.value(ProtocolParameter::Signature);
             signature = Some(examine(request, &parameters, method, sent, secrets));
         }
         let secrets = signature.as_ref().map(|examined| &examined.secrets);
@@ -159,8 +163,8 @@ impl ExplainArgs {
 fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
     Some(NonceUse {
         timestamp: protocol.timestamp.as_ref()?.seconds(),
-        consumer: protocol.consumer_key?,
-        token: protocol.token.unwrap_or_default(),
+        consumer: protocol.value(ProtocolParameter::ConsumerKey)?,
+        token: protocol.value(ProtocolParameter::Token).unwrap_or_default(),
         nonce: protocol.nonce?.as_bytes(),
     })
 }
@@ -192,7 +196,7 @@ fn rejected(
         }
     }
     let body = request.data.unwrap_or_default().as_bytes();
-    let hash = protocol.body_hash;
+    let hash = protocol.value(ProtocolParameter::BodyHash);
     if hash.is_some_and(|sent| !is_body_hash(method, sent, body)) {
         let reason = "oauth_body_hash is not the hash of the body";
         reject("signature_invalid", reason);

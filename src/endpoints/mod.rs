@@ -85,23 +85,11 @@ pub struct TokenFacts {
 }
 
 impl Endpoints {
-    /// Responds to a token call; returns what is known of the call, too, however it ends.
+    /// Responds to a token call, and notes what is known of it, however it ends.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
     pub async fn token(
-        &self,
-        route: &route::Params,
-        named: Option<TokenCall>,
-        head: &Head<'_>,
-        body: &mut RequestBody,
-    ) -> (TokenFacts, Result<OwnResponse, Failure>) {
-        let mut facts = TokenFacts::default();
-        let response = self.try_token(route, named, head, body, &mut facts).await;
-        (facts, response)
-    }
-
-    async fn try_token(
         &self,
         route: &route::Params,
         named: Option<TokenCall>,
@@ -144,13 +132,16 @@ impl Endpoints {
             path: head.target.path,
             query: head.target.query.unwrap_or_default(),
             parameters: &collected.parameters,
-            credentials: collected.protocol(self.verify.methods)?.demand(needed)?,
+            credentials: collected
+                .parameters
+                .protocol(self.verify.methods)?
+                .demand(needed)?,
             body: collected.held.as_deref(),
             secure: head.received.secure,
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
         let verified = verifying.await?;
-        facts.previous_secret = verified.is_by_previous_secret();
+        facts.previous_secret = verified.by_previous_secret;
         match call {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
@@ -160,7 +151,7 @@ impl Endpoints {
 
     /// Rejects a token call before its form is read, if the credentials in its head cannot pass.
     async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
-        let protocol = collected.protocol(self.verify.methods);
+        let protocol = collected.parameters.protocol(self.verify.methods);
         let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
         if collected.signed
             && let Some(named) = named

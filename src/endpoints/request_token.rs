@@ -2,11 +2,7 @@
 
 use super::Endpoints;
 use crate::{
-    issue::{
-        Rejection, callback,
-        permissions::{self, ScopeError},
-        random,
-    },
+    issue::{Rejection, callback, permissions, random},
     parse::signed::SignedRequest,
     respond::{Failure, OwnResponse},
     store::record::{RequestToken, RequestTokenState},
@@ -34,7 +30,7 @@ pub(super) async fn respond(
         .filter(|parameter| verified.covers(parameter.place));
     let (scope, again) = (scopes.next(), scopes.next());
     if again.is_some() {
-        return Err(Rejection::Scope(ScopeError::Repeated).into());
+        return Err(Rejection::Scope("scope is given more than once").into());
     }
     let scope = scope.map(|parameter| parameter.value);
     let permissions =

@@ -3,13 +3,11 @@
 //! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
 //! consumer key sends no user to a stranger.
 
-use std::fmt;
-
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use url::{ParseError, Url};
 
-use crate::store::record::Callback;
+use crate::{oauth::split_port, store::record::Callback};
 
 /// The longest callback, in bytes: with token and verifier it still fits the header buffers in use.
 const MAX_LENGTH: usize = 4096;
@@ -58,7 +56,10 @@ pub enum CallbackError {
     /// It has a fragment.
     #[error("the callback has a fragment")]
     Fragment,
-    /// Its host is missing, escaped, or no IPv6 address between brackets.
+    /// Its path has a dot segment, which browsers resolve.
+    #[error("the callback has a dot segment in its path")]
+    DotSegment,
+    /// Its host is missing, escaped, or not an IPv6 address between brackets.
     #[error("the callback's host is invalid")]
     Host,
     /// Its port is not a number from 1 to 65535.
@@ -69,34 +70,21 @@ pub enum CallbackError {
     NotRegistered,
 }
 
-/// A risk of a valid callback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Warning {
-    /// http on a host other than this machine: the network in between can read the verifier.
-    PlainHttp,
-}
+/// The risk of a callback that is http on a host other than this machine.
+pub const PLAIN_HTTP: &str =
+    "the callback is http on another host: the verifier travels unprotected";
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PlainHttp => f.write_str(
-                "the callback is http on another host: the verifier travels unprotected",
-            ),
-        }
-    }
-}
-
-/// Checks a callback before it is registered: an absolute URI or `oob`.
+/// Checks a callback before it is registered: an absolute URI or `oob`. Returns the warning to give, if there is one.
 ///
 /// # Errors
 ///
 /// Every [`CallbackError`] but `NotRegistered`.
-pub fn check_registration(callback: &str) -> Result<Option<Warning>, CallbackError> {
+pub fn check_registration(callback: &str) -> Result<Option<&'static str>, CallbackError> {
     if callback == OOB {
         return Ok(None);
     }
     let url = parse(callback.as_bytes())?;
-    Ok((url.scheme() == "http" && !is_loopback(&url)).then_some(Warning::PlainHttp))
+    Ok((url.scheme() == "http" && !is_loopback(&url)).then_some(PLAIN_HTTP))
 }
 
 /// Checks the decoded `oauth_callback` of a request token call against the consumer's registration.
@@ -222,10 +210,9 @@ fn parse(text: &[u8]) -> Result<Url, CallbackError> {
     if authority.contains('@') {
         return Err(CallbackError::UserInfo);
     }
-    let port_at = authority.rfind(':').filter(|_| !authority.ends_with(']'));
-    let (host, port) = authority.split_at(port_at.unwrap_or(authority.len()));
+    let (host, port) = split_port(authority);
     // No leading zero, and with that no port 0; none is empty.
-    if !port.is_empty() && !port[1..].starts_with(|first: char| ('1'..='9').contains(&first)) {
+    if port.is_some_and(|port| !port.starts_with(|first: char| ('1'..='9').contains(&first))) {
         return Err(CallbackError::Port);
     }
     // A browser decodes escapes in a host, and reads `127.1`, `0x7f.1` and `2130706433` as IPv4 addresses.
@@ -235,6 +222,13 @@ fn parse(text: &[u8]) -> Result<Url, CallbackError> {
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     if !(host.starts_with('[') || is_name && host.eq_ignore_ascii_case(read)) {
         return Err(CallbackError::Host);
+    }
+    let path = rest[authority.len()..]
+        .split('?')
+        .next()
+        .unwrap_or_default();
+    if !path.is_empty() && path != url.path() {
+        return Err(CallbackError::DotSegment);
     }
     Ok(url)
 }

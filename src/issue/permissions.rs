@@ -1,22 +1,11 @@
 //! Which permissions a request token asks for.
 
-use thiserror::Error;
-
 use crate::names::Permission;
 
-/// Why a `scope` is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ScopeError {
-    /// It names nothing: neither "all" nor "none" is a safe guess.
-    #[error("scope names no permission")]
-    Empty,
-    /// It names a permission that the consumer is not registered for, or that does not exist.
-    #[error("scope names a permission that the consumer is not registered for")]
-    NotRegistered,
-    /// It is given more than once.
-    #[error("scope is given more than once")]
-    Repeated,
-}
+/// It names nothing: neither "all" nor "none" is a safe guess.
+const EMPTY: &str = "scope names no permission";
+/// It names a permission that the consumer is not registered for, or that does not exist.
+const NOT_REGISTERED: &str = "scope names a permission that the consumer is not registered for";
 
 /// Narrows a consumer's registered permissions to those that `scope` names, in the order of registration.
 ///
@@ -25,11 +14,11 @@ pub enum ScopeError {
 ///
 /// # Errors
 ///
-/// [`ScopeError::Empty`] and [`ScopeError::NotRegistered`]: `400 parameter_rejected` on the request token call.
+/// Why the scope is rejected: `400 parameter_rejected` on the request token call.
 pub fn narrow(
     registered: &[Permission],
     scope: Option<&[u8]>,
-) -> Result<Vec<Permission>, ScopeError> {
+) -> Result<Vec<Permission>, &'static str> {
     let Some(scope) = scope else {
         return Ok(registered.to_vec());
     };
@@ -38,7 +27,7 @@ pub fn narrow(
         .filter(|name| !name.is_empty())
         .collect();
     if asked.is_empty() {
-        return Err(ScopeError::Empty);
+        return Err(EMPTY);
     }
     let is_registered = |name: &&[u8]| {
         registered
@@ -46,7 +35,7 @@ pub fn narrow(
             .any(|permission| permission.as_str().as_bytes() == *name)
     };
     if !asked.iter().all(is_registered) {
-        return Err(ScopeError::NotRegistered);
+        return Err(NOT_REGISTERED);
     }
     let is_asked = |permission: &&Permission| asked.contains(&permission.as_str().as_bytes());
     Ok(registered.iter().filter(is_asked).cloned().collect())
@@ -87,19 +76,16 @@ mod tests {
             "r\u{e9}ad",
         ] {
             let narrowed = narrow(&registered, Some(scope.as_bytes()));
-            assert_eq!(narrowed, Err(ScopeError::NotRegistered), "{scope:?}");
+            assert_eq!(narrowed, Err(NOT_REGISTERED), "{scope:?}");
         }
-        assert_eq!(narrow(&[], Some(b"read")), Err(ScopeError::NotRegistered));
-        assert_eq!(
-            narrow(&registered, Some(b"\xff")),
-            Err(ScopeError::NotRegistered)
-        );
+        assert_eq!(narrow(&[], Some(b"read")), Err(NOT_REGISTERED));
+        assert_eq!(narrow(&registered, Some(b"\xff")), Err(NOT_REGISTERED));
     }
 
     #[test]
     fn rejects_a_scope_that_names_nothing() {
         for scope in ["", " ", "   "] {
-            assert_eq!(narrow(&[], Some(scope.as_bytes())), Err(ScopeError::Empty));
+            assert_eq!(narrow(&[], Some(scope.as_bytes())), Err(EMPTY));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{callback::CallbackError, permissions::ScopeError};
+use super::callback::CallbackError;
 use crate::{problem::Problem, telemetry::metrics::Verdict};
 
 /// The fault of the caller, or the decision of the user.
@@ -12,8 +12,8 @@ pub enum Rejection {
     #[error(transparent)]
     Callback(#[from] CallbackError),
     /// The scope is not accepted.
-    #[error(transparent)]
-    Scope(#[from] ScopeError),
+    #[error("{0}")]
+    Scope(&'static str),
     /// No such request token, or it is void.
     #[error("unknown token")]
     TokenUnknown,

@@ -124,7 +124,7 @@ impl TryFrom<String> for SignatureMethod {
 }
 
 /// A set of signature methods, such as those that are switched on.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MethodSet(u8);
 
 impl MethodSet {
@@ -145,12 +145,6 @@ impl MethodSet {
         self.0 & method.bit() != 0
     }
 
-    /// Whether nothing is in the set.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// The methods of the set, in the order of [`SignatureMethod::ALL`].
     pub fn iter(self) -> impl Iterator<Item = SignatureMethod> {
         SignatureMethod::ALL
@@ -165,12 +159,6 @@ const _: () = assert!(SignatureMethod::ALL.len() <= u8::BITS as usize);
 impl FromIterator<SignatureMethod> for MethodSet {
     fn from_iter<I: IntoIterator<Item = SignatureMethod>>(methods: I) -> Self {
         methods.into_iter().fold(Self::EMPTY, Self::with)
-    }
-}
-
-impl fmt::Debug for MethodSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
     }
 }
 

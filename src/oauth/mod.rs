@@ -33,14 +33,14 @@ pub use self::{
     body_hash::is_body_hash,
     method::{MethodSet, SignatureMethod, UnknownMethod},
     name::{ParameterNames, ProtocolParameter},
-    origin::{Authority, EncodedOrigin, InvalidUrl, Scheme},
+    origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
     parameters::{
         Parameter, Parameters, Selection, has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    shape::{Fault, Place, Reason, ShapeError},
+    shape::{Fault, Place, ShapeError},
     signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
-    signing_key::{KeptKey, Key, KeyStates, SigningKey},
+    signing_key::{Key, KeyStates, SigningKey},
 };

@@ -1,6 +1,6 @@
 //! The names of protocol parameters, and lists of names as responses carry them.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use super::percent;
 
@@ -81,10 +81,6 @@ impl ProtocolParameter {
             _ => return None,
         })
     }
-
-    pub(super) const fn bit(self) -> u16 {
-        1 << self as u16
-    }
 }
 
 /// A response lists at most this many names.
@@ -94,35 +90,27 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// Names of parameters, as a response lists them: percent-encoded, at most 16 of at most 64 bytes each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ParameterNames(Vec<Cow<'static, str>>);
+pub struct ParameterNames(Vec<String>);
 
 impl ParameterNames {
     /// The names one after the other, each percent-encoded.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| &**name)
+        self.0.iter().map(String::as_str)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn add_known(&mut self, parameter: ProtocolParameter) {
-        self.add(Cow::Borrowed(parameter.as_str()));
-    }
-
     /// Adds a name that is not percent-encoded yet.
-    pub(super) fn add_unknown(&mut self, name: &[u8]) {
+    pub(super) fn add(&mut self, name: &[u8]) {
         // An escape is three bytes: a name that may be too long is cut before it is encoded, so that no escape is.
         let cut = match percent::encode(name) {
             whole if whole.len() <= MAX_NAME_BYTES => whole,
             _ => percent::encode(&name[..name.len().min(MAX_NAME_BYTES / 3)]),
         };
-        self.add(Cow::Owned(cut));
-    }
-
-    fn add(&mut self, name: Cow<'static, str>) {
-        if self.0.len() < MAX_NAMES && !self.0.contains(&name) {
-            self.0.push(name);
+        if self.0.len() < MAX_NAMES && !self.0.contains(&cut) {
+            self.0.push(cut);
         }
     }
 }
@@ -131,7 +119,7 @@ impl FromIterator<ProtocolParameter> for ParameterNames {
     fn from_iter<I: IntoIterator<Item = ProtocolParameter>>(parameters: I) -> Self {
         let mut names = Self::default();
         for parameter in parameters {
-            names.add_known(parameter);
+            names.add(parameter.as_str().as_bytes());
         }
         names
     }
@@ -140,13 +128,7 @@ impl FromIterator<ProtocolParameter> for ParameterNames {
 impl fmt::Display for ParameterNames {
     /// `a&b`, as `oauth_parameters_absent` and `oauth_parameters_rejected` want it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, name) in self.iter().enumerate() {
-            if at > 0 {
-                f.write_str("&")?;
-            }
-            f.write_str(name)?;
-        }
-        Ok(())
+        f.write_str(&self.0.join("&"))
     }
 }
 
@@ -171,9 +153,9 @@ mod tests {
     fn the_list_of_names_is_bounded_and_plain_ascii() {
         let mut names = ParameterNames::default();
         for at in 0..100u8 {
-            names.add_unknown(&[b'"', at, b'&']);
+            names.add(&[b'"', at, b'&']);
         }
-        names.add_unknown(&[b'x'; 1000]);
+        names.add(&[b'x'; 1000]);
         assert_eq!(names.iter().count(), MAX_NAMES);
         assert!(names.iter().all(|name| name.len() <= MAX_NAME_BYTES));
         assert!(names.to_string().starts_with("%22%00%26&%22%01%26&"));

@@ -9,9 +9,9 @@ use super::percent;
 /// The scheme of a signed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// `http`, port 80 unless told.
+    /// `http`, port 80 by default.
     Http,
-    /// `https`, port 443 unless told.
+    /// `https`, port 443 by default.
     Https,
 }
 
@@ -80,11 +80,7 @@ impl<'a> Authority<'a> {
     }
 
     fn read(text: &'a str) -> Result<Self, InvalidUrl> {
-        let brackets = text.rfind(']').map_or(0, |end| end + 1);
-        let (host, port) = match text[brackets..].find(':') {
-            Some(colon) => text.split_at(brackets + colon),
-            None => (text, ""),
-        };
+        let (host, port) = split_port(text);
         if let Some(address) = host.strip_prefix('[') {
             let address = address.strip_suffix(']').map(str::parse::<Ipv6Addr>);
             if !matches!(address, Some(Ok(_))) {
@@ -95,14 +91,22 @@ impl<'a> Authority<'a> {
         } else if !host.bytes().all(is_host_byte) {
             return Err(InvalidUrl("invalid host name"));
         }
-        let port = match port.strip_prefix(':') {
-            None => None,
-            Some(digits) => match digits.parse() {
-                Ok(port @ 1..) if digits.len() <= 5 && !digits.starts_with('+') => Some(port),
-                _ => return Err(InvalidUrl("a port is a number from 1 to 65535")),
-            },
+        let number = |digits: &str| match digits.parse() {
+            Ok(port @ 1..) if digits.len() <= 5 && !digits.starts_with('+') => Ok(port),
+            _ => Err(InvalidUrl("a port is a number from 1 to 65535")),
         };
+        let port = port.map(number).transpose()?;
         Ok(Self { host, port })
+    }
+}
+
+/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`. Neither part is checked; of other texts some part is not valid.
+#[must_use]
+pub fn split_port(authority: &str) -> (&str, Option<&str>) {
+    let brackets = authority.rfind(']').map_or(0, |end| end + 1);
+    match authority[brackets..].split_once(':') {
+        Some((rest, port)) => (&authority[..brackets + rest.len()], Some(port)),
+        None => (authority, None),
     }
 }
 
@@ -115,10 +119,8 @@ fn is_host_byte(byte: u8) -> bool {
 ///
 /// "The scheme and host MUST be in lowercase", "the port MUST be included if it is not the default port for the scheme, and MUST
 /// be excluded if it is the default".
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct EncodedOrigin {
-    encoded: Box<[u8]>,
-}
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EncodedOrigin(String);
 
 impl EncodedOrigin {
     /// Makes one of a host (an IPv6 address in its brackets) and a port, the scheme's if there is none.
@@ -128,21 +130,13 @@ impl EncodedOrigin {
         if let Some(port) = port.filter(|&port| port != scheme.default_port()) {
             plain = format!("{plain}:{port}");
         }
-        Self {
-            encoded: percent::encode(plain.as_bytes()).into_bytes().into(),
-        }
+        Self(percent::encode(plain.as_bytes()))
     }
 
     /// The percent-encoded text, such as `http%3A%2F%2Fexample.com`.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.encoded
-    }
-}
-
-impl fmt::Debug for EncodedOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", String::from_utf8_lossy(&self.encoded))
+        self.0.as_bytes()
     }
 }
 

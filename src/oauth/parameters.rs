@@ -42,18 +42,10 @@ pub struct Parameters {
     entries: Vec<Entry>,
     /// The entries that can be signed, sorted after each read.
     order: Vec<Rank>,
-    /// The entry of each protocol parameter; the last one if it was repeated.
+    /// The entry of each protocol parameter; the last one if it was repeated, and none there if its value was malformed.
     found: [Option<usize>; ProtocolParameter::ALL.len()],
-    /// Protocol parameters that were sent, also where their value was malformed.
-    sent: u16,
-    /// Protocol parameters that were sent again.
-    repeated: u16,
     /// Places with an `oauth_` name, known or not, as [`Place::bit`]s.
     oauth_places: u8,
-    /// Whether there is an `oauth_` name that is not a [`ProtocolParameter`].
-    unknown_oauth: bool,
-    /// Whether an `oauth_` name other than `oauth_token` has an empty value.
-    empty_oauth: bool,
     realm: Option<Range<usize>>,
     fault: Option<ShapeError>,
 }
@@ -69,6 +61,7 @@ struct Entry {
     is_plain: bool,
     /// The name begins with `oauth_`.
     oauth: bool,
+    parameter: Option<ProtocolParameter>,
 }
 
 /// An entry's number after the [`prefix`] of its name, so that sorting mostly compares numbers.
@@ -127,13 +120,13 @@ impl Parameters {
     /// Whether a protocol parameter was sent anywhere: this makes a request a signed one, right or wrong.
     #[must_use]
     pub fn has_protocol_parameter(&self) -> bool {
-        self.sent != 0
+        self.found.iter().any(Option::is_some)
     }
 
     /// Whether that protocol parameter was sent anywhere, right or wrong.
     #[must_use]
     pub fn was_sent(&self, parameter: ProtocolParameter) -> bool {
-        self.sent & parameter.bit() != 0
+        self.found[parameter as usize].is_some()
     }
 
     /// Whether there is a name that begins with `oauth_`, known or not, in that place.
@@ -213,7 +206,8 @@ impl Parameters {
 
     /// The value of a protocol parameter.
     pub(super) fn protocol_value(&self, parameter: ProtocolParameter) -> Option<&[u8]> {
-        self.found[parameter as usize].map(|entry| self.value(&self.entries[entry]))
+        let entry = self.entries.get(self.found[parameter as usize]?)?;
+        Some(self.value(entry))
     }
 
     /// Sorts by encoded name, then by encoded value (§3.4.1.3.2).
@@ -230,6 +224,10 @@ impl Parameters {
     #[cold]
     fn compare(&self, left: &Rank, right: &Rank) -> Ordering {
         let [left, right] = [left, right].map(|rank| &self.entries[rank.entry]);
+        if left.is_plain && right.is_plain {
+            // `%` sorts before all unreserved bytes, so that a name ends before one that goes on.
+            return self.text[left.start..left.end].cmp(&self.text[right.start..right.end]);
+        }
         fn encoded(text: &[u8]) -> impl Iterator<Item = u8> {
             text.iter().map(|&byte| encoded_order(byte))
         }

@@ -164,14 +164,12 @@ pub(super) fn encoded_order(byte: u8) -> u8 {
 const UNRESERVED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0u8;
-    loop {
+    while byte < 0x80 {
         table[byte as usize] =
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        if byte == u8::MAX {
-            break table;
-        }
         byte += 1;
     }
+    table
 };
 
 const ENCODED_ORDER: [u8; 256] = {
@@ -194,21 +192,15 @@ const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The value of a hexadecimal digit of either case, a byte above 15 for any other.
 const HEX_VALUES: [u8; 256] = {
-    const NO_DIGIT: u8 = 0xff;
-    let mut table = [NO_DIGIT; 256];
-    let mut byte = 0u8;
-    loop {
-        table[byte as usize] = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            b'A'..=b'F' => byte - b'A' + 10,
-            _ => NO_DIGIT,
-        };
-        if byte == u8::MAX {
-            break table;
-        }
-        byte += 1;
+    let mut table = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = DIGITS[value as usize];
+        table[digit as usize] = value;
+        table[digit.to_ascii_lowercase() as usize] = value;
+        value += 1;
     }
+    table
 };
 
 #[cfg(test)]

@@ -6,32 +6,21 @@ use super::{
     method::{MethodSet, SignatureMethod},
     name::{ParameterNames, ProtocolParameter},
     parameters::Parameters,
-    shape::{Reason, ShapeError},
+    shape::ShapeError,
 };
 
 /// The protocol parameters that were sent, each in its right shape, each once, all in one place.
 ///
 /// None of them is demanded yet; see [`Protocol::demand`].
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Protocol<'a> {
-    /// `oauth_consumer_key`
-    pub consumer_key: Option<&'a [u8]>,
-    /// `oauth_token`; may be empty, and what that means is the call's to say.
-    pub token: Option<&'a [u8]>,
+    parameters: &'a Parameters,
     /// `oauth_signature_method`; the spelling that was sent is what was signed.
     pub signature_method: Option<SignatureMethod>,
-    /// `oauth_signature`
-    pub signature: Option<&'a [u8]>,
     /// `oauth_timestamp`
     pub timestamp: Option<Timestamp>,
     /// `oauth_nonce`
     pub nonce: Option<Nonce<'a>>,
-    /// `oauth_callback`
-    pub callback: Option<&'a [u8]>,
-    /// `oauth_verifier`
-    pub verifier: Option<&'a [u8]>,
-    /// `oauth_body_hash`
-    pub body_hash: Option<&'a [u8]>,
 }
 
 /// The protocol parameters without which a signed request cannot be verified.
@@ -75,12 +64,9 @@ impl Timestamp {
         if value.is_empty() || value.starts_with(b"0") {
             return None;
         }
-        let seconds = value.iter().try_fold(0u64, |seconds, &byte| {
-            let digit = byte.wrapping_sub(b'0');
-            let room = seconds.checked_mul(10).filter(|_| digit < 10);
-            room?.checked_add(u64::from(digit))
-        });
-        seconds.map(Self)
+        let is_number = value.iter().all(u8::is_ascii_digit);
+        let digits = str::from_utf8(value).ok().filter(|_| is_number)?;
+        digits.parse().ok().map(Self)
     }
 
     /// The seconds.
@@ -90,14 +76,8 @@ impl Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// `oauth_nonce`: 1 to [`Nonce::MAX_LENGTH`] visible ASCII characters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nonce<'a>(&'a [u8]);
 
 impl<'a> Nonce<'a> {
@@ -122,67 +102,60 @@ impl<'a> Nonce<'a> {
     }
 }
 
-impl fmt::Debug for Nonce<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", String::from_utf8_lossy(self.0))
-    }
-}
-
 impl Parameters {
     /// The protocol parameters, typed. `methods` are the signature methods that are switched on.
     ///
     /// # Errors
     ///
-    /// In this order: what a `read_` function failed with; [`Reason::Repeated`], [`Reason::Scattered`] and [`Reason::Empty`]
-    /// (all but `oauth_token`) for any name that begins with `oauth_`; [`ShapeError::VersionRejected`];
-    /// [`ShapeError::MethodRejected`]; [`Reason::Timestamp`]; [`Reason::Nonce`].
+    /// In this order: what a `read_` function failed with; a name that begins with `oauth_` and is repeated, stands outside
+    /// the one place, or is empty (all but `oauth_token`); [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
+    /// a timestamp and a nonce that are not valid.
     pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, ShapeError> {
         self.check_oauth_names()?;
 
         let sent = |parameter| self.protocol_value(parameter);
         // node-oauth's own example says `1.0A`, and the library sends it as it is given.
-        if !matches!(
-            sent(ProtocolParameter::Version),
-            None | Some(b"1.0" | b"1.0a" | b"1.0A")
-        ) {
+        let version = sent(ProtocolParameter::Version);
+        if !matches!(version, None | Some(b"1.0" | b"1.0a" | b"1.0A")) {
             return Err(ShapeError::VersionRejected);
         }
-        let signature_method = match sent(ProtocolParameter::SignatureMethod) {
-            None => None,
-            Some(name) => match SignatureMethod::from_wire(name) {
-                Some(method) if methods.contains(method) => Some(method),
-                _ => return Err(ShapeError::MethodRejected { accepted: methods }),
-            },
+        let method = |name| {
+            let method =
+                SignatureMethod::from_wire(name).filter(|method| methods.contains(*method));
+            method.ok_or(ShapeError::MethodRejected { accepted: methods })
         };
-        let timestamp = match sent(ProtocolParameter::Timestamp) {
-            None => None,
-            Some(value) => Some(
-                Timestamp::from_wire(value)
-                    .ok_or_else(|| rejected(ProtocolParameter::Timestamp, Reason::Timestamp))?,
-            ),
+        let timestamp = |value| {
+            let rejected = || {
+                rejected(
+                    ProtocolParameter::Timestamp,
+                    "not a positive number of seconds",
+                )
+            };
+            Timestamp::from_wire(value).ok_or_else(rejected)
         };
-        let nonce = match sent(ProtocolParameter::Nonce) {
-            None => None,
-            Some(value) => Some(
-                Nonce::from_wire(value)
-                    .ok_or_else(|| rejected(ProtocolParameter::Nonce, Reason::Nonce))?,
-            ),
+        let nonce = |value| {
+            let rejected = || {
+                rejected(
+                    ProtocolParameter::Nonce,
+                    "not 1 to 255 visible ASCII characters",
+                )
+            };
+            Nonce::from_wire(value).ok_or_else(rejected)
         };
         Ok(Protocol {
-            consumer_key: sent(ProtocolParameter::ConsumerKey),
-            token: sent(ProtocolParameter::Token),
-            signature_method,
-            signature: sent(ProtocolParameter::Signature),
-            timestamp,
-            nonce,
-            callback: sent(ProtocolParameter::Callback),
-            verifier: sent(ProtocolParameter::Verifier),
-            body_hash: sent(ProtocolParameter::BodyHash),
+            parameters: self,
+            signature_method: sent(ProtocolParameter::SignatureMethod)
+                .map(method)
+                .transpose()?,
+            timestamp: sent(ProtocolParameter::Timestamp)
+                .map(timestamp)
+                .transpose()?,
+            nonce: sent(ProtocolParameter::Nonce).map(nonce).transpose()?,
         })
     }
 }
 
-fn rejected(parameter: ProtocolParameter, reason: Reason) -> ShapeError {
+fn rejected(parameter: ProtocolParameter, reason: &'static str) -> ShapeError {
     ShapeError::Rejected {
         names: ParameterNames::from_iter([parameter]),
         reason,
@@ -190,6 +163,12 @@ fn rejected(parameter: ProtocolParameter, reason: Reason) -> ShapeError {
 }
 
 impl<'a> Protocol<'a> {
+    /// The value of a parameter, decoded. `oauth_token` may be empty, and each call says what that means.
+    #[must_use]
+    pub fn value(&self, parameter: ProtocolParameter) -> Option<&'a [u8]> {
+        self.parameters.protocol_value(parameter)
+    }
+
     /// Demands the parameters that every signed request needs, and those in `also`.
     ///
     /// An empty `oauth_token` counts as absent here.
@@ -198,75 +177,51 @@ impl<'a> Protocol<'a> {
     ///
     /// [`ShapeError::Absent`] with all the names that are missing.
     pub fn demand(&self, also: &[ProtocolParameter]) -> Result<Credentials<'a>, ShapeError> {
-        if let (Some(consumer_key), Some(signature_method), Some(signature)) =
-            (self.consumer_key, self.signature_method, self.signature)
+        let freshness = self.timestamp.zip(self.nonce);
+        let freshness = freshness.map(|(timestamp, nonce)| Freshness { timestamp, nonce });
+        let is_fresh =
+            freshness.is_some() || self.signature_method == Some(SignatureMethod::Plaintext);
+        if let Some(consumer_key) = self.value(ProtocolParameter::ConsumerKey)
+            && let Some(signature_method) = self.signature_method
+            && let Some(signature) = self.value(ProtocolParameter::Signature)
+            && is_fresh
+            && also.iter().all(|&parameter| self.has(parameter))
         {
-            let freshness = match (self.timestamp, self.nonce) {
-                (Some(timestamp), Some(nonce)) => Some(Freshness { timestamp, nonce }),
-                _ => None,
-            };
-            let fresh = freshness.is_some() || signature_method == SignatureMethod::Plaintext;
-            if fresh && also.iter().all(|&parameter| self.has(parameter)) {
-                return Ok(Credentials {
-                    consumer_key,
-                    token: self.token,
-                    signature_method,
-                    signature,
-                    freshness,
-                    callback: self.callback,
-                    verifier: self.verifier,
-                    body_hash: self.body_hash,
-                });
-            }
+            return Ok(Credentials {
+                consumer_key,
+                token: self.value(ProtocolParameter::Token),
+                signature_method,
+                signature,
+                freshness,
+                callback: self.value(ProtocolParameter::Callback),
+                verifier: self.value(ProtocolParameter::Verifier),
+                body_hash: self.value(ProtocolParameter::BodyHash),
+            });
         }
         Err(ShapeError::Absent(self.missing(also)))
     }
 
     #[cold]
     fn missing(&self, also: &[ProtocolParameter]) -> ParameterNames {
-        let stamps = self.signature_method != Some(SignatureMethod::Plaintext);
-        ProtocolParameter::ALL
-            .into_iter()
-            .filter(|parameter| match parameter {
-                ProtocolParameter::ConsumerKey
-                | ProtocolParameter::SignatureMethod
-                | ProtocolParameter::Signature => true,
-                ProtocolParameter::Timestamp | ProtocolParameter::Nonce if stamps => true,
-                other => also.contains(other),
-            })
-            .filter(|&parameter| !self.has(parameter))
-            .collect()
+        use ProtocolParameter::{ConsumerKey, Nonce, Signature, SignatureMethod, Timestamp};
+
+        let is_plaintext = self.signature_method == Some(super::SignatureMethod::Plaintext);
+        let is_needed = |parameter: &ProtocolParameter| match parameter {
+            ConsumerKey | SignatureMethod | Signature => true,
+            Timestamp | Nonce if !is_plaintext => true,
+            other => also.contains(other),
+        };
+        let needed = ProtocolParameter::ALL.into_iter().filter(is_needed);
+        needed.filter(|&parameter| !self.has(parameter)).collect()
     }
 
     fn has(&self, parameter: ProtocolParameter) -> bool {
-        match parameter {
-            ProtocolParameter::ConsumerKey => self.consumer_key.is_some(),
-            ProtocolParameter::Token => self.token.is_some_and(|token| !token.is_empty()),
-            ProtocolParameter::SignatureMethod => self.signature_method.is_some(),
-            ProtocolParameter::Signature => self.signature.is_some(),
-            ProtocolParameter::Timestamp => self.timestamp.is_some(),
-            ProtocolParameter::Nonce => self.nonce.is_some(),
-            // Optional everywhere, and checked when it is there.
-            ProtocolParameter::Version => true,
-            ProtocolParameter::Callback => self.callback.is_some(),
-            ProtocolParameter::Verifier => self.verifier.is_some(),
-            ProtocolParameter::BodyHash => self.body_hash.is_some(),
-        }
-    }
-}
-
-impl fmt::Debug for Protocol<'_> {
-    /// Leaves out the signature, which PLAINTEXT makes of the secrets, and the verifier.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Protocol")
-            .field("signature_method", &self.signature_method)
-            .field("timestamp", &self.timestamp)
-            .finish_non_exhaustive()
+        self.value(parameter).is_some_and(|value| !value.is_empty())
     }
 }
 
 impl fmt::Debug for Credentials<'_> {
-    /// Leaves out the same as [`Protocol`].
+    /// Leaves out the signature, which PLAINTEXT makes of the secrets, and the verifier.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
             .field("signature_method", &self.signature_method)

@@ -15,8 +15,8 @@ use aws_lc_rs::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use num_bigint::BigUint;
-use rustls_pki_types::CertificateDer;
 use thiserror::Error;
+use x509_parser::parse_x509_certificate;
 use zeroize::Zeroizing;
 
 use super::{method::SignatureMethod, signing_key::Message};
@@ -67,19 +67,15 @@ impl RsaPublicKey {
     ///
     /// [`InvalidRsaKey`] tells what is wrong with it.
     pub fn from_pem(pem: &str) -> Result<Self, InvalidRsaKey> {
-        let (label, body) = first_block(pem).ok_or(InvalidRsaKey::NoPem)?;
-        let body: Vec<u8> = body
-            .bytes()
-            .filter(|byte| !byte.is_ascii_whitespace())
-            .collect();
-        let contents = STANDARD.decode(body).map_err(|_| InvalidRsaKey::Base64);
+        let (label, contents) = first_block(pem).ok_or(InvalidRsaKey::NoPem)?;
+        let contents = contents.ok_or(InvalidRsaKey::Base64);
         match label {
             "RSA PUBLIC KEY" | "PUBLIC KEY" => Self::from_der(&contents?),
             "CERTIFICATE" => {
-                let certificate = CertificateDer::from(contents?);
-                let parsed = webpki::anchor_from_trusted_cert(&certificate);
-                let parsed = parsed.map_err(|_| InvalidRsaKey::NotRsa)?;
-                Self::from_der(&sequence(&parsed.subject_public_key_info))
+                let contents = contents?;
+                let (_, certificate) =
+                    parse_x509_certificate(&contents).map_err(|_| InvalidRsaKey::NotRsa)?;
+                Self::from_der(certificate.public_key().raw)
             }
             label if label.ends_with("PRIVATE KEY") => Err(InvalidRsaKey::PrivateKey),
             _ => Err(InvalidRsaKey::Kind),
@@ -168,17 +164,6 @@ fn number(big_endian: &[u8]) -> BigUint {
     BigUint::from_bytes_be(big_endian)
 }
 
-/// A DER SEQUENCE with these contents, of less than 64 KiB.
-fn sequence(contents: &[u8]) -> Vec<u8> {
-    let [.., high, low] = contents.len().to_be_bytes();
-    let head: &[u8] = match (high, low) {
-        (0, 0..=0x7f) => &[0x30, low],
-        (0, _) => &[0x30, 0x81, low],
-        _ => &[0x30, 0x82, high, low],
-    };
-    [head, contents].concat()
-}
-
 impl fmt::Debug for RsaPublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RsaPublicKey({} bits)", self.bits)
@@ -199,11 +184,8 @@ impl RsaPrivateKey {
     /// # Errors
     /// [`InvalidPrivateKey`]
     pub fn from_pem(pem: &str) -> Result<Self, InvalidPrivateKey> {
-        let (label, body) = first_block(pem).ok_or(InvalidPrivateKey)?;
-        let body = body.bytes().filter(|byte| !byte.is_ascii_whitespace());
-        let body = Zeroizing::new(body.collect::<Vec<u8>>());
-        let contents = STANDARD.decode(&*body).map_err(|_| InvalidPrivateKey)?;
-        let contents = Zeroizing::new(contents);
+        let (label, contents) = first_block(pem).ok_or(InvalidPrivateKey)?;
+        let contents = contents.ok_or(InvalidPrivateKey)?;
         let key = match label {
             "PRIVATE KEY" => RsaKeyPair::from_pkcs8(&contents),
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(&contents),
@@ -228,14 +210,17 @@ impl RsaPrivateKey {
     }
 }
 
-/// The label and the base64 text of the first PEM block (RFC 7468 §2).
-fn first_block(pem: &str) -> Option<(&str, &str)> {
+/// The label and the contents of the first PEM block (RFC 7468 §2); `None` for contents that are not base64.
+fn first_block(pem: &str) -> Option<(&str, Option<Zeroizing<Vec<u8>>>)> {
     let (_, rest) = pem.split_once("-----BEGIN ")?;
     let (label, rest) = rest.split_once("-----")?;
     let (body, rest) = rest.split_once("-----END ")?;
+    let body = body.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let body = Zeroizing::new(body.collect::<Vec<u8>>());
+    let contents = STANDARD.decode(&*body).map(Zeroizing::new);
     rest.strip_prefix(label)?
         .starts_with("-----")
-        .then_some((label, body))
+        .then_some((label, contents.ok()))
 }
 
 #[cfg(test)]

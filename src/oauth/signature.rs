@@ -1,13 +1,12 @@
 //! Making and checking signatures, RFC 5849 §3.4.2 to §3.4.4.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use thiserror::Error;
 
 use super::{
     base_string::BaseString,
     method::SignatureMethod,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    signing_key::{Key, Message, hmac_md5, hmac_sha1, hmac_sha256, hmac_sha512},
+    signing_key::{Key, LONGEST_BASE64, Message, hmac_base64},
 };
 
 /// The proof that a request was signed with the key it was checked with. Nothing but [`verify`] makes one.
@@ -20,9 +19,6 @@ pub struct SignatureHolds(());
 #[error("the signature does not match")]
 pub struct SignatureInvalid;
 
-/// Base64 of a SHA-512 digest, the longest.
-const LONGEST_BASE64: usize = 88;
-
 /// Checks the signature that was sent, `oauth_signature` decoded.
 ///
 /// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, and is compared in time that does not depend on
@@ -31,21 +27,22 @@ const LONGEST_BASE64: usize = 88;
 /// # Errors
 ///
 /// [`SignatureInvalid`] in every other case.
-pub fn verify(
+pub fn verify<'k>(
     method: SignatureMethod,
-    key: &impl Key,
+    key: impl Into<Key<'k>>,
     rsa: Option<&RsaPublicKey>,
     base: &BaseString<'_>,
     sent: &[u8],
 ) -> Result<SignatureHolds, SignatureInvalid> {
+    let key = key.into();
     let holds = match method {
-        SignatureMethod::HmacSha1 => is_base64_of(sent, &hmac_sha1(key, base)),
-        SignatureMethod::HmacMd5 => is_base64_of(sent, &hmac_md5(key, base)),
-        SignatureMethod::HmacSha256 => is_base64_of(sent, &hmac_sha256(key, base)),
-        SignatureMethod::HmacSha512 => is_base64_of(sent, &hmac_sha512(key, base)),
         SignatureMethod::Plaintext => equal(sent, &key.text()),
-        SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
-            rsa.is_some_and(|rsa| rsa.verifies(method, base, sent))
+        _ if method.is_rsa() => rsa.is_some_and(|rsa| rsa.verifies(method, base, sent)),
+        _ => {
+            // Encodes the right signature rather than decoding the sent one, so that no second spelling passes.
+            let mut expected = [0; LONGEST_BASE64];
+            hmac_base64(method, key, base, &mut expected)
+                .is_some_and(|expected| equal(sent, expected))
         }
     };
     if holds {
@@ -67,38 +64,31 @@ pub fn sign_rsa(
 
 /// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
 #[must_use]
-pub fn sign(method: SignatureMethod, key: &impl Key, base: &BaseString<'_>) -> Option<String> {
-    sign_message(method, key, base)
+pub fn sign<'k>(
+    method: SignatureMethod,
+    key: impl Into<Key<'k>>,
+    base: &BaseString<'_>,
+) -> Option<String> {
+    sign_message(method, key.into(), base)
 }
 
 /// [`sign`] for a base string that is there as text.
 #[must_use]
-pub fn sign_text(method: SignatureMethod, key: &impl Key, base_string: &[u8]) -> Option<String> {
-    sign_message(method, key, &base_string)
+pub fn sign_text<'k>(
+    method: SignatureMethod,
+    key: impl Into<Key<'k>>,
+    base_string: &[u8],
+) -> Option<String> {
+    sign_message(method, key.into(), &base_string)
 }
 
-fn sign_message(method: SignatureMethod, key: &impl Key, message: &impl Message) -> Option<String> {
-    let signature = match method {
-        SignatureMethod::HmacSha1 => STANDARD.encode(hmac_sha1(key, message)),
-        SignatureMethod::HmacMd5 => STANDARD.encode(hmac_md5(key, message)),
-        SignatureMethod::HmacSha256 => STANDARD.encode(hmac_sha256(key, message)),
-        SignatureMethod::HmacSha512 => STANDARD.encode(hmac_sha512(key, message)),
-        SignatureMethod::Plaintext => String::from_utf8_lossy(&key.text()).into_owned(),
-        SignatureMethod::RsaSha1 | SignatureMethod::RsaSha256 | SignatureMethod::RsaSha512 => {
-            return None;
-        }
-    };
-    Some(signature)
-}
-
-/// Whether `sent` is the base64 spelling of `digest`.
-fn is_base64_of(sent: &[u8], digest: &[u8]) -> bool {
-    // Encodes the right signature rather than decoding the sent one, so that no second spelling passes.
-    let mut expected = [0; LONGEST_BASE64];
-    match STANDARD.encode_slice(digest, &mut expected) {
-        Ok(length) => equal(sent, &expected[..length]),
-        Err(_) => false,
+fn sign_message(method: SignatureMethod, key: Key<'_>, message: &impl Message) -> Option<String> {
+    if method == SignatureMethod::Plaintext {
+        return Some(String::from_utf8_lossy(&key.text()).into_owned());
     }
+    let mut signature = [0; LONGEST_BASE64];
+    let signature = hmac_base64(method, key, message, &mut signature)?;
+    str::from_utf8(signature).ok().map(str::to_owned)
 }
 
 /// Compares in time that depends on the lengths only.

@@ -41,18 +41,6 @@ impl<F: FnMut(&[u8])> Chunked<F> {
         (self.receive)(&self.chunk[..self.filled]);
         self.filled = 0;
     }
-
-    #[cold]
-    fn overflow(&mut self, bytes: &[u8]) {
-        self.flush();
-        match self.chunk.get_mut(..bytes.len()) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.filled = bytes.len();
-            }
-            None => (self.receive)(bytes),
-        }
-    }
 }
 
 impl<F: FnMut(&[u8])> Sink for Chunked<F> {
@@ -64,7 +52,10 @@ impl<F: FnMut(&[u8])> Sink for Chunked<F> {
                 room.copy_from_slice(bytes);
                 self.filled = end;
             }
-            None => self.overflow(bytes),
+            None => {
+                self.flush();
+                (self.receive)(bytes);
+            }
         }
     }
 }

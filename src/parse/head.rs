@@ -20,7 +20,7 @@ pub struct Head<'r> {
     pub parts: &'r Parts,
     /// The target, split.
     pub target: Target<'r>,
-    /// What was received, after trusted proxies have been believed.
+    /// The origin of the request, as the connection or a trusted proxy reports it.
     pub received: RequestOrigin<'r>,
 }
 

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use super::{Rejection, target::Target};
 use crate::{
     fields::{all, list, single},
-    oauth::{Authority, EncodedOrigin, Scheme},
+    oauth::{Authority, EncodedOrigin, Scheme, split_port},
     origin::{HttpUrl, Origin},
     peer::Peer,
 };
@@ -318,22 +318,19 @@ fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(
 /// port (RFC 7239 §6). A text with anything else in it is not an address.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
-    let address = if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']')?;
-        if !port.is_empty() && !is_node_port(port.strip_prefix(':')?) {
-            return None;
-        }
-        IpAddr::V6(address.parse().ok()?)
-    } else if let Ok(address) = text.parse() {
-        address
-    } else {
-        let (address, port) = text.split_once(':')?;
-        if !is_node_port(port) {
-            return None;
-        }
-        IpAddr::V4(address.parse().ok()?)
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(address.to_canonical());
+    }
+    let (host, port) = split_port(text);
+    let brackets = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let address = match brackets {
+        Some(address) => IpAddr::V6(address.parse().ok()?),
+        None => IpAddr::V4(host.parse().ok()?),
     };
-    Some(address.to_canonical())
+    port.is_none_or(is_node_port)
+        .then_some(address.to_canonical())
 }
 
 /// Whether this is a port, or an obfuscated port, which begins with `_` (RFC 7239 §6.3).

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{
     fields::ConnectionError,
-    oauth::{ParameterNames, ShapeError, SignatureMethod},
+    oauth::{ShapeError, SignatureMethod},
     problem::Problem,
     server::rejection::BodyRejection,
     telemetry::metrics::Verdict,
@@ -40,7 +40,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
@@ -64,10 +64,8 @@ pub fn shape_problem(error: &ShapeError) -> Problem {
         ShapeError::Malformed { place, fault } => Problem::coded(400, Verdict::ParameterRejected)
             .advise(format!("malformed {place}: {fault}")),
         ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
-            .detail("oauth_parameters_absent", joined(names)),
-        ShapeError::Rejected { names, reason } => {
-            Problem::rejected(joined(names), reason.to_string())
-        }
+            .detail("oauth_parameters_absent", names.to_string()),
+        ShapeError::Rejected { names, reason } => Problem::rejected(names.to_string(), *reason),
         ShapeError::MethodRejected { accepted } => {
             let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
             let advice = format!("this service accepts {}", accepted.join(", "));
@@ -76,8 +74,4 @@ pub fn shape_problem(error: &ShapeError) -> Problem {
         ShapeError::VersionRejected => Problem::coded(400, Verdict::VersionRejected)
             .detail("oauth_acceptable_versions", "1.0-1.0"),
     }
-}
-
-fn joined(names: &ParameterNames) -> String {
-    names.iter().collect::<Vec<_>>().join("&")
 }

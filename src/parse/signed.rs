@@ -14,8 +14,8 @@ use super::{Rejection, origin::PublicUrl, target::Target};
 use crate::{
     fields::{all, list, single},
     oauth::{
-        Credentials, MethodSet, Parameters, Protocol, ProtocolParameter, ShapeError,
-        has_more_fields, is_form_content_type, is_oauth_scheme,
+        Credentials, MethodSet, Parameters, ProtocolParameter, ShapeError, has_more_fields,
+        is_form_content_type, is_oauth_scheme,
     },
     server::{
         buffered::{BufferedBody, Reservation, Shares},
@@ -117,16 +117,8 @@ impl Collected {
         if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
-        self.protocol(methods)?;
+        self.parameters.protocol(methods)?;
         Ok(true)
-    }
-
-    /// The protocol parameters, in shape.
-    ///
-    /// # Errors
-    /// [`ShapeError`]
-    pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, ShapeError> {
-        self.parameters.protocol(methods)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Target<'a> {
     pub query: Option<&'a [u8]>,
 }
 
-/// What an absolute target has in front of the path.
+/// Scheme and authority of an absolute target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absolute<'a> {
     /// The scheme.

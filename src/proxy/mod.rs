@@ -20,6 +20,7 @@ use http_body::Body as _;
 use tokio::sync::watch;
 
 use crate::{
+    endpoints::TokenFacts,
     forward::{self, pool::Pool, request},
     issue::random,
     parse::head::{self, Head},
@@ -223,7 +224,9 @@ async fn token(
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
     let endpoints = &live.endpoints;
-    let (facts, response) = endpoints.token(&live.route, named, head, &mut body).await;
+    let mut facts = TokenFacts::default();
+    let responding = endpoints.token(&live.route, named, head, &mut body, &mut facts);
+    let response = responding.await;
     record.operation = facts.call.map_or(Served::Unknown, Served::Token);
     record.facts.claimed = facts.claimed;
     record.facts.previous_secret = facts.previous_secret;

@@ -62,7 +62,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);
@@ -122,7 +122,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What the response says.
+    /// The content of the response.
     #[must_use]
     pub fn problem(&self) -> Problem {
         Problem::unavailable(match self {

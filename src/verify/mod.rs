@@ -70,8 +70,10 @@ pub struct Verifier {
 pub struct Verified {
     credential: Credential,
     signature: Proof,
-    previous_secret: bool,
-    skew: Option<i64>,
+    /// It was signed with the secret that a newer one has replaced, during its grace.
+    pub by_previous_secret: bool,
+    /// How far the consumer's clock is ahead of ours, in seconds.
+    pub skew_seconds: Option<i64>,
 }
 
 impl Verified {
@@ -94,18 +96,6 @@ impl Verified {
             Selection::Rfc5849 => true,
             Selection::Description => place == Place::Body,
         }
-    }
-
-    /// Whether it was signed with the secret that a newer one has replaced, during its grace.
-    #[must_use]
-    pub const fn is_by_previous_secret(&self) -> bool {
-        self.previous_secret
-    }
-
-    /// How far the consumer's clock is ahead of ours, in seconds.
-    #[must_use]
-    pub const fn skew_seconds(&self) -> Option<i64> {
-        self.skew
     }
 }
 
@@ -219,10 +209,10 @@ impl Verifier {
         let secrets = credential.consumer().secrets(now).count();
         self.skews.accepted(&credential.consumer().key);
         Ok(Verified {
-            previous_secret: signature.key % secrets > 0,
+            by_previous_secret: signature.key % secrets > 0,
             credential,
             signature,
-            skew: skew(&request.credentials, now),
+            skew_seconds: skew(&request.credentials, now),
         })
     }
 
@@ -251,7 +241,9 @@ impl Verifier {
         match (purpose, named.token) {
             (Purpose::Api | Purpose::Revocation, Some(token)) => {
                 let access = self.credentials.access(token).await?;
-                if let Some(access) = access.filter(|access| is_of(&access.consumer, key)) {
+                let is_of_key =
+                    |it: &Arc<AccessCredentials>| it.consumer.key.as_str().as_bytes() == key;
+                if let Some(access) = access.filter(is_of_key) {
                     return Ok(Credential::AccessToken(access));
                 }
                 self.known_consumer(key).await?;
@@ -297,7 +289,7 @@ impl Verifier {
             Purpose::RequestToken if params.accept_description => 2,
             _ => 1,
         };
-        let dummies = std::iter::repeat_n(self.credentials.dummy(), keys);
+        let dummies = std::iter::repeat_n(self.credentials.dummy().into(), keys);
         let selections = purpose.selections(params, None);
         std::hint::black_box(try_keys(request, dummies, None, selections).is_some());
     }
@@ -387,14 +379,16 @@ fn prove(
                 .filter(|_| params.accept_description);
             try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
         }
-        Credential::RequestToken(token) => try_keys(request, token.keys.iter(), rsa, selections),
+        Credential::RequestToken(token) => {
+            try_keys(request, token.keys.iter().map(Key::from), rsa, selections)
+        }
     })
 }
 
 /// Tries the keys, each with every base string that the call may be signed with.
-fn try_keys(
+fn try_keys<'k>(
     request: &SignedRequest<'_>,
-    keys: impl Iterator<Item = impl Key>,
+    keys: impl Iterator<Item = Key<'k>>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
 ) -> Option<Proof> {
@@ -406,7 +400,7 @@ fn try_keys(
     for (number, key) in keys.enumerate() {
         for &selection in selections {
             let base = base_string(request, selection);
-            if let Ok(_holds) = signature::verify(signature_method, &key, rsa, &base, signature) {
+            if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature) {
                 let key = number;
                 return Some(Proof {
                     _holds,
@@ -429,19 +423,16 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
     }
 }
 
-fn is_of(consumer: &ConsumerCredentials, key: &[u8]) -> bool {
-    consumer.key.as_str().as_bytes() == key
-}
-
 fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
-    let Some(sent) = request.credentials.body_hash else {
-        return Ok(());
-    };
+    let Credentials {
+        signature_method,
+        body_hash,
+        ..
+    } = request.credentials;
     let body = request.body.unwrap_or_default();
-    if is_body_hash(request.credentials.signature_method, sent, body) {
-        Ok(())
-    } else {
-        Err(Rejection::BodyHashWrong)
+    match body_hash {
+        Some(sent) if !is_body_hash(signature_method, sent, body) => Err(Rejection::BodyHashWrong),
+        _ => Ok(()),
     }
 }
 

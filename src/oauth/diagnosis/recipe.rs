@@ -12,9 +12,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
 use super::Attempt;
-use crate::oauth::{
-    method::SignatureMethod, origin::Scheme, percent, shape::Place, signature,
-    signing_key::SigningKey,
+use crate::{
+    oauth::{
+        method::SignatureMethod, origin::Scheme, percent, shape::Place, signature,
+        signing_key::SigningKey,
+    },
+    secret::Secret,
 };
 
 /// A parameter, decoded.
@@ -389,6 +392,7 @@ pub(super) fn mac(method: SignatureMethod, key: &[u8], text: &[u8]) -> Option<Ve
     if method == SignatureMethod::Plaintext {
         return Some(key.to_vec());
     }
-    let signature = signature::sign_text(method, &SigningKey::from_text(key), text)?;
+    let key = SigningKey::consumer_secret_alone(&Secret::from(key.to_vec()));
+    let signature = signature::sign_text(method, &key, text)?;
     STANDARD.decode(signature).ok()
 }

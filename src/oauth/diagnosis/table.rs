@@ -365,8 +365,8 @@ table! {
     // pelle/oauth#1, bitnami/bitnami-docker-moodle#171: the port on which a container or a gateway listens.
     "other_port": "sign the port that is called, not the one on which a container or a gateway listens"
         => |r| {
-            let ports = SCHEMES.into_iter().flat_map(|scheme| PORTS.map(|port| (scheme, port)));
-            r.each(ports, |r, (scheme, port)| (r.scheme, r.port) = (scheme, port))
+            let urls = SCHEMES.into_iter().flat_map(|scheme| ports().map(move |port| (scheme, port)));
+            r.each(urls, |r, (scheme, port)| (r.scheme, r.port) = (scheme, port))
         };
     "host_not_lowered": "write the host in lower case"
         => |r| r.one(|r| r.host = r.attempt.host.clone());
@@ -444,9 +444,9 @@ table! {
         };
     "local_address": "sign the URL that is called, not a local address such as localhost, 127.0.0.1 or that of a container"
         => |r| {
-            let ports = [r.port].into_iter().chain(PORTS);
-            let urls = ports.flat_map(|port| SCHEMES.map(|scheme| (scheme, port)));
-            let urls = urls.flat_map(|(scheme, port)| LOCAL_HOSTS.map(|host| (scheme, host, port)));
+            let hosts = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "host.docker.internal"];
+            let urls = [r.port].into_iter().chain(ports()).flat_map(|port| SCHEMES.map(|scheme| (scheme, port)));
+            let urls = urls.flat_map(|(scheme, port)| hosts.map(|host| (scheme, host, port)));
             r.each(urls, |r, (scheme, host, port)| (r.scheme, r.host, r.port) = (scheme, host.to_owned(), port))
         };
     // The signature.
@@ -478,27 +478,13 @@ table! {
 
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
-/// The ports on which containers and gateways usually listen, and none.
-const PORTS: [Option<u16>; 10] = [
-    None,
-    Some(80),
-    Some(443),
-    Some(8080),
-    Some(8443),
-    Some(3000),
-    Some(5000),
-    Some(8000),
-    Some(8888),
-    Some(9000),
-];
+/// The ports on which containers and gateways usually listen.
+const PORTS: [u16; 9] = [80, 443, 8080, 8443, 3000, 5000, 8000, 8888, 9000];
 
-const LOCAL_HOSTS: [&str; 5] = [
-    "localhost",
-    "127.0.0.1",
-    "[::1]",
-    "0.0.0.0",
-    "host.docker.internal",
-];
+/// No port, and [`PORTS`].
+fn ports() -> impl Iterator<Item = Option<u16>> {
+    [None].into_iter().chain(PORTS.map(Some))
+}
 
 fn is_oauth(pair: &Pair) -> bool {
     pair.name.starts_with(OAUTH_PREFIX)

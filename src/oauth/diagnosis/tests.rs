@@ -123,7 +123,7 @@ fn encode(text: &str) -> String {
 }
 
 fn hmac(method: SignatureMethod, key: &str, message: &str) -> String {
-    let key = SigningKey::from_text(key.as_bytes());
+    let key = SigningKey::consumer_secret_alone(&key.into());
     sign_text(method, &key, message.as_bytes()).unwrap()
 }
 

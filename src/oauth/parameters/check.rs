@@ -1,9 +1,11 @@
 //! Rules for all names that begin with `oauth_`, known or not.
 
-use super::Parameters;
+use std::collections::HashSet;
+
+use super::{Entry, Parameters};
 use crate::oauth::{
     name::{ParameterNames, ProtocolParameter},
-    shape::{Place, Reason, ShapeError},
+    shape::ShapeError,
 };
 
 impl Parameters {
@@ -13,70 +15,53 @@ impl Parameters {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        if self.repeated != 0 || self.unknown_oauth {
-            reject(self.repeated_names(), Reason::Repeated)?;
+        let mut entries = self.entries.iter().enumerate();
+        let is_usual = entries.all(|(at, entry)| {
+            let is_last = |parameter| self.found[parameter as usize] == Some(at);
+            !entry.oauth || entry.parameter.is_some_and(is_last) && !is_empty(entry)
+        });
+        match is_usual && self.oauth_places.count_ones() < 2 {
+            true => Ok(()),
+            false => self.check_each_name(),
         }
-        if !matches!(self.oauth_places.count_ones(), 0 | 1) {
-            reject(self.scattered_names(), Reason::Scattered)?;
-        }
-        if self.empty_oauth {
-            reject(self.empty_names(), Reason::Empty)?;
-        }
-        Ok(())
     }
 
     #[cold]
-    fn repeated_names(&self) -> ParameterNames {
-        let mut names: ParameterNames = ProtocolParameter::ALL
-            .into_iter()
-            .filter(|parameter| self.repeated & parameter.bit() != 0)
-            .collect();
-        // Equal names are next to each other in the order.
-        for pair in self.order.windows(2) {
-            let [left, right] = [pair[0], pair[1]].map(|rank| &self.entries[rank.entry]);
-            if left.oauth && self.name(left) == self.name(right) {
-                names.add_unknown(self.name(left));
+    fn check_each_name(&self) -> Result<(), ShapeError> {
+        // §3.1: each parameter "MUST NOT appear more than once per request".
+        let mut known = HashSet::new();
+        self.reject("given more than once", |entry| {
+            !known.insert(self.name(entry))
+        })?;
+        // §3.5 prefers the header, then the body, then the query.
+        let oauth = self.entries.iter().filter(|entry| entry.oauth);
+        let preferred = oauth.map(|entry| entry.place).min();
+        self.reject(
+            "not in one place with the other oauth_ parameters",
+            |entry| Some(entry.place) != preferred,
+        )?;
+        self.reject("empty", is_empty)
+    }
+
+    /// Rejects the names of the entries that `is_wrong` is true for.
+    fn reject(
+        &self,
+        reason: &'static str,
+        mut is_wrong: impl FnMut(&Entry) -> bool,
+    ) -> Result<(), ShapeError> {
+        let mut names = ParameterNames::default();
+        for entry in self.entries.iter().filter(|entry| entry.oauth) {
+            if is_wrong(entry) {
+                names.add(self.name(entry));
             }
         }
-        names
-    }
-
-    /// The names outside the place that §3.5 prefers among those where some stand: header, then body, then query.
-    #[cold]
-    fn scattered_names(&self) -> ParameterNames {
-        let preferred = [Place::Header, Place::Body, Place::Query]
-            .into_iter()
-            .find(|place| self.oauth_places & place.bit() != 0);
-        let mut names = ParameterNames::default();
-        for entry in self
-            .entries
-            .iter()
-            .filter(|entry| entry.oauth && Some(entry.place) != preferred)
-        {
-            names.add_unknown(self.name(entry));
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(ShapeError::Rejected { names, reason }),
         }
-        names
-    }
-
-    #[cold]
-    fn empty_names(&self) -> ParameterNames {
-        let mut names = ParameterNames::default();
-        for entry in self
-            .entries
-            .iter()
-            .filter(|entry| entry.oauth && self.value(entry).is_empty())
-        {
-            if self.name(entry) != ProtocolParameter::Token.as_str().as_bytes() {
-                names.add_unknown(self.name(entry));
-            }
-        }
-        names
     }
 }
 
-fn reject(names: ParameterNames, reason: Reason) -> Result<(), ShapeError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    Err(ShapeError::Rejected { names, reason })
+fn is_empty(entry: &Entry) -> bool {
+    entry.value_start == entry.end && entry.parameter != Some(ProtocolParameter::Token)
 }

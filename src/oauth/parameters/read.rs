@@ -9,6 +9,9 @@ use crate::oauth::{
 
 const SCHEME: &[u8] = b"OAuth";
 
+const INVALID_NAME: Fault = "a parameter name is missing or has a forbidden character";
+const UNTERMINATED: Fault = "a double quote is not closed";
+
 /// Whether an Authorization value is of the scheme `OAuth`, in any case (§3.5.1), whatever follows it.
 #[must_use]
 pub fn is_oauth_scheme(field_value: &[u8]) -> bool {
@@ -105,7 +108,7 @@ impl Parameters {
     }
 
     fn header(&mut self, field_value: &[u8]) -> Result<(), Fault> {
-        let mut rest = split_scheme(field_value).ok_or(Fault::Scheme)?;
+        let mut rest = split_scheme(field_value).ok_or("the scheme is not OAuth")?;
         loop {
             rest = skip(rest, |byte| matches!(byte, b' ' | b'\t' | b','));
             if rest.is_empty() {
@@ -114,7 +117,7 @@ impl Parameters {
             rest = self.header_parameter(rest)?;
             rest = skip(rest, |byte| matches!(byte, b' ' | b'\t'));
             if !matches!(rest.first(), None | Some(b',')) {
-                return Err(Fault::Separator);
+                return Err("parameters are not separated by commas");
             }
         }
     }
@@ -125,8 +128,10 @@ impl Parameters {
             Some((parameter, rest)) => {
                 let start = self.text.len();
                 self.text.extend_from_slice(parameter.as_str().as_bytes());
-                let opened = Open {
+                let opened = Entry {
                     start,
+                    value_start: start,
+                    end: start,
                     place: Place::Header,
                     is_plain: true,
                     oauth: true,
@@ -137,12 +142,14 @@ impl Parameters {
             None => {
                 let (name, rest) = Part::until(rest, |byte| !is_token_character(byte));
                 if !matches!(rest.first(), None | Some(b'=')) {
-                    return Err(Fault::Name);
+                    return Err(INVALID_NAME);
                 }
                 let opened = self.open(name, false, Place::Header)?;
-                let rest = rest.strip_prefix(b"=\"").ok_or(Fault::Unquoted)?;
+                let rest = rest
+                    .strip_prefix(b"=\"")
+                    .ok_or("a parameter value is not in double quotes")?;
                 if name.sent.is_empty() {
-                    return Err(Fault::Name);
+                    return Err(INVALID_NAME);
                 }
                 // RFC 9110 §11.2: names of auth-params match without regard to case; `realm` is the only one that is not ours.
                 if self.text[opened.start..].eq_ignore_ascii_case(b"realm") {
@@ -156,10 +163,10 @@ impl Parameters {
         // Recipients read these differently.
         let is_ambiguous = |byte: &u8| *byte < b' ' || matches!(byte, b'\\' | 0x7f);
         if !value.is_plain && value.sent.iter().any(is_ambiguous) {
-            return Err(Fault::Value);
+            return Err("a parameter value has a control character or a backslash in it");
         }
-        self.close(&opened, value, false)?;
-        rest.strip_prefix(b"\"").ok_or(Fault::Unterminated)
+        self.close(opened, value, false)?;
+        rest.strip_prefix(b"\"").ok_or(UNTERMINATED)
     }
 
     /// Reads the realm, a quoted-string of RFC 9110 §5.6.4: it is not percent-encoded, and a backslash takes the next byte as it is.
@@ -175,7 +182,7 @@ impl Parameters {
             }
             at = (at + 2).min(rest.len());
         }
-        Err(Fault::Unterminated)
+        Err(UNTERMINATED)
     }
 
     /// Reads `name=value` pairs between `&`; a pair without `=` has an empty value, and an empty pair is left out.
@@ -202,17 +209,19 @@ impl Parameters {
     fn form_pair(&mut self, name: Part<'_>, value: Part<'_>, place: Place) -> Result<(), Fault> {
         let opened = self.open(name, true, place)?;
         self.note(&opened);
-        self.close(&opened, value, true)
+        self.close(opened, value, true)
     }
 
-    /// Adds a name to the text; in a form `+` is a space.
+    /// Adds a name to the text; in a form `+` is a space. Its entry is open until [`Parameters::close`] adds a value.
     #[inline(always)]
-    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Open, Fault> {
+    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Entry, Fault> {
         let start = self.text.len();
         self.decode(name, form, start)?;
         let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
-        Ok(Open {
+        Ok(Entry {
             start,
+            value_start: start,
+            end: start,
             place,
             is_plain: name.is_plain,
             oauth: suffix.is_some(),
@@ -222,53 +231,31 @@ impl Parameters {
 
     /// Records that the name was sent, whatever its value.
     #[inline(always)]
-    fn note(&mut self, opened: &Open) {
-        if !opened.oauth {
-            return;
+    fn note(&mut self, opened: &Entry) {
+        if opened.oauth {
+            self.oauth_places |= opened.place.bit();
         }
-        self.oauth_places |= opened.place.bit();
-        match opened.parameter {
-            Some(parameter) => {
-                self.repeated |= self.sent & parameter.bit();
-                self.sent |= parameter.bit();
-            }
-            None => self.unknown_oauth = true,
+        if let Some(parameter) = opened.parameter {
+            self.found[parameter as usize] = Some(self.entries.len());
         }
     }
 
     /// Adds the value to the text after its name; without a valid one the name is removed.
     #[inline(always)]
-    fn close(&mut self, opened: &Open, value: Part<'_>, form: bool) -> Result<(), Fault> {
-        let &Open {
-            start,
-            place,
-            is_plain,
-            oauth,
-            parameter,
-        } = opened;
+    fn close(&mut self, mut entry: Entry, value: Part<'_>, form: bool) -> Result<(), Fault> {
         let name_end = self.text.len();
         self.text.extend_from_slice(ENCODED_EQUALS);
-        let value_start = self.text.len();
-        self.decode(value, form, start)?;
-        let (entry, end) = (self.entries.len(), self.text.len());
-        if let Some(parameter) = parameter {
-            self.found[parameter as usize] = Some(entry);
-        }
-        self.empty_oauth |=
-            oauth && value_start == end && parameter != Some(ProtocolParameter::Token);
-        self.entries.push(Entry {
-            start,
-            value_start,
-            end,
-            place,
-            is_plain: is_plain && value.is_plain,
-            oauth,
-        });
+        entry.value_start = self.text.len();
+        self.decode(value, form, entry.start)?;
+        entry.end = self.text.len();
         // §3.4.1.3.1: "The "oauth_signature" parameter MUST be excluded from the signature base string".
-        if parameter != Some(ProtocolParameter::Signature) {
-            let prefix = prefix(&self.text[start..name_end], is_plain);
+        if entry.parameter != Some(ProtocolParameter::Signature) {
+            let prefix = prefix(&self.text[entry.start..name_end], entry.is_plain);
+            let entry = self.entries.len();
             self.order.push(Rank { prefix, entry });
         }
+        entry.is_plain &= value.is_plain;
+        self.entries.push(entry);
         Ok(())
     }
 
@@ -281,7 +268,7 @@ impl Parameters {
         }
         percent::decode_into(&mut self.text, part.sent, form).map_err(|_| {
             self.text.truncate(start);
-            Fault::Escape
+            "a '%' is not followed by two hexadecimal digits"
         })
     }
 }
@@ -324,16 +311,6 @@ impl<'r> Part<'r> {
         let is_plain = sent.len() == run;
         (Self { sent, is_plain }, rest)
     }
-}
-
-/// A parameter whose name is at the end of the text.
-struct Open {
-    start: usize,
-    place: Place,
-    is_plain: bool,
-    /// The name begins with `oauth_`.
-    oauth: bool,
-    parameter: Option<ProtocolParameter>,
 }
 
 fn skip(bytes: &[u8], skipped: impl Fn(u8) -> bool) -> &[u8] {

@@ -208,7 +208,10 @@ fn a_timestamp_is_a_positive_decimal_number() {
     }
     assert_eq!(
         shape("oauth_timestamp=\"01\""),
-        Err(rejected(ProtocolParameter::Timestamp, Reason::Timestamp))
+        Err(rejected(
+            ProtocolParameter::Timestamp,
+            "not a positive number of seconds"
+        ))
     );
 }
 
@@ -234,7 +237,10 @@ fn a_nonce_is_255_visible_characters_at_most() {
     }
     assert_eq!(
         shape("oauth_nonce=\"a%00b\""),
-        Err(rejected(ProtocolParameter::Nonce, Reason::Nonce))
+        Err(rejected(
+            ProtocolParameter::Nonce,
+            "not 1 to 255 visible ASCII characters"
+        ))
     );
 }
 

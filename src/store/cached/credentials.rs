@@ -14,7 +14,7 @@ use super::records::{CacheEntry, Stamp};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
-    oauth::{KeptKey, KeyStates, RsaPublicKey},
+    oauth::{Key, KeyStates, RsaPublicKey},
     secret::Secret,
     store::record::{AccessToken, Consumer, Dialect},
 };
@@ -155,13 +155,13 @@ impl ConsumerCredentials {
     }
 
     /// The keys of calls without a token, in the order of [`Self::secrets`].
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
         let secrets = self.secrets(now).zip(self.states());
         secrets.map(|(secret, states)| kept(secret.expose(), Some(b""), &states.joined))
     }
 
     /// As [`Self::keys`], as the service's description has it: the secret without `&`.
-    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
         let secrets = self.secrets(now).zip(self.states());
         secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
     }
@@ -303,7 +303,7 @@ impl AccessCredentials {
     }
 
     /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = KeptKey<'_>> {
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
         let mut previous = false;
         self.consumer.secrets(now).map(move |secret| {
             let states = match std::mem::replace(&mut previous, true) {
@@ -373,8 +373,8 @@ const fn kept<'a>(
     consumer_secret: &'a [u8],
     token_secret: Option<&'a [u8]>,
     states: &'a KeyStates,
-) -> KeptKey<'a> {
-    KeptKey {
+) -> Key<'a> {
+    Key {
         consumer_secret,
         token_secret,
         states,
