@@ -7,9 +7,8 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use thiserror::Error;
 
-/// How a request is signed. Texts are read as [`SignatureMethod::from_wire`] reads them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Deserialize)]
-#[serde(try_from = "String")]
+/// How a request is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SignatureMethod {
     /// RFC 5849 §3.4.2.
     #[default]
@@ -110,16 +109,9 @@ pub struct UnknownMethod;
 impl FromStr for SignatureMethod {
     type Err = UnknownMethod;
 
+    /// As [`SignatureMethod::from_wire`].
     fn from_str(text: &str) -> Result<Self, UnknownMethod> {
         Self::from_wire(text.as_bytes()).ok_or(UnknownMethod)
-    }
-}
-
-impl TryFrom<String> for SignatureMethod {
-    type Error = UnknownMethod;
-
-    fn try_from(text: String) -> Result<Self, UnknownMethod> {
-        text.parse()
     }
 }
 

@@ -64,7 +64,7 @@ pub struct FieldNames {
 /// Checks a head whose body has at least `body_bytes` bytes.
 ///
 /// # Errors
-/// Every [`Rejection`] but `Target`, `Origin` and `Body`.
+/// Every [`Rejection`] but `Misdirected` and `Body`.
 pub fn check(parts: &Parts, body_bytes: u64, limits: &Limits) -> Result<FieldNames, Rejection> {
     // hyper bounds the bytes of a head over HTTP/2, but not its fields.
     if parts.headers.len() > limits.head_fields {

@@ -1,6 +1,13 @@
 //! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use moka::sync::Cache;
 
@@ -20,7 +27,7 @@ pub struct Rate {
 pub struct ConsumerRate {
     rate: Rate,
     /// When the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
-    buckets: Cache<ConsumerKey, std::sync::Arc<std::sync::atomic::AtomicU64>>,
+    buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
 }
 
 impl ConsumerRate {
@@ -41,17 +48,12 @@ impl ConsumerRate {
         let period = nanoseconds(self.rate.period);
         let cost = (period / u64::from(self.rate.count.get())).max(1);
         let now = nanoseconds(now);
-        let update = bucket.fetch_update(
-            std::sync::atomic::Ordering::Relaxed,
-            std::sync::atomic::Ordering::Relaxed,
-            |empty_at| {
-                let next = empty_at.max(now) + cost;
-                (next <= now + period).then_some(next)
-            },
-        );
-        update.map(|_| ()).map_err(|empty_at| {
-            Duration::from_nanos((empty_at.max(now) + cost).saturating_sub(now + period))
-        })
+        let next = |empty_at: u64| empty_at.max(now) + cost;
+        let allowed = |empty_at| Some(next(empty_at)).filter(|next| *next <= now + period);
+        match bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed) {
+            Ok(_) => Ok(()),
+            Err(empty_at) => Err(Duration::from_nanos(next(empty_at) - (now + period))),
+        }
     }
 }
 
