@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{Params, Rejection, Selection};
 use crate::{
     clock::UnixTime,
-    oauth::SigningKey,
     secret::Secret,
     store::{
         cached::{AccessCredentials, ConsumerCredentials},
@@ -59,7 +58,7 @@ pub enum Credential {
     RequestToken(Box<RequestTokenCredentials>),
 }
 
-/// A request token with its consumer, ready to verify. The states of the token are checked where it is exchanged, in one
+/// A request token with its consumer. The states of the token are checked where it is exchanged, in one
 /// step with that.
 #[derive(Debug)]
 pub struct RequestTokenCredentials {
@@ -67,25 +66,6 @@ pub struct RequestTokenCredentials {
     pub token: RequestToken,
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
-    pub(super) keys: Vec<SigningKey>,
-}
-
-impl RequestTokenCredentials {
-    pub(super) fn new(
-        token: RequestToken,
-        consumer: Arc<ConsumerCredentials>,
-        now: UnixTime,
-    ) -> Self {
-        let keys = consumer
-            .secrets(now)
-            .map(|secret| SigningKey::new(secret, &token.secret))
-            .collect();
-        Self {
-            token,
-            consumer,
-            keys,
-        }
-    }
 }
 
 impl Credential {

@@ -27,7 +27,7 @@ use crate::{
     nonce::{NonceUse, Outage},
     oauth::{
         BaseString, Credentials, Key, MethodSet, Place, RsaPublicKey, Selection, SignatureHolds,
-        SignatureMethod, diagnosis::OtherUrl, is_body_hash, signature,
+        SignatureMethod, SigningKey, diagnosis::OtherUrl, is_body_hash, signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -169,7 +169,7 @@ impl Verifier {
             Box::pin(self.note_skew(params, purpose, request, now)).await;
             return Err(outside.into());
         }
-        let mut credential = match self.find(purpose, &request.credentials, now).await {
+        let mut credential = match self.find(purpose, &request.credentials).await {
             Ok(credential) => credential,
             Err(Error::Rejection(unknown)) => {
                 self.spend_on_unknown(params, purpose, request);
@@ -224,19 +224,14 @@ impl Verifier {
     pub async fn check_head(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<(), Error> {
         let now = self.clock.now();
         self.check_timestamp(named, now)?;
-        self.find(purpose, named, now).await.map(drop)
+        self.find(purpose, named).await.map(drop)
     }
 
     /// Finds the credentials that a call names.
     ///
     /// # Errors
     /// [`Rejection::ConsumerUnknown`], [`Rejection::TokenUnknown`], and a fault of the store.
-    async fn find(
-        &self,
-        purpose: Purpose,
-        named: &Credentials<'_>,
-        now: UnixTime,
-    ) -> Result<Credential, Error> {
+    async fn find(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<Credential, Error> {
         let key = named.consumer_key;
         match (purpose, named.token) {
             (Purpose::Api | Purpose::Revocation, Some(token)) => {
@@ -261,7 +256,7 @@ impl Verifier {
                 let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
                 let token = token.filter(|token| token.consumer == consumer.key);
                 let token = token.ok_or(Rejection::TokenUnknown)?;
-                let credentials = RequestTokenCredentials::new(token, consumer, now);
+                let credentials = RequestTokenCredentials { token, consumer };
                 Ok(Credential::RequestToken(Box::new(credentials)))
             }
             (Purpose::Revocation, None) => Err(Rejection::TokenUnknown.into()),
@@ -328,7 +323,7 @@ impl Verifier {
         else {
             return;
         };
-        match self.find(purpose, &request.credentials, now).await {
+        match self.find(purpose, &request.credentials).await {
             Ok(credential) => {
                 if let Ok(Some(_)) = prove(params, purpose, request, &credential, now) {
                     let consumer = &credential.consumer().key;
@@ -379,8 +374,10 @@ fn prove(
                 .filter(|_| params.accept_description);
             try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
         }
-        Credential::RequestToken(token) => {
-            try_keys(request, token.keys.iter().map(Key::from), rsa, selections)
+        Credential::RequestToken(signer) => {
+            let joined = |secret| SigningKey::new(secret, &signer.token.secret);
+            let keys: Vec<SigningKey> = consumer.secrets(now).map(joined).collect();
+            try_keys(request, keys.iter().map(Key::from), rsa, selections)
         }
     })
 }
