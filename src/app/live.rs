@@ -20,7 +20,10 @@ use crate::{
         rate::ConsumerRate,
     },
     proxy::Live,
-    respond::look::{self, Look},
+    respond::{
+        colour::Palette,
+        look::{self, Look},
+    },
     route,
     server::{buffered::Shares, caller::Limits, tls::TlsError},
     tls::TlsFiles,
@@ -167,7 +170,12 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
         messages: pages.messages.clone(),
         logo: pages.logo.clone(),
         stylesheet: pages.stylesheet.clone(),
-        palette: config.palette(),
+        palette: Palette {
+            accent: pages.accent,
+            accent_dark: pages.accent_dark,
+            background: pages.background,
+            background_dark: pages.background_dark,
+        },
         terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
         privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
     })

@@ -53,19 +53,6 @@ pub enum LoginBackend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unlisted(pub Option<Kind>);
 
-impl Text for Unlisted {
-    const EXPECTED: &'static str =
-        "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        if text == "nobody" {
-            return Ok(Self(None));
-        }
-        let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
-        kind.map(|kind| Self(Some(kind))).ok_or("".into())
-    }
-}
-
 /// A protocol that an operation may switch to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpgradeProtocol {
@@ -74,6 +61,10 @@ pub enum UpgradeProtocol {
 }
 
 texts! {
+    Unlisted: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
+        "nobody" => Ok(Self(None)),
+        kind => Kind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
+    };
     StoreBackend: "\"sqlite\" or \"postgres\"" => |text| match text {
         "sqlite" => Ok(Self::Sqlite),
         "postgres" => Ok(Self::Postgres),
@@ -83,14 +74,9 @@ texts! {
     UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
 }
 
-/// A parameter of the access token response that describes the user.
+/// A parameter of the access token response that describes the user: its name, and the field of the user that it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProfileParameter {
-    /// Its name.
-    pub name: String,
-    /// The field of the user that it has.
-    pub field: UserField,
-}
+pub struct ProfileParameter(pub String, pub UserField);
 
 impl Text for ProfileParameter {
     const EXPECTED: &'static str = "\"id\", \"name\" or \"display_name\", also under another name as in \"fullname=display_name\"";
@@ -106,8 +92,7 @@ impl Text for ProfileParameter {
         if !is_parameter(name) {
             return Err(format!("the other name is not {PARAMETER}").into());
         }
-        let name = name.to_owned();
-        Ok(Self { name, field })
+        Ok(Self(name.to_owned(), field))
     }
 }
 
@@ -120,7 +105,7 @@ impl Tokens {
             (self.screen_name_parameter.clone(), UserField::Name),
         ];
         let profile = self.profile.iter();
-        let profile = profile.map(|parameter| (parameter.name.clone(), parameter.field));
+        let profile = profile.map(|ProfileParameter(name, field)| (name.clone(), *field));
         always.into_iter().chain(profile).collect()
     }
 }

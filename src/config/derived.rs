@@ -11,7 +11,6 @@ use crate::{
     login::header::UserHeaders,
     origin::{HttpUrl, Origin},
     policy::operations::Kind,
-    respond::colour::Palette,
 };
 
 impl Config {
@@ -38,18 +37,6 @@ impl Config {
             return self.service.public_api_urls.clone();
         }
         vec![self.base_url(listener).into()]
-    }
-
-    /// The colours of `pages`.
-    #[must_use]
-    pub const fn palette(&self) -> Palette {
-        let pages = &self.pages;
-        Palette {
-            accent: pages.accent,
-            accent_dark: pages.accent_dark,
-            background: pages.background,
-            background_dark: pages.background_dark,
-        }
     }
 
     /// The fields by which a proxy in front names the user, if `login.backend` is `header`.

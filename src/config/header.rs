@@ -24,7 +24,7 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
     RESERVED.split(' ').any(|reserved| reserved == folded)
 }
 
-/// Names of header fields that are to be dropped: one name, all that begin so (`*` at the end), or the default list.
+/// Names of header fields to drop: one name or, with `*` at the end, every name with this beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderPattern(String);
 

@@ -9,7 +9,7 @@
 //! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
-//! a variable that sets a key, and in a `_FILE` variable. [`load`] makes every path absolute.
+//! a variable that sets a key, and in a `_FILE` variable. Every path is made absolute when it is read.
 
 mod address;
 mod choices;
@@ -45,7 +45,7 @@ use self::{
 /// written any number of times.
 macro_rules! config {
     ($($field:ident: $($type:ident $({ $inner:ident })?)? $([$item:ident])?,)+) => {
-        /// A whole configuration, valid in itself: what remains to be seen is the world (files, addresses, the API).
+        /// A whole configuration, valid in itself; files, addresses and the API are not checked yet.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
@@ -105,7 +105,7 @@ config! {
 ///
 /// # Errors
 /// Every unknown key, the first problem of each section, and every rule that is broken: each on one line with file, key
-/// and fix. The file's absence is one.
+/// and fix. A missing file is a problem too.
 pub fn load(
     path: &Path,
     environment: impl IntoIterator<Item = (OsString, OsString)>,

@@ -109,17 +109,17 @@ impl<'f> Written<'f> {
                 "" => name,
                 section => format!("{section}.{name}"),
             };
-            let is_list = SECTIONS.iter().any(|known| known.list && known.name == key);
+            let section = SECTIONS.iter().find(|known| known.name == key);
+            let is_list = section.is_some_and(|section| section.list);
             match value {
                 Value::Table(inner) if !inner.is_empty() && !is_list => {
                     self.check_names(inner, &key);
                 }
                 Value::Array(items) if is_list => {
-                    for inner in items.iter().filter_map(Value::as_table) {
-                        self.check_names(inner, &key);
-                    }
+                    let tables = items.iter().filter_map(Value::as_table);
+                    tables.for_each(|inner| self.check_names(inner, &key));
                 }
-                Value::Table(_) if SECTIONS.iter().any(|known| known.name == key) => {}
+                Value::Table(_) if section.is_some() => {}
                 _ if is_list || keys().any(|known| known == key) => {}
                 _ => {
                     let near = nearest(&key, keys());

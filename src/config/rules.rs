@@ -1,4 +1,4 @@
-//! Rules that involve more than one key.
+//! Rules on the whole configuration: those that involve more than one key, and those on single texts.
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
@@ -87,7 +87,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
     found.0
 }
 
-/// No two listeners on one address, and none on an address that another one has with all others.
+/// No two listeners share an address; a listener on every interface takes the port on each of them.
 fn listeners(config: &Config, found: &mut Findings) {
     let mut taken: Vec<(&str, ListenAddress)> = Vec::new();
     for (key, address) in config.listeners() {
@@ -100,7 +100,7 @@ fn listeners(config: &Config, found: &mut Findings) {
     }
 }
 
-/// A key for each certificate, and no demand for peers' certificates without TLS.
+/// Each certificate has a key, and peers' certificates are demanded only over TLS.
 fn listener_tls(config: &Config, found: &mut Findings) {
     let tls = &config.listen.tls;
     let (certificates, keys) = (tls.certificate.len(), tls.key.len());
@@ -112,7 +112,7 @@ fn listener_tls(config: &Config, found: &mut Findings) {
     }
 }
 
-/// https, or this machine alone.
+/// The origin of pages and token calls is https, or reaches this machine only.
 fn base_url(config: &Config, found: &mut Findings) {
     let (service, listen) = (&config.service, &config.listen);
     let base = service.base_url.as_ref();
@@ -175,7 +175,7 @@ fn service_path(config: &Config, found: &mut Findings) {
 fn token_response(config: &Config, found: &mut Findings) {
     let tokens = &config.tokens;
     let mut names = BTreeSet::new();
-    let mut all = tokens.profile.iter().map(|parameter| &parameter.name);
+    let mut all = tokens.profile.iter().map(|parameter| &parameter.0);
     let fixed = [&tokens.user_id_parameter, &tokens.screen_name_parameter];
     let twice = all.find(|name| !names.insert(*name) || fixed.contains(name));
     let keys = ["tokens.user_id_parameter", "tokens.screen_name_parameter"];
@@ -221,7 +221,7 @@ fn upstream(config: &Config, found: &mut Findings) {
     for pattern in &upstream.drop_headers {
         report! { found;
             ["upstream.drop_headers"] if let Some(name) = pattern.framing_field() =>
-                "no message goes without {name}; take {} off the list", pattern.as_str();
+                "HTTP messages need {name}; remove {} from the list", pattern.as_str();
         }
     }
 }
@@ -282,15 +282,15 @@ fn login(config: &Config, found: &mut Findings) {
         ["login.user_header"] if header && login.user_header.is_none() =>
             "missing, since login.backend is \"header\"; write the name of the field that the proxy in front sets";
         ["listen.trusted_proxies"] if header && config.listen.trusted_proxies.is_empty() =>
-            "nobody is trusted to name users, but login.backend is \"header\"; write the address of the proxy in front";
+            "no proxy is trusted, but login.backend is \"header\"; write the address of the proxy in front";
         ["login.user_header"] if let Some(name) = login.user_header.as_ref().filter(|name| is_reserved(name)) =>
-            "{name} has a meaning of its own in HTTP; write another name";
+            "HTTP uses {name} itself; write another name";
         ["login.url"] if http && in_clear =>
             "passwords would cross the network in clear; write https://";
     }
 }
 
-/// Each name is a field of its own, also for an API that folds names.
+/// The names differ, also for an API that folds names.
 fn identity_headers(config: &Config, found: &mut Findings) {
     let identity = &config.identity;
     let names = [
@@ -302,7 +302,7 @@ fn identity_headers(config: &Config, found: &mut Findings) {
     for (index, (key, name)) in names.into_iter().enumerate() {
         let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
         report! { found;
-            [key] if is_reserved(name) => "{name} has a meaning of its own in HTTP; write another name";
+            [key] if is_reserved(name) => "HTTP uses {name} itself; write another name";
             [key] if let Some((other, _)) = names[..index].iter().find(is_same) =>
                 "an API may take {name} for the header of {other}; write names that differ in letters or digits";
         }

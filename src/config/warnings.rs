@@ -37,7 +37,7 @@ impl Config {
     }
 }
 
-/// Whether what goes there can be read on the way.
+/// Whether others can read what is sent to this origin.
 fn in_clear(origin: &Origin) -> bool {
     origin.scheme == Scheme::Http && !origin.is_loopback()
 }
@@ -54,7 +54,7 @@ fn listener(config: &Config, found: &mut Findings) {
     for network in &listen.trusted_proxies {
         report! { found;
             ["listen.trusted_proxies"] if network.prefix_len() == 0 =>
-                "{network} believes everybody's forwarded fields; name the proxies alone";
+                "with {network}, forwarded fields of every caller are believed; name only the proxies";
         }
     }
 }
@@ -84,7 +84,7 @@ fn service(config: &Config, found: &mut Findings) {
                 "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
                  without countersign; write an address of the API's own";
             ["service.public_api_urls"] if in_clear(&url.origin) =>
-                "{url} is not encrypted: signatures stop forgery, but anybody on the way reads along; use https";
+                "{url} is not encrypted: signatures stop forgery, but others on the network can read the calls; use https";
         }
     }
     // A machine's own loopback is for trying things.
@@ -112,7 +112,7 @@ fn sessions(config: &Config, found: &mut Findings) {
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
-             add a URL of that origin, or take \"user\" off";
+             add a URL of that origin, or remove \"user\"";
     }
 }
 
@@ -134,7 +134,7 @@ fn signature(config: &Config, found: &mut Findings) {
     let window = signature.timestamp_window;
     report! { found;
         ["signature.methods"] if signature.methods.contains(&SignatureMethod::Plaintext) =>
-            "PLAINTEXT sends the secrets themselves and protects nothing against replay; take it off the list";
+            "PLAINTEXT sends the secrets themselves and protects nothing against replay; remove it from the list";
         ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(method)) =>
             "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
         ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
@@ -161,7 +161,7 @@ fn nonce(config: &Config, found: &mut Findings) {
             "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
              or run one process";
         ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
-            "what is in /tmp may be gone after a restart, and signed requests then wait; put it on a disk that stays";
+            "files in /tmp may be lost at a restart, and signed requests then wait; write a path on a permanent disk";
     }
 }
 
@@ -171,7 +171,7 @@ fn store(config: &Config, found: &mut Findings) {
         ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
             "secrets are not encrypted in the store and in every backup of it; set the file of a key";
         ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
-            "a credential revoked while the store is away works on that long; make it a minute at most";
+            "a credential revoked while the store is away keeps working that long; write one minute or less";
     }
 }
 
@@ -214,7 +214,7 @@ fn operation(index: usize, operation: &Operation, found: &mut Findings) {
     }
 }
 
-/// Whether one request can match both, as far as its method goes: `GET` also allows `HEAD`.
+/// Whether one method is allowed by both: `GET` also allows `HEAD`.
 fn share_a_method(one: &Operation, other: &Operation) -> bool {
     let allows = |operation: &Operation, method: &Method| {
         operation.methods.is_empty()
