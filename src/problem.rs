@@ -50,7 +50,7 @@ impl Problem {
 
     /// A problem whose code is the word of its verdict.
     #[must_use]
-    pub const fn coded(status: u16, verdict: Verdict) -> Self {
+    pub fn coded(status: u16, verdict: Verdict) -> Self {
         let mut problem = Self::plain(status, verdict);
         problem.code = Some(verdict.as_str());
         problem

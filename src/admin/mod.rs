@@ -23,8 +23,8 @@ use crate::{
     telemetry::metrics::{CONTENT_TYPE, Verdict},
 };
 
-/// The parameters of the admin listener and the probe listener.
-pub struct Params {
+/// Serves the admin listener, or the probe listener.
+pub struct Admin {
     /// Looks whether signed calls can be served.
     pub readiness: Arc<Readiness>,
     /// The state of the workers.
@@ -35,25 +35,13 @@ pub struct Params {
     pub any_host: bool,
 }
 
-/// Serves the admin listener, or the probe listener.
-pub struct Admin(Params);
-
 impl Admin {
-    /// The handler of a listener.
-    #[must_use]
-    pub const fn new(params: Params) -> Self {
-        Self(params)
-    }
-
     async fn page(&self, request: &Request<RequestBody>) -> Result<OwnResponse, Rejection> {
-        let Params {
-            is_probe, any_host, ..
-        } = self.0;
-        if !any_host && request.body().caller().peer.address.is_some() {
+        if !self.any_host && request.body().caller().peer.address.is_some() {
             self.check_host(request.headers())?;
         }
         let path = request.uri().path();
-        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !is_probe;
+        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
         if !known {
             return Ok(text(404, "not found\n"));
         }
@@ -62,10 +50,10 @@ impl Admin {
         }
         Ok(match path {
             "/healthz" => text(200, "ok\n"),
-            "/readyz" => self.readiness().await,
+            "/readyz" => self.ready().await,
             _ => {
-                let metrics = &self.0.shared.metrics;
-                let is_ready = !self.is_draining() && self.0.readiness.report().0;
+                let metrics = &self.shared.metrics;
+                let is_ready = !self.is_draining() && self.readiness.report().0;
                 metrics.ready.set(is_ready.into());
                 OwnResponse::new(200, CONTENT_TYPE, metrics.render(), Verdict::Page)
             }
@@ -73,14 +61,14 @@ impl Admin {
     }
 
     fn is_draining(&self) -> bool {
-        *self.0.shared.phase.borrow() > Phase::Serving
+        *self.shared.phase.borrow() > Phase::Serving
     }
 
-    async fn readiness(&self) -> OwnResponse {
+    async fn ready(&self) -> OwnResponse {
         if self.is_draining() {
             return text(503, "not ready: draining\n");
         }
-        let readiness = &self.0.readiness;
+        let readiness = &self.readiness;
         readiness.look().await;
         match readiness.report() {
             (true, report) => text(200, &report),
@@ -94,7 +82,7 @@ impl Admin {
         let host = single(headers, &header::HOST).ok().flatten();
         let authority = host.and_then(|host| Authority::parse(host).ok());
         let host = authority.ok_or(INVALID_HOST)?.host;
-        let live = self.0.shared.live.load();
+        let live = self.shared.live.load();
         let mut names = live
             .admin_hosts
             .iter()

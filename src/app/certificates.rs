@@ -163,14 +163,9 @@ impl Dates {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamps(Vec<Option<FileStamp>>);
 
-/// Which file it is, when anything about it changed last, and its length. The time of the last change, unlike that of the
+/// Device, inode, seconds and nanoseconds of the last change, and length. The time of the last change, unlike that of the
 /// last modification, also tells of a file that was moved here with its old date, and of rights given later.
-#[derive(Debug, PartialEq, Eq)]
-struct FileStamp {
-    file: (u64, u64),
-    changed: (i64, i64),
-    length: u64,
-}
+type FileStamp = (u64, u64, i64, i64, u64);
 
 impl Stamps {
     /// Looks at the files; to be called before they are read, so that a change in between is noticed the next time.
@@ -186,11 +181,8 @@ impl Stamps {
 /// Links are followed: what they lead to may be swapped as a whole.
 fn stamp(path: impl AsRef<Path>) -> Option<FileStamp> {
     let found = fs::metadata(path).ok()?;
-    Some(FileStamp {
-        file: (found.dev(), found.ino()),
-        changed: (found.ctime(), found.ctime_nsec()),
-        length: found.len(),
-    })
+    let (seconds, nanos) = (found.ctime(), found.ctime_nsec());
+    Some((found.dev(), found.ino(), seconds, nanos, found.len()))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ use self::{
     workers::{Common, Listeners},
 };
 use crate::{
-    admin::{self, Admin},
+    admin::Admin,
     clock::Clock,
     config::{Config, ListenAddress},
     language::PageFileError,
@@ -274,12 +274,12 @@ impl App {
             let is_probe = key == "admin.probe_listen";
             let name = if is_probe { "probe" } else { "admin" };
             tracing::info!(listener = name, address = %listener.bound(), "listening");
-            let handler = Admin::new(admin::Params {
+            let handler = Admin {
                 readiness: Arc::clone(&self.services.readiness),
                 shared: Arc::clone(&self.common.shared),
                 is_probe,
                 any_host: is_probe || !listener.bound().is_loopback(),
-            });
+            };
             listener.serve(Rc::new(handler), self.phase.subscribe());
         }
 

@@ -2,6 +2,12 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use prometheus::{
+    register_gauge_vec_with_registry, register_gauge_with_registry,
+    register_int_counter_vec_with_registry,
+};
+use strum::VariantArray as _;
+
 use super::services::Services;
 use crate::telemetry::conditions::Condition;
 
@@ -10,39 +16,46 @@ use crate::telemetry::conditions::Condition;
 /// # Errors
 /// Two metrics have one name.
 pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
-    let metrics = &services.metrics;
-    let nonces = Arc::clone(&services.nonces);
-    let entries = move || nonces.window().entries();
-    metrics.add_gauge("countersign_nonces", "Nonces in the window.", entries)?;
-    let nonces = Arc::clone(&services.nonces);
-    let bytes = move || nonces.window().bytes();
-    let help = "Memory of the nonce window.";
-    metrics.add_gauge("countersign_nonce_window_bytes", help, bytes)?;
-    let lookups = metrics.add_counters(
+    let registry = &services.metrics.registry;
+    let held =
+        register_gauge_with_registry!("countersign_nonces", "Nonces in the window.", registry)?;
+    let bytes = register_gauge_with_registry!(
+        "countersign_nonce_window_bytes",
+        "Memory of the nonce window.",
+        registry
+    )?;
+    let lookups = register_int_counter_vec_with_registry!(
         "countersign_cache_requests_total",
         "Look-ups in the caches by their result.",
         &["cache", "result"],
+        registry
     )?;
-    let stops = metrics.add_gauges(
+    let stops = register_gauge_vec_with_registry!(
         "countersign_not_ready",
         "1 while this cause stops signed calls.",
-        "cause",
+        &["cause"],
+        registry
     )?;
-    let degrades = metrics.add_gauges(
+    let degrades = register_gauge_vec_with_registry!(
         "countersign_degraded",
         "1 while this is wrong without stopping signed calls.",
-        "cause",
+        &["cause"],
+        registry
     )?;
-    let remaining = metrics.add_gauges(
+    let remaining = register_gauge_vec_with_registry!(
         "countersign_certificate_remaining_seconds",
         "Time until a certificate ends, by its file.",
-        "file",
+        &["file"],
+        registry
     )?;
+    let nonces = Arc::clone(&services.nonces);
     let credentials = Arc::clone(&services.credentials);
     let conditions = Arc::clone(&services.conditions);
     let certificates = Arc::clone(&services.certificates);
     let clock = services.clock.clone();
-    metrics.on_scrape(Box::new(move || {
+    let _ = services.metrics.refresh.set(Box::new(move || {
+        held.set(nonces.window().entries() as f64);
+        bytes.set(nonces.window().bytes() as f64);
         let (consumers, tokens) = credentials.counts();
         for (cache, counts) in [("consumer", consumers), ("access_token", tokens)] {
             for (result, count) in [
@@ -56,7 +69,7 @@ pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
                 shown.inc_by(count.load(Ordering::Relaxed).saturating_sub(shown.get()));
             }
         }
-        for &condition in Condition::ALL {
+        for &condition in Condition::VARIANTS {
             let family = if condition.stops_signed_calls() {
                 &stops
             } else {

@@ -27,10 +27,10 @@ use super::{
 
 /// How long a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
-/// Records of the smallest file: 64 KiB.
-const MIN_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
-/// Records of the largest file: 1 MiB, which any file system allocates and deletes in a millisecond.
-const MAX_RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
+/// Records of a file: 1 MiB, which any file system allocates and deletes in a millisecond.
+const RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
+/// Records of a file where one of [`RECORDS`] cannot be made: 64 KiB.
+const FEW_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
 /// Files that one call of [`Journal::maintain`] deletes at most.
 const MAX_DELETED: usize = 4;
 
@@ -215,9 +215,8 @@ impl Journal {
         let mut files = self.files();
         let current = self.current.load();
         if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
-            let (_, capacity) = full.map_or((0, 0), Segment::fill);
             let begun = files.begun;
-            self.replace(&mut files, begun, 2 * capacity);
+            self.replace(&mut files, begun);
         }
     }
 
@@ -256,35 +255,24 @@ impl Journal {
         let is_filling = capacity - used <= 2 * (used - files.seen);
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
         files.seen = used;
-        if is_filling {
-            self.replace(&mut files, now, 2 * capacity);
-        } else if is_old {
-            let records = if used < capacity / 4 {
-                capacity / 2
-            } else {
-                capacity
-            };
-            self.replace(&mut files, now, records);
+        if is_filling || is_old {
+            self.replace(&mut files, now);
         }
     }
 
-    /// Makes a file for about this many records, and appends to it from then on. While that fails, a full current file
-    /// rejects nonces.
-    fn replace(&self, files: &mut Files, now: u64, records: usize) {
+    /// Makes a file, and appends to it from then on. While that fails, a full current file rejects nonces.
+    fn replace(&self, files: &mut Files, now: u64) {
         if self.path.is_none() {
             return;
         }
         let number = files.state.logs.end;
         let path = self.log(number);
-        let most = match self.is_stuck.load(Ordering::Relaxed) {
-            true => MIN_RECORDS,
-            false => MAX_RECORDS,
-        };
-        let records = records.clamp(MIN_RECORDS, most);
-        let made = Segment::create(&path, number, records, self.key).and_then(|made| {
-            files.update(|state| state.logs.end = number + 1)?;
-            Ok(made)
-        });
+        let made = Segment::create(&path, number, RECORDS, self.key)
+            .or_else(|_| Segment::create(&path, number, FEW_RECORDS, self.key))
+            .and_then(|made| {
+                files.update(|state| state.logs.end = number + 1)?;
+                Ok(made)
+            });
         let was_stuck = self.is_stuck.swap(made.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
         match made {

@@ -187,11 +187,8 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
-    for at in (0..bytes).step_by(4096) {
-        let part = usize::try_from(bytes - at).map_or(4096, |left| left.min(4096));
-        file.write_all_at(&[0; 4096][..part], at)?;
-    }
+fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
+    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
     file.sync_data()
 }
 

@@ -8,62 +8,50 @@ use std::{
 
 use crate::clock::{Clock, UnixTime};
 
-macro_rules! conditions {
-    ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
-        /// A problem of this process or its surroundings that lasts until it is resolved.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Condition {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl Condition {
-            /// Every condition, those that stop signed calls first.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// Its word in metrics, logs and `/readyz`.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
-}
-
-conditions! {
+/// A problem of this process or its surroundings that lasts until it is resolved; those that stop signed calls first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Condition {
     /// The store does not answer.
-    Store = "store",
+    Store,
     /// Nonces cannot be recorded, or those of an earlier run are lost.
-    Nonces = "nonces",
+    Nonces,
     /// The nonce window has no room.
-    NonceWindowFull = "nonce_window_full",
+    NonceWindowFull,
     /// The clock of this machine differs from the clocks of consumers.
-    Clock = "clock",
+    Clock,
     /// A secret in the store is encrypted with a key that this process does not have.
-    KeyMissing = "key_missing",
+    KeyMissing,
 
     /// The nonce window is nearly full.
-    NonceWindowFilling = "nonce_window_filling",
+    NonceWindowFilling,
     /// The disk of the store is full: nothing can be issued or revoked.
-    DiskFull = "disk_full",
+    DiskFull,
     /// A certificate is outside its dates.
-    CertificateExpired = "certificate_expired",
+    CertificateExpired,
     /// A certificate expires within days.
-    CertificateExpiring = "certificate_expiring",
+    CertificateExpiring,
     /// Changes that other processes make in the store are not noticed.
-    StoreChanges = "store_changes",
+    StoreChanges,
     /// Last uses of tokens are not written.
-    LastUses = "last_uses",
+    LastUses,
     /// Records that ended long ago are not deleted.
-    Purge = "purge",
+    Purge,
     /// It is not known whether another process imports records into the store.
-    Imports = "imports",
+    Imports,
     /// The store does not record how far nonces are accepted.
-    NonceMark = "nonce_mark",
+    NonceMark,
 }
 
 impl Condition {
+    /// Its word in metrics, logs and `/readyz`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether signed calls cannot be served while it lasts, so that the process is not ready.
     #[must_use]
     pub const fn stops_signed_calls(self) -> bool {
@@ -72,9 +60,7 @@ impl Condition {
             Self::Store | Self::Nonces | Self::NonceWindowFull | Self::Clock | Self::KeyMissing
         )
     }
-}
 
-impl Condition {
     /// Whether a person has to act at once, so that its beginning is an error in the log.
     const fn needs_a_person(self) -> bool {
         self.stops_signed_calls() || matches!(self, Self::DiskFull | Self::CertificateExpired)
@@ -184,6 +170,8 @@ impl Conditions {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::{super::tests::logged, *};
 
     #[test]
@@ -220,7 +208,9 @@ mod tests {
 
     #[test]
     fn those_that_stop_signed_calls_come_first() {
-        let stops = Condition::ALL.iter().map(|one| one.stops_signed_calls());
+        let stops = Condition::VARIANTS
+            .iter()
+            .map(|one| one.stops_signed_calls());
         assert!(stops.is_sorted_by(|one, next| one >= next));
     }
 }

@@ -14,13 +14,13 @@ use std::{
 
 use arc_swap::ArcSwap;
 use prometheus::{
-    GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry,
-    Result, TextEncoder, histogram_opts, opts, process_collector::ProcessCollector,
-    register_gauge_vec_with_registry, register_histogram_vec_with_registry,
-    register_histogram_with_registry, register_int_counter_vec_with_registry,
-    register_int_counter_with_registry, register_int_gauge_vec_with_registry,
-    register_int_gauge_with_registry,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry, Result,
+    TextEncoder, histogram_opts, opts, process_collector::ProcessCollector,
+    register_histogram_vec_with_registry, register_histogram_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
+    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
 };
+use strum::VariantArray as _;
 
 pub use self::verdict::Verdict;
 
@@ -57,7 +57,8 @@ const OTHER_CONSUMERS: &str = "all others";
 type ConsumerCounters = [IntCounter; 2];
 
 /// Why a TLS handshake of a caller failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum HandshakeFailure {
     /// The caller has no certificate that `listen.tls.client_ca` accepts.
     CallerCertificate,
@@ -69,33 +70,13 @@ pub enum HandshakeFailure {
     Other,
 }
 
-impl HandshakeFailure {
-    /// Every failure.
-    const ALL: [Self; 4] = [
-        Self::CallerCertificate,
-        Self::OurCertificate,
-        Self::TooSlow,
-        Self::Other,
-    ];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::CallerCertificate => "caller_certificate",
-            Self::OurCertificate => "our_certificate",
-            Self::TooSlow => "too_slow",
-            Self::Other => "other",
-        }
-    }
-}
-
-/// Sets, before each scrape, what others count.
-pub type Refresh = Box<dyn Fn() + Send + Sync>;
-
 /// All metrics of the process.
 pub struct Metrics {
-    registry: Registry,
-    refresh: OnceLock<Refresh>,
-    /// In the order of [`Verdict::ALL`].
+    /// Where they are registered.
+    pub registry: Registry,
+    /// Sets what others count, before each scrape.
+    pub refresh: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// In the order of [`Verdict::VARIANTS`].
     requests: Vec<IntCounter>,
     observed: IntCounterVec,
     diagnoses: IntCounterVec,
@@ -164,8 +145,8 @@ impl Metrics {
             "TLS handshakes of callers that failed, by the reason.",
             &["reason"],
         )?;
-        for failure in HandshakeFailure::ALL {
-            handshakes.with_label_values(&[failure.as_str()]);
+        for failure in HandshakeFailure::VARIANTS {
+            handshakes.with_label_values(&[<&str>::from(failure)]);
         }
         let consumers = counters(
             "countersign_consumer_requests_total",
@@ -186,7 +167,7 @@ impl Metrics {
         )?;
         reloaded.set(1);
         Ok(Self {
-            requests: Verdict::ALL
+            requests: Verdict::VARIANTS
                 .iter()
                 .map(|verdict| requests.with_label_values(&[verdict.as_str()]))
                 .collect(),
@@ -280,7 +261,9 @@ impl Metrics {
 
     /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
-        self.handshakes.with_label_values(&[failure.as_str()]).inc();
+        self.handshakes
+            .with_label_values(&[<&str>::from(failure)])
+            .inc();
     }
 
     /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
@@ -345,41 +328,6 @@ impl Metrics {
         errors.inc_by(failed.into());
     }
 
-    /// Shows a gauge that is read at each scrape.
-    ///
-    /// # Errors
-    /// Another metric has this name.
-    pub fn add_gauge(
-        &self,
-        name: &str,
-        help: &str,
-        value: impl Fn() -> u64 + Send + Sync + 'static,
-    ) -> Result<()> {
-        let gauge = PullingGauge::new(name, help, Box::new(move || value() as f64))?;
-        self.registry.register(Box::new(gauge))
-    }
-
-    /// Shows gauges with a label, which the caller sets.
-    ///
-    /// # Errors
-    /// Another metric has this name.
-    pub fn add_gauges(&self, name: &str, help: &str, label: &str) -> Result<GaugeVec> {
-        register_gauge_vec_with_registry!(name, help, &[label], self.registry)
-    }
-
-    /// Shows counters with labels, which the caller counts.
-    ///
-    /// # Errors
-    /// Another metric has this name.
-    pub fn add_counters(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
-        register_int_counter_vec_with_registry!(name, help, labels, self.registry)
-    }
-
-    /// Runs `refresh` before each scrape. Only the first call counts.
-    pub fn on_scrape(&self, refresh: Refresh) {
-        let _ = self.refresh.set(refresh);
-    }
-
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
     #[must_use]
     pub fn render(&self) -> String {
@@ -409,7 +357,7 @@ mod tests {
     #[test]
     fn shows_every_verdict_before_anything_happens() {
         let metrics = Metrics::new().unwrap();
-        for verdict in Verdict::ALL {
+        for verdict in Verdict::VARIANTS {
             let verdict = verdict.as_str();
             let line = format!("countersign_requests_total{{verdict=\"{verdict}\"}} 0");
             assert!(shows(&metrics, &line), "{line}");

@@ -8,6 +8,8 @@ use std::{
     thread,
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::*;
 
 /// Tells a child what it is for.
@@ -108,6 +110,13 @@ fn child_that_fills_its_disk() {
     };
     let opened = LocalWindow::open(&params).unwrap();
     let window = opened.start(NOW, None, OnLost::Refuse).unwrap();
+    let limit_files = |bytes| {
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        let current = Some(bytes);
+        setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
+    };
+    // The file that is there takes its records, and no other one can be made.
+    limit_files(4096);
     let mut answered = Vec::new();
     let mut refused = 0;
     for number in 0..1_000_000 {
@@ -126,6 +135,8 @@ fn child_that_fills_its_disk() {
     for number in &answered {
         assert_eq!(insert(&window, NOW.0, *number), Insertion::Used);
     }
+    // There is room for small files only.
+    limit_files(100 << 10);
     maintain(&window, NOW.0 + 301, 400);
     maintain(&window, NOW.0 + 301, 800);
     for number in 0..answered.len() as u64 / 2 {
@@ -140,7 +151,7 @@ fn a_full_disk_refuses_and_recovers() {
     // error, as it does from a full disk.
     let mut command = Command::new("sh");
     command
-        .args(["-c", "trap '' XFSZ; ulimit -f 600; exec \"$0\" \"$@\""])
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(env::current_exe().unwrap())
         .args(["--exact", "--test-threads=1"])
         .arg("nonce::tests::crash::child_that_fills_its_disk")

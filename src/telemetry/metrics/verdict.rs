@@ -1,114 +1,102 @@
 //! The outcome of a request, as one fixed word.
 
-macro_rules! verdicts {
-    ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
-        /// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log.
-        ///
-        /// There is no catch-all, so that each new response needs a decision on how it counts.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Verdict {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl Verdict {
-            /// Every verdict.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// The word of the verdict.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
-}
-
-verdicts! {
+/// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log, in snake case.
+///
+/// There is no catch-all, so that each new response needs a decision on how it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
     /// Went to the API with an identity.
-    Forwarded = "forwarded",
+    Forwarded,
     /// Went to the API without one.
-    Anonymous = "anonymous",
+    Anonymous,
     /// Went to the API although it would have been rejected: `signature.enforcement = "observe"`.
-    Observed = "observed",
+    Observed,
 
     /// A request token was given out.
-    RequestTokenIssued = "request_token_issued",
+    RequestTokenIssued,
     /// An access token was given out.
-    AccessTokenIssued = "access_token_issued",
+    AccessTokenIssued,
     /// An access token was revoked by its consumer.
-    AccessTokenRevoked = "access_token_revoked",
+    AccessTokenRevoked,
     /// A page was shown, or its form led on.
-    Page = "page",
+    Page,
     /// A browser without a session was sent to the login.
-    LoginNeeded = "login_needed",
+    LoginNeeded,
 
     /// No credentials, or a protocol parameter is missing.
-    ParameterAbsent = "parameter_absent",
+    ParameterAbsent,
     /// A parameter is malformed, repeated or out of place.
-    ParameterRejected = "parameter_rejected",
+    ParameterRejected,
     /// The signature method is not accepted.
-    SignatureMethodRejected = "signature_method_rejected",
+    SignatureMethodRejected,
     /// The version is not 1.0.
-    VersionRejected = "version_rejected",
+    VersionRejected,
     /// The consumer is unknown.
-    ConsumerKeyUnknown = "consumer_key_unknown",
+    ConsumerKeyUnknown,
     /// The consumer is disabled.
-    ConsumerKeyRefused = "consumer_key_refused",
+    ConsumerKeyRefused,
     /// The token is unknown, or another consumer's.
-    TokenRejected = "token_rejected",
+    TokenRejected,
     /// The token is expired.
-    TokenExpired = "token_expired",
+    TokenExpired,
     /// The request token was exchanged before.
-    TokenUsed = "token_used",
+    TokenUsed,
     /// The access token was revoked before.
-    TokenRevoked = "token_revoked",
+    TokenRevoked,
     /// The verifier is wrong.
-    VerifierInvalid = "verifier_invalid",
+    VerifierInvalid,
     /// The signature or body hash is wrong.
-    SignatureInvalid = "signature_invalid",
+    SignatureInvalid,
     /// The nonce was used before.
-    NonceUsed = "nonce_used",
+    NonceUsed,
     /// The timestamp is outside the window.
-    TimestampRefused = "timestamp_refused",
+    TimestampRefused,
     /// The operation is not permitted, or the user denied it.
-    PermissionDenied = "permission_denied",
+    PermissionDenied,
     /// The user has not decided.
-    PermissionUnknown = "permission_unknown",
+    PermissionUnknown,
 
     /// 400 without an `oauth_problem`: broken HTTP, or an unknown `mode`.
-    BadRequest = "bad_request",
+    BadRequest,
     /// 403 of a page: a forged or stale form.
-    Forbidden = "forbidden",
+    Forbidden,
     /// 404 of our own endpoints.
-    NotFound = "not_found",
+    NotFound,
     /// 405.
-    MethodNotAllowed = "method_not_allowed",
+    MethodNotAllowed,
     /// 408.
-    RequestTimeout = "request_timeout",
+    RequestTimeout,
     /// 413.
-    PayloadTooLarge = "payload_too_large",
+    PayloadTooLarge,
     /// 414.
-    UriTooLong = "uri_too_long",
+    UriTooLong,
     /// 421: the service does not have this Host.
-    Misdirected = "misdirected",
+    Misdirected,
     /// 429 to a consumer over its rate.
-    RateLimited = "rate_limited",
+    RateLimited,
     /// 429 to a login.
-    LoginThrottled = "login_throttled",
+    LoginThrottled,
     /// 431.
-    HeadersTooLarge = "headers_too_large",
+    HeadersTooLarge,
     /// 500.
-    InternalError = "internal_error",
+    InternalError,
     /// 502.
-    BadGateway = "bad_gateway",
+    BadGateway,
     /// 503.
-    Unavailable = "unavailable",
+    Unavailable,
     /// 504.
-    GatewayTimeout = "gateway_timeout",
+    GatewayTimeout,
     /// 508: the request passed this process before.
-    LoopDetected = "loop_detected",
+    LoopDetected,
     /// The peer went away before there was a response.
-    Aborted = "aborted",
+    Aborted,
+}
+
+impl Verdict {
+    /// The word of the verdict.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
