@@ -3,19 +3,18 @@ FROM rust:1.95-bookworm AS build
 RUN rustup component add llvm-tools
 WORKDIR /src
 COPY . .
-RUN deploy/build-guided && mkdir /data
+# The same files as in the image that deploy/image makes without Docker.
+RUN deploy/build-guided && deploy/rootfs target/guided/countersign /rootfs && mv /rootfs/var/lib/countersign /data
 
-FROM debian:bookworm-slim
-# The system's roots, for an API behind https.
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /src/target/guided/countersign /usr/local/bin/countersign
+FROM scratch
+COPY --from=build /rootfs /
 # For the store and the nonce window: write store.url = "/var/lib/countersign/countersign.db". Relative paths belong to the
 # directory of the configuration file.
 COPY --from=build --chown=10001:10001 /data /var/lib/countersign
 VOLUME /var/lib/countersign
 WORKDIR /var/lib/countersign
 USER 10001:10001
-ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml
+ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml PATH=/usr/local/bin
 # The default listener is loopback, right for a sidecar that shares its pod's network. Elsewhere set
 # COUNTERSIGN__LISTEN__ADDRESS='"0.0.0.0:8080"'.
 EXPOSE 8080

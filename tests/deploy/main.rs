@@ -13,9 +13,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod documents;
 mod gateways;
 mod manifests;
 mod metrics;
+mod package;
 
 use std::{
     net::TcpListener,

@@ -1,0 +1,66 @@
+//! `docs/errors.md` against the words of the program, and files that a release needs.
+
+use std::collections::BTreeSet;
+
+use super::{file, read};
+
+/// The headings of a level in a document.
+fn headings(document: &str, level: &str) -> BTreeSet<String> {
+    let lines = document
+        .lines()
+        .filter_map(|line| line.strip_prefix(level)?.strip_prefix(' '));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_problem_and_each_mistake_has_a_heading_with_the_advice() {
+    let document = read("docs/errors.md");
+    let verdicts = read("src/telemetry/metrics/verdict.rs");
+    let (_, rejections) = verdicts.split_once("LoginNeeded = ").unwrap();
+    let words = rejections
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(" = \"")?.1.strip_suffix("\","));
+    let mut expected: BTreeSet<String> = words.map(str::to_owned).collect();
+    assert!(expected.len() > 30);
+    expected.insert("Mistakes in signatures".to_owned());
+    assert_eq!(headings(&document, "##"), expected);
+
+    let table = read("src/oauth/diagnosis/table.rs");
+    let rows = table.lines().filter_map(|line| {
+        line.strip_prefix("    \"")?
+            .strip_suffix('"')?
+            .split_once("\": \"")
+    });
+    let rows: Vec<(&str, &str)> = rows.collect();
+    assert!(rows.len() > 50);
+    let words = rows.iter().map(|(word, _)| (*word).to_owned()).collect();
+    assert_eq!(headings(&document, "###"), words);
+    for (word, advice) in rows {
+        let told = document
+            .split(&format!("### {word}\n\n"))
+            .nth(1)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap();
+        let advice = advice.replace("\\\"", "\"") + ".";
+        assert_eq!(told.to_lowercase(), advice.to_lowercase(), "{word}");
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_the_version_is_in_the_change_log() {
+    assert!(read("README.md").lines().count() <= 200);
+    let heading = format!("## {}\n", env!("CARGO_PKG_VERSION"));
+    assert!(read("CHANGELOG.md").contains(&heading));
+    for name in [
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/security.md",
+        "docs/migrating.md",
+        "docs/upgrading.md",
+    ] {
+        assert!(file(name).exists(), "{name}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The Debian package and the container image, made of this build, installed and run.
+
+use std::{fs, path::Path, process::Command};
+
+use super::{file, printed};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+/// A command that needs root and a tool of `tests/.tools`.
+fn command(name: &str) -> Command {
+    assert!(rustix::process::geteuid().is_root(), "{name} needs root");
+    let tools = file("tests/.tools/cargo/bin").display().to_string();
+    let mut command = Command::new(name);
+    command.env(
+        "PATH",
+        format!("{tools}:{}", std::env::var("PATH").unwrap()),
+    );
+    command
+}
+
+fn script(path: &str) -> Command {
+    command(file(path).to_str().unwrap())
+}
+
+#[test]
+fn the_debian_package_installs_starts_upgrades_and_goes() {
+    let directory = tempfile::TempDir::new().unwrap();
+    for revision in ["1", "2"] {
+        printed(
+            script("deploy/package")
+                .arg(PROGRAM)
+                .arg(directory.path())
+                .args(["--fast", "--deb-revision", revision]),
+        );
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let at = |revision: &str| format!("/packages/countersign_{version}-{revision}_amd64.deb");
+    fs::copy(
+        file("tests/deploy/package.sh"),
+        directory.path().join("package.sh"),
+    )
+    .unwrap();
+    let unit = directory.path().join("package.service");
+    let text = format!(
+        "[Unit]\nAfter=multi-user.target\nSuccessAction=exit\nFailureAction=exit\nFailureActionExitStatus=1\n\
+         [Service]\nType=oneshot\nStandardOutput=file:/packages/output\nStandardError=inherit\n\
+         ExecStart=/bin/bash /packages/package.sh {} {}\n",
+        at("1"),
+        at("2")
+    );
+    fs::write(&unit, text).unwrap();
+    // A whole Debian with systemd, of which nothing stays.
+    let mut machine = command("systemd-nspawn");
+    machine
+        .args([
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--volatile=overlay",
+            "--private-network",
+            "--boot",
+        ])
+        .arg("-D")
+        .arg(file("tests/.tools/debian"))
+        .arg(format!("--bind={}:/packages", directory.path().display()))
+        .arg(format!(
+            "--bind-ro={}:/etc/systemd/system/package.service",
+            unit.display()
+        ))
+        .arg("systemd.wants=package.service");
+    let ended = machine.output().unwrap();
+    let output = fs::read_to_string(directory.path().join("output")).unwrap_or_default();
+    assert!(
+        ended.status.success(),
+        "{output}\n{}",
+        String::from_utf8_lossy(&ended.stdout)
+    );
+}
+
+#[test]
+fn the_image_has_nothing_but_the_program_and_runs_read_only_without_root() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    printed(script("deploy/image").arg(PROGRAM).arg(at("image.tar")));
+    let unpack = |archive: &Path, into: &Path| {
+        fs::create_dir_all(into).unwrap();
+        printed(
+            Command::new("tar")
+                .arg("-xf")
+                .arg(archive)
+                .arg("-C")
+                .arg(into),
+        );
+    };
+    unpack(&at("image.tar"), directory.path());
+    let read = |name: &str| {
+        serde_json::from_slice::<serde_json::Value>(&fs::read(at(name)).unwrap()).unwrap()
+    };
+    let manifest = &read("manifest.json")[0];
+    let config = &read(manifest["Config"].as_str().unwrap())["config"];
+    assert_eq!(config["User"], "10001:10001");
+    assert_eq!(config["Entrypoint"], serde_json::json!(["countersign"]));
+    assert_eq!(
+        config["Healthcheck"]["Test"],
+        serde_json::json!(["CMD", "countersign", "health", "--ready"])
+    );
+    let layers = manifest["Layers"].as_array().unwrap();
+    assert_eq!(layers.len(), 1);
+    unpack(&at(layers[0].as_str().unwrap()), &at("root"));
+    let root = at("root");
+    let files = printed(
+        Command::new("find")
+            .arg(&root)
+            .args(["-type", "f", "-printf", "%P\n"]),
+    );
+    for name in files.lines() {
+        let is_known = name.starts_with("etc/")
+            || name == "usr/local/bin/countersign"
+            || name.contains(".so.");
+        assert!(is_known, "{name}");
+    }
+    let size: u64 = files
+        .lines()
+        .map(|name| root.join(name).metadata().unwrap().len())
+        .sum();
+    let program = root
+        .join("usr/local/bin/countersign")
+        .metadata()
+        .unwrap()
+        .len();
+    // The program of a release has less than 20 MiB, and the image at most 25 MiB.
+    assert!(size - program < 5 << 20, "{}", size - program);
+    printed(
+        command("unshare")
+            .arg("--mount")
+            .arg(file("tests/deploy/image.sh"))
+            .arg(&root),
+    );
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Runs in a booted Debian: installs the packages given, uses, upgrades, removes and purges them.
+set -euxo pipefail
+export COUNTERSIGN_CONFIG=/etc/countersign/config.toml
+cd /packages
+as_service() { runuser -u countersign -- countersign "$@"; }
+ready() { timeout 30 sh -c 'until countersign health --ready 2>/dev/null; do sleep 0.1; done'; }
+
+dpkg -i "$1"
+ready
+systemctl is-enabled countersign
+process=$(systemctl show -P MainPID countersign)
+test "$(stat -c %U "/proc/$process")" = countersign
+grep -q 'NoNewPrivs:.1' "/proc/$process/status"
+grep -q 'CapEff:.0000000000000000' "/proc/$process/status"
+grep -q 'Max core file size  *0 ' "/proc/$process/limits"
+test "$(stat -c '%U %a' /var/lib/countersign)" = 'countersign 700'
+test "$(stat -c '%U %G %a %s' /etc/countersign/store_key)" = 'root countersign 640 32'
+systemd-analyze security --no-pager --threshold=20 countersign
+as_service consumer add --name Shop --key shop
+test "$(stat -c '%U %a' /var/lib/countersign/countersign.db)" = 'countersign 600'
+zcat /usr/share/man/man1/countersign-serve.1.gz | grep -q configuration
+bash -c '. /usr/share/bash-completion/completions/countersign; complete -p countersign'
+exec 3<>/dev/tcp/127.0.0.1/8081; printf "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" >&3
+grep "^process_start_time_seconds" <&3
+
+echo '# mine' >>$COUNTERSIGN_CONFIG
+systemctl reload countersign
+timeout 30 sh -c 'until journalctl -u countersign | grep configuration_reloaded; do sleep 0.1; done'
+dpkg -i "$2"
+ready
+test "$process" != "$(systemctl show -P MainPID countersign)"
+grep '# mine' $COUNTERSIGN_CONFIG
+as_service consumer show shop
+
+dpkg -r countersign
+test "$(systemctl is-active countersign)" != active
+test -e /var/lib/countersign/countersign.db
+dpkg -P countersign
+test ! -e /var/lib/countersign
+test ! -e /etc/countersign
