@@ -1,10 +1,13 @@
 //! The Debian package and the container image, made of this build, installed and run.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, sync::Mutex};
 
 use super::{file, printed};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+/// `deploy/package` puts the files of a package into one place.
+static PLACE: Mutex<()> = Mutex::new(());
 
 /// A command that needs root and a tool of `tests/.tools`.
 fn command(name: &str) -> Command {
@@ -25,14 +28,13 @@ fn script(path: &str) -> Command {
 #[test]
 fn the_debian_package_installs_starts_upgrades_and_goes() {
     let directory = tempfile::TempDir::new().unwrap();
+    let place = PLACE.lock();
     for revision in ["1", "2"] {
-        printed(
-            script("deploy/package")
-                .arg(PROGRAM)
-                .arg(directory.path())
-                .args(["--fast", "--deb-revision", revision]),
-        );
+        let mut package = script("deploy/package");
+        package.arg(PROGRAM).arg(directory.path());
+        printed(package.args(["--fast", "--deb-revision", revision]));
     }
+    drop(place);
     let version = env!("CARGO_PKG_VERSION");
     let at = |revision: &str| format!("/packages/countersign_{version}-{revision}_amd64.deb");
     fs::copy(
@@ -78,10 +80,44 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
 }
 
 #[test]
-fn the_image_has_nothing_but_the_program_and_runs_read_only_without_root() {
+fn a_release_is_whole_and_its_image_runs_read_only_without_root() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
-    printed(script("deploy/image").arg(PROGRAM).arg(at("image.tar")));
+    let place = PLACE.lock();
+    // A program that is not optimized is larger than a release may be.
+    let mut release = script("deploy/release");
+    printed(
+        release
+            .env("IMAGE_LIMIT", "99999999")
+            .arg(PROGRAM)
+            .arg(at("release"))
+            .arg("--fast"),
+    );
+    drop(place);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut check = Command::new("sha256sum");
+    let checked = printed(
+        check
+            .args(["--check", "SHA256SUMS"])
+            .current_dir(at("release")),
+    );
+    assert_eq!(checked.lines().count(), 4, "{checked}");
+    let bill = fs::read_to_string(at(&format!("release/countersign-{version}.cdx.json"))).unwrap();
+    let bill: serde_json::Value = serde_json::from_str(&bill).unwrap();
+    let names: Vec<&str> = bill["components"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"rustls") && !names.contains(&"proptest"),
+        "{names:?}"
+    );
+    let image = format!(
+        "release/countersign-{version}-{}-linux-image.tar.gz",
+        std::env::consts::ARCH
+    );
     let unpack = |archive: &Path, into: &Path| {
         fs::create_dir_all(into).unwrap();
         printed(
@@ -92,7 +128,7 @@ fn the_image_has_nothing_but_the_program_and_runs_read_only_without_root() {
                 .arg(into),
         );
     };
-    unpack(&at("image.tar"), directory.path());
+    unpack(&at(&image), directory.path());
     let read = |name: &str| {
         serde_json::from_slice::<serde_json::Value>(&fs::read(at(name)).unwrap()).unwrap()
     };
