@@ -56,11 +56,13 @@ pub enum ManageError {
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
     /// The key of a new consumer is taken.
-    #[error("there is a consumer with the key {0:?}; give another key, or update that consumer")]
+    #[error(
+        "there is a consumer with the key {0:?}; give another --key, or change that one with countersign consumer update"
+    )]
     ConsumerExists(ConsumerKey),
     /// The key of a new consumer belonged to a removed one.
     #[error(
-        "the key {0:?} belonged to a removed consumer and is never used again; give another key, or none for a random one"
+        "the key {0:?} belonged to a removed consumer and is never used again; give another --key, or none for a random one"
     )]
     ConsumerRemoved(ConsumerKey),
     /// No consumer has this key.
@@ -68,17 +70,17 @@ pub enum ManageError {
     ConsumerUnknown(ConsumerKey),
     /// The consumer would be restricted to the RSA methods and has no RSA key.
     #[error(
-        "a consumer that is restricted to the RSA methods needs an RSA key; give one, or lift the restriction"
+        "a consumer that is restricted to the RSA methods needs an RSA key; give --rsa-public-key, or --no-rsa-only"
     )]
     CannotSign,
     /// The given secret is empty.
-    #[error("an empty secret proves nothing; leave it out for a random one")]
+    #[error("an empty secret proves nothing; leave --secret out for a random one")]
     EmptySecret,
     /// The login name of a new user is taken.
     #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]
     UserExists(String),
     /// The id of a new user is taken, or belonged to a removed user.
-    #[error("the id {0:?} is taken or was before; give another id, or none for a random one")]
+    #[error("the id {0:?} is taken or was before; give another --id, or none for a random one")]
     UserIdTaken(UserId),
     /// No user has this name or id.
     #[error("there is no user {0:?}; list them with countersign user list")]
@@ -89,11 +91,11 @@ pub enum ManageError {
     )]
     UserAmbiguous(String),
     /// The user is disabled.
-    #[error("the user {0:?} is disabled; enable the user first")]
+    #[error("the user {0:?} is disabled; enable it with countersign user enable")]
     UserDisabled(String),
     /// The consumer does not have a permission that a token should grant.
     #[error(
-        "the consumer {consumer:?} does not have the permission {permission}; leave it out, or update the consumer"
+        "the consumer {consumer:?} does not have the permission {permission}; leave --permission out, or give it with countersign consumer update"
     )]
     PermissionMissing {
         /// The consumer.
