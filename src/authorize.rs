@@ -163,7 +163,7 @@ impl Authorizer {
     /// still come in the form; where they are all in the head, they must exist.
     ///
     /// # Errors
-    /// What the call would be rejected for. Only a caller that names an existing token learns that an operation does not exist.
+    /// The rejection that the call would get anyway. Only a caller that names an existing token learns that an operation does not exist.
     pub async fn check_before_form(
         &self,
         collected: &Collected,

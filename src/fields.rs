@@ -1,4 +1,4 @@
-//! Reading field values of HTTP: lists, tokens, cookies and fields that may stand once (RFC 9110 §5); and parameters of
+//! Reading field values of HTTP: lists, tokens, cookies and fields that may be given once (RFC 9110 §5); and parameters of
 //! queries and forms.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode"
 /// See [`SEC_FETCH_SITE`]: `document` for a whole window.
 pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// A field or a parameter that may stand once stands twice.
+/// A field or a parameter that may be given once is given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
@@ -162,7 +162,7 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
 /// Why `Connection` cannot be obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// An option is no token.
+    /// An option is not a token.
     #[error("Connection is malformed")]
     Malformed,
     /// The lines are longer than [`MAX_CONNECTION_BYTES`].
@@ -173,7 +173,7 @@ pub enum ConnectionError {
 /// The values of all `Connection` lines of a message together may be that long, in bytes.
 pub const MAX_CONNECTION_BYTES: usize = 1024;
 
-/// The fields that `Connection` names besides `close` and `keep-alive` (RFC 9110 §7.6.1: "an intermediary MUST parse a
+/// The fields that `Connection` names, other than `close` and `keep-alive` (RFC 9110 §7.6.1: "an intermediary MUST parse a
 /// received Connection header field before a message is forwarded and, for each connection-option in this field, remove
 /// any header or trailer field(s)").
 ///

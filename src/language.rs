@@ -44,7 +44,7 @@ pub struct PageFileError {
     pub key: &'static str,
     /// The file, and the line if it is known.
     pub place: String,
-    /// What is wrong, and what to do.
+    /// The cause and the fix.
     pub problem: String,
 }
 
@@ -140,14 +140,14 @@ impl Languages {
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let id = stem.and_then(|stem| stem.parse::<LanguageIdentifier>().ok());
         let id = id.ok_or_else(|| {
-            let fix = "the name is no language; name the file like nl.ftl or pt-BR.ftl";
+            let fix = "the name is not a language; name the file like nl.ftl or pt-BR.ftl";
             wrong(None, fix.to_owned())
         })?;
         let resource = FluentResource::try_new(source.clone()).map_err(|(_, errors)| {
             let error = errors.first();
             let what = error.map(ToString::to_string).unwrap_or_default();
             let start = error.map(|error| error.pos.start);
-            wrong(start, format!("no Fluent message: {what}; correct it"))
+            wrong(start, format!("not a Fluent message: {what}; correct it"))
         })?;
         for entry in resource.entries() {
             let Entry::Message(message) = entry else {

@@ -4,7 +4,6 @@
 mod advice;
 pub mod colour;
 mod format;
-mod html;
 pub mod look;
 mod own;
 

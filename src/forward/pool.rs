@@ -384,11 +384,3 @@ impl Pool {
         });
     }
 }
-
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("address", &self.params.address)
-            .finish_non_exhaustive()
-    }
-}

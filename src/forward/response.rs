@@ -68,7 +68,7 @@ pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
         (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
     };
     match length {
-        Some(length) if !is_number(length) => broken("Content-Length is no number"),
+        Some(length) if !is_number(length) => broken("Content-Length is not a number"),
         _ => Ok(()),
     }
 }

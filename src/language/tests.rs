@@ -266,7 +266,7 @@ fn a_file_that_cannot_be_used_is_named_with_its_line_and_the_fix() {
             "nl.ftl",
             "# x\nlogin-title Inloggen\n",
             " line 2",
-            "no Fluent message",
+            "not a Fluent message",
         ),
         (
             "nl.ftl",
@@ -296,7 +296,7 @@ fn a_file_that_cannot_be_used_is_named_with_its_line_and_the_fix() {
             "no language.ftl",
             "login-title = a\n",
             "",
-            "the name is no language",
+            "the name is not a language",
         ),
     ] {
         let files = directory(&[(name, text)]);

@@ -1,6 +1,6 @@
 //! Logins that a trusted proxy in front has checked: it names the user in a field of every request.
 //!
-//! Only the field's own name counts, in one line with one user id; a list, or a second line, is no user. Whose fields are
+//! Only the field's own name counts, in one line with one user id; a list, or a second line, is not a user. Whose fields are
 //! read at all, `parse::origin` decides: those of `listen.trusted_proxies`.
 
 use http::{HeaderMap, HeaderName};
@@ -16,7 +16,7 @@ pub struct UserHeaders {
     pub display_name: Option<HeaderName>,
 }
 
-/// The field that names the user is repeated, or is no user id.
+/// The field that names the user is repeated, or is not a user id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOneUser;
 

@@ -267,7 +267,7 @@ fn read(
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
         Some(_) => {
-            let problem = "has an id that is no text and no whole number";
+            let problem = "has an id that is neither a text nor a whole number";
             return Err(LoginFault::Response(problem));
         }
         None => {

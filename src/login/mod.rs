@@ -52,7 +52,7 @@ pub struct Login {
     pub rehashed: Option<Secret>,
 }
 
-/// Why an attempt is no login.
+/// Why an attempt fails.
 #[derive(Debug, Error)]
 pub enum LoginError {
     /// Name or password is wrong, or the user is disabled.
@@ -93,7 +93,7 @@ pub enum LoginFault {
     /// The endpoint did not respond in time.
     #[error("login.url took longer than login.timeout")]
     TooSlow,
-    /// The connection broke, or what came was no HTTP.
+    /// The connection broke, or the response was not HTTP.
     #[error("login.url gave no response")]
     NoResponse(#[from] hyper::Error),
     /// The status is neither success nor rejection.

@@ -39,13 +39,9 @@ pub const fn cookie_names(secure: bool) -> CookieNames {
 impl CookieNames {
     /// A `Set-Cookie` that gives the browser its session.
     pub(super) fn set_session(&self, id: &Secret, lifetime: Duration) -> String {
-        let lifetime = lifetime.as_secs();
         // With `Max-Age` the cookie ends with the session: a stale one would count as a user's and be rejected.
-        self.set(
-            self.session,
-            &id.expose_text(),
-            &format!("; Max-Age={lifetime}"),
-        )
+        let age = format!("; Max-Age={}", lifetime.as_secs());
+        self.set(self.session, &id.expose_text(), &age)
     }
 
     /// A `Set-Cookie` for the login form; it ends with the browser.

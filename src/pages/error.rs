@@ -2,7 +2,7 @@
 
 use crate::{problem::Problem, respond::Failure, telemetry::metrics::Verdict};
 
-/// Why there is no page.
+/// Why a page is not shown.
 #[derive(Debug)]
 pub enum PageError {
     /// Query or form cannot be read, or lack something; the message that says so.

@@ -199,7 +199,7 @@ impl Visit<'_> {
     }
 
     /// Makes an attempt to prove a password, under the throttle: `entry` checks it and makes the page, and `show` makes the
-    /// form that says why there is none. `wrong` is the message for a wrong password.
+    /// form again, with a notice. `wrong` is the message for a wrong password.
     pub(super) async fn attempt(
         &self,
         username: &str,

@@ -175,16 +175,17 @@ impl Pages {
     ) -> Result<OwnResponse, Failure> {
         let headers = &head.parts.headers;
         let form = match !body.is_end_stream() && is_form(headers)? {
-            true => body.read_page_form().await?,
-            false => Default::default(),
+            true => Some(body.read_page_form().await?),
+            false => None,
         };
-        route.check_page_form(head, &form)?;
+        let form = form.as_deref().unwrap_or_default();
+        route.check_page_form(head, form)?;
         let language = headers.get(header::ACCEPT_LANGUAGE);
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let visit = Visit {
             pages: self,
             head,
-            form: self.form(head, &form)?,
+            form: self.form(head, form)?,
             frame: self.params.look.frame(head.parts.uri.query(), language),
             now: self.services.clock.now(),
             address: head.received.address.unwrap_or(loopback),

@@ -60,7 +60,15 @@ pub(super) async fn admit(
     if !params.api_path.is_empty() && target::climbs(call.path) {
         return Err(route::Rejection::PathAbovePrefix.into());
     }
-    check_conventions(live, call.path)?;
+    if live.conventions != Conventions::Off
+        && let Some(rule) = conventions::broken_rule(call.path)
+    {
+        if live.conventions == Conventions::Enforce {
+            return Err(policy::Rejection::Convention(rule).into());
+        }
+        let path = String::from_utf8_lossy(call.path);
+        tracing::info!(%path, rule, "path convention broken");
+    }
     let method = parts.method.as_str().as_bytes();
     let found = live.authorizer.operations.find(call.path, method)?;
     record.operation = Served::by(&found);
@@ -124,22 +132,6 @@ pub(super) async fn admit(
         body: body_of(collected, body, strip),
         permit,
     })
-}
-
-fn check_conventions(live: &Live, path: &[u8]) -> Result<(), policy::Rejection> {
-    if live.conventions == Conventions::Off {
-        return Ok(());
-    }
-    match conventions::broken_rule(path) {
-        Some(rule) if live.conventions == Conventions::Enforce => {
-            Err(policy::Rejection::Convention(rule))
-        }
-        Some(rule) => {
-            tracing::info!(path = %String::from_utf8_lossy(path), rule, "path convention broken");
-            Ok(())
-        }
-        None => Ok(()),
-    }
 }
 
 /// Reads the body if the signature covers it: a form, or one with a hash.

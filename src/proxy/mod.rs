@@ -6,7 +6,6 @@ mod record;
 
 use std::{
     cell::RefCell,
-    net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -15,7 +14,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, Method, Request, Response, header, request::Parts};
+use http::{Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::watch;
 
@@ -65,7 +64,7 @@ pub struct Shared {
     pub in_flight: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
-    /// What is wrong at present.
+    /// The conditions that last, such as a full disk.
     pub conditions: Arc<Conditions>,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
@@ -76,7 +75,7 @@ pub struct Shared {
 pub enum Phase {
     /// It serves.
     Serving,
-    /// It serves and is no longer ready, so that a load balancer notices.
+    /// It serves but is not ready, so that a load balancer notices.
     Announced,
     /// It accepts no more connections and finishes what it has.
     Draining,
@@ -203,13 +202,6 @@ impl Worker {
         own.into_response(&parts.method)
     }
 
-    /// The id of a request from `peer`.
-    fn request_id(&self, live: &Live, headers: &HeaderMap, peer: Option<IpAddr>) -> RequestId {
-        let trusted = peer.is_some_and(|peer| live.origins.is_trusted(peer));
-        let kept = trusted.then(|| request_id::acceptable(headers)).flatten();
-        RequestId::new(&self.request_ids, kept)
-    }
-
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
@@ -296,7 +288,9 @@ impl Handler for Worker {
         let (mut parts, body) = request.into_parts();
         let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
-        let request_id = self.request_id(&current.live, &parts.headers, peer);
+        let is_trusted = peer.is_some_and(|peer| current.live.origins.is_trusted(peer));
+        let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
+        let request_id = RequestId::new(&self.request_ids, kept.flatten());
         let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
         let outcome = if count > current.live.concurrent_requests {
             Err(Failure::Busy)

@@ -24,7 +24,7 @@ use crate::{
     verify,
 };
 
-/// What a request is for.
+/// The part of the service that a request is for.
 #[derive(Debug, Clone, Copy)]
 pub enum Served {
     /// It is rejected before that is known.
@@ -144,7 +144,7 @@ pub(super) struct RequestRecord {
     pub(super) verdict: Verdict,
     /// The status of the response; 0 without one.
     pub(super) status: u16,
-    /// What it is for.
+    /// The part of the service that it is for.
     pub(super) operation: Served,
     /// The facts about a call, once they are known.
     pub(super) facts: Facts,

@@ -28,30 +28,24 @@ impl Colour {
     }
 }
 
-/// The colours of a page for browsers that prefer light pages or dark ones.
-struct Scheme {
-    name: &'static str,
-    /// The rules for the accent, each `{}` the operator's colour.
-    accent: &'static str,
-    /// The rule for what is around the content.
-    page: &'static str,
-}
-
-// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 to the colours of
-// `templates/style.css` and those here.
-const SCHEMES: [Scheme; 2] = [
-    Scheme {
-        name: "light",
-        accent: "--accent:oklch(from {} 0.38 min(c,0.16) h);--accent-strong:oklch(from {} 0.32 min(c,0.16) h);\
-                 --on-accent:#ffffff;--tint:oklch(from {} 0.97 min(c,0.015) h);",
-        page: "--page:oklch(from {} 0.97 min(c,0.015) h);",
-    },
-    Scheme {
-        name: "dark",
-        accent: "--accent:oklch(from {} 0.84 min(c,0.14) h);--accent-strong:oklch(from {} 0.9 min(c,0.14) h);\
-                 --on-accent:oklch(from {} 0.2 min(c,0.04) h);--tint:oklch(from {} 0.28 min(c,0.04) h);",
-        page: "--page:oklch(from {} 0.2 min(c,0.02) h);",
-    },
+/// For browsers that prefer light pages or dark ones: the rules for the accent and for what is around the content, each `{}`
+/// the operator's colour.
+///
+/// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 to the colours of
+/// `templates/style.css` and those here.
+const SCHEMES: [(&str, &str, &str); 2] = [
+    (
+        "light",
+        "--accent:oklch(from {} 0.38 min(c,0.16) h);--accent-strong:oklch(from {} 0.32 min(c,0.16) h);\
+         --on-accent:#ffffff;--tint:oklch(from {} 0.97 min(c,0.015) h);",
+        "--page:oklch(from {} 0.97 min(c,0.015) h);",
+    ),
+    (
+        "dark",
+        "--accent:oklch(from {} 0.84 min(c,0.14) h);--accent-strong:oklch(from {} 0.9 min(c,0.14) h);\
+         --on-accent:oklch(from {} 0.2 min(c,0.04) h);--tint:oklch(from {} 0.28 min(c,0.04) h);",
+        "--page:oklch(from {} 0.2 min(c,0.02) h);",
+    ),
 ];
 
 /// The colours that an operator can set, for browsers that prefer light pages and for those that prefer dark ones.
@@ -72,16 +66,16 @@ impl Palette {
     pub(super) fn css(self) -> String {
         let accents = [self.accent, self.accent_dark.or(self.accent)];
         let pages = [self.background, self.background_dark];
+        let filled = |rule: &str, colour: Option<Colour>| {
+            colour.map_or_else(String::new, |colour| {
+                rule.replace("{}", &colour.to_string())
+            })
+        };
         let mut css = String::new();
         for ((scheme, accent), page) in SCHEMES.into_iter().zip(accents).zip(pages) {
-            let rules = [(scheme.accent, accent), (scheme.page, page)];
-            let rules = rules.map(|(rule, colour)| match colour {
-                Some(colour) => rule.replace("{}", &colour.to_string()),
-                None => String::new(),
-            });
-            let rules = rules.concat();
+            let (name, accent_rules, page_rule) = scheme;
+            let rules = filled(accent_rules, accent) + &filled(page_rule, page);
             if !rules.is_empty() {
-                let name = scheme.name;
                 // Writing to a String cannot fail.
                 let _ = writeln!(
                     css,

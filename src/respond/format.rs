@@ -1,10 +1,10 @@
 //! The body of a response to a failure, in the format that the caller prefers.
 
+use askama::Template;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
-    html,
     look::Frame,
     own::{FORM, OwnResponse, form},
 };
@@ -97,9 +97,9 @@ pub(super) fn render(
     };
     let mut response = match (format, code) {
         (Format::Html, _) => {
-            let (title, text) = problem.page.unwrap_or((html::explained(status), None));
+            let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
-            let page = html::ErrorPage {
+            let page = ErrorPage {
                 frame,
                 title,
                 text: &text.map_or_else(|| format!("{title}-text"), str::to_owned),
@@ -156,5 +156,44 @@ fn reason(status: u16) -> &'static str {
         Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
         Ok(status) => status.canonical_reason().unwrap_or_default(),
         Err(_) => "",
+    }
+}
+
+/// The page of an error; askama escapes the values in it.
+#[derive(Template)]
+#[template(path = "refusal.html")]
+struct ErrorPage<'a> {
+    frame: Frame<'a>,
+    /// The message that is the heading.
+    title: &'a str,
+    /// The message that says what happened and what to do.
+    text: &'a str,
+    /// The same in more detail and in English, for a developer.
+    advice: Option<&'a str>,
+    /// The members of the problem, for the developer of a consumer.
+    members: &'a [(&'static str, &'a str)],
+    /// Where to begin again.
+    again: Option<&'a str>,
+    /// The id by which an operator finds the fault in the log.
+    request_id: Option<&'a str>,
+}
+
+/// The message for a person that is the heading, where the status says everything. The message of the text has `-text`
+/// added.
+const fn explained(status: u16) -> &'static str {
+    match status {
+        303 => "error-login",
+        401 => "error-unproved",
+        403 => "error-forbidden",
+        404 => "error-not-found",
+        405 => "error-method",
+        408 => "error-slow",
+        413 | 414 | 431 => "error-large",
+        421 => "error-misdirected",
+        429 => "error-rate",
+        502 | 504 => "error-upstream",
+        503 => "error-unavailable",
+        500 | 508 => "error-fault",
+        _ => "error-request-broken",
     }
 }

@@ -10,12 +10,15 @@ use base64::{
 use bytes::Bytes;
 use http::HeaderValue;
 
-use super::{OwnResponse, colour::Palette, html::STYLE};
+use super::{OwnResponse, colour::Palette};
 use crate::{
     fields::parameter,
     language::{Languages, PageFileError, Texts},
     telemetry::metrics::Verdict,
 };
+
+/// The style sheet inside every page.
+const STYLE: &str = include_str!("../../templates/style.css");
 
 /// The most bytes of a file that pages refer to: it is held in memory.
 const MAX_BYTES: usize = 256 * 1024;

@@ -1,9 +1,10 @@
 //! A response of this program itself, whole before it is sent.
 
+use askama::Template;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 
-use super::look::Look;
+use super::look::{Frame, Look};
 use crate::{oauth::percent, server::response::ResponseBody, telemetry::metrics::Verdict};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
@@ -30,6 +31,22 @@ impl OwnResponse {
             fields: vec![("Content-Type", content_type.to_owned())],
             body: body.into(),
             verdict,
+        }
+    }
+
+    /// A page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
+    pub fn page(frame: Frame<'_>, status: u16, template: &impl Template, further: &str) -> Self {
+        match template.render() {
+            Ok(html) => {
+                let mut page = Self::new(status, "text/html; charset=utf-8", html, Verdict::Page);
+                page.fields.extend(frame.look.fields(further));
+                page
+            }
+            // No value in a template fails to print.
+            Err(error) => {
+                tracing::error!(%error, "a page cannot be rendered");
+                Self::new(500, "text/plain", "", Verdict::InternalError).never_stored()
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     ops::Deref,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
 };
 
@@ -20,10 +20,10 @@ use super::rejection::BodyRejection;
 use crate::peer;
 
 /// The memory of forms and hashed bodies, and of all parameters.
-pub static API_FORMS: FormMemory = FormMemory::new();
+pub static API_FORMS: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);
 
 /// The memory of the pages' forms; [`PAGE_SHARES`] bounds it.
-pub static PAGE_FORMS: FormMemory = FormMemory::new();
+pub static PAGE_FORMS: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);
 
 /// The size of one page form, in bytes: a user name, a password and two random values are far below it.
 pub const PAGE_BYTES: usize = 16 * 1024;
@@ -65,7 +65,7 @@ pub struct FormMemory {
 #[derive(Debug, Default)]
 struct TakenMemory {
     bytes: usize,
-    /// Without those that have taken nothing, so that it is no larger than what it counts. `None` is a Unix socket.
+    /// Callers that have taken nothing are not in it, so that its own size is bounded too. `None` is a Unix socket.
     by_caller: BTreeMap<Option<IpAddr>, usize>,
     /// Bodies that have not arrived whole, the oldest first.
     arriving: BTreeMap<u64, Arriving>,
@@ -81,19 +81,6 @@ struct Arriving {
 }
 
 impl FormMemory {
-    /// Nothing is taken.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            taken: Mutex::new(TakenMemory {
-                bytes: 0,
-                by_caller: BTreeMap::new(),
-                arriving: BTreeMap::new(),
-                next_arrival: 0,
-            }),
-        }
-    }
-
     /// A reservation of nothing yet.
     pub fn reserve(&'static self, caller: Option<IpAddr>) -> Reservation {
         Reservation {
@@ -177,7 +164,7 @@ impl Reservation {
             self.bytes = 0;
             return Err(BodyRejection::Busy);
         }
-        // What grows smaller is always allowed: a reload may have lowered the limit.
+        // Shrinking is always allowed: a reload may have lowered the limit.
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 && !taken.make_room(self.caller, self.arrival, more, shares) {
             return Err(BodyRejection::Busy);
@@ -244,10 +231,11 @@ impl Drop for Reservation {
 }
 
 /// A buffered body. Its bytes count until it is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BufferedBody {
     bytes: Vec<u8>,
-    reservation: Option<Reservation>,
+    /// Where its memory is counted.
+    pub(super) reservation: Reservation,
 }
 
 impl BufferedBody {
@@ -255,29 +243,17 @@ impl BufferedBody {
     pub(super) fn with_room(expected: usize, reservation: Reservation) -> Self {
         Self {
             bytes: Vec::with_capacity(expected),
-            reservation: Some(reservation),
+            reservation,
         }
     }
 
-    /// Where to append what arrives; [`BufferedBody::count`] follows.
-    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
-    /// Counts what has arrived.
+    /// Appends what has arrived, and counts it.
     ///
     /// # Errors
     /// As [`Reservation::resize`].
-    pub(super) fn count(&mut self, shares: Shares) -> Result<(), BodyRejection> {
-        let bytes = self.bytes.len();
-        self.reservation
-            .as_mut()
-            .map_or(Ok(()), |reservation| reservation.resize(bytes, shares))
-    }
-
-    /// Where its memory is counted.
-    pub(super) fn reservation(&mut self) -> Option<&mut Reservation> {
-        self.reservation.as_mut()
+    pub(super) fn push(&mut self, data: &[u8], shares: Shares) -> Result<(), BodyRejection> {
+        self.bytes.extend_from_slice(data);
+        self.reservation.resize(self.bytes.len(), shares)
     }
 
     /// Takes other bytes in place of these, no more than they were.

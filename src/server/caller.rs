@@ -99,7 +99,7 @@ pub enum UploadError {
 /// How far the body of the request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upload {
-    /// There is none, or all of it was taken.
+    /// The request has no body, or all of it was taken.
     Done,
     /// A part was taken at that time, and no other has been asked for.
     Taken(Instant),

@@ -72,14 +72,6 @@ impl Streams {
             waker.wake();
         }
     }
-
-    /// All that h2 may send has left.
-    fn sent(&self) {
-        self.unsent.set(0);
-        for waker in self.waiting.take() {
-            waker.wake();
-        }
-    }
 }
 
 /// A request that is being served, and its response.
@@ -238,7 +230,13 @@ impl<H: Handler> Waits<'_, H> {
         let limits = self.handler.limits();
         let blocked_since = self.streams.watch.blocked_since();
         if blocked_since.is_none() {
-            self.streams.sent();
+            // All that h2 may send has left.
+            self.streams.unsent.set(0);
+            self.streams
+                .waiting
+                .take()
+                .into_iter()
+                .for_each(Waker::wake);
         }
         let idle_limit = match (self.draining, self.streams.begun.get()) {
             (true, _) => SHUTDOWN_TIMEOUT,

@@ -83,9 +83,7 @@ impl RequestBody {
                 if let Poll::Ready(frame) = Pin::new(&mut *self).poll_frame(context) {
                     return Poll::Ready(Ok(frame));
                 }
-                if let Some(reservation) = whole.reservation() {
-                    reservation.await_more(context)?;
-                }
+                whole.reservation.await_more(context)?;
                 let elapsed = self.caller.poll_deadline(context, until);
                 elapsed.map(|()| Err(BodyRejection::TooSlow))
             })
@@ -97,15 +95,12 @@ impl RequestBody {
                     if whole.len() + data.len() > limit {
                         return Err(BodyRejection::TooLarge);
                     }
-                    whole.buffer().extend_from_slice(&data);
-                    whole.count(shares)?;
+                    whole.push(&data, shares)?;
                 }
                 Some(Err(error)) => return Err(error.into()),
             }
         }
-        if let Some(reservation) = whole.reservation() {
-            reservation.arrived()?;
-        }
+        whole.reservation.arrived()?;
         Ok(whole)
     }
 }

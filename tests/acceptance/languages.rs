@@ -104,8 +104,8 @@ fn messages_that_cannot_be_used_are_an_invalid_configuration() {
     for [name, text, place] in &rows(
         r"
         nl.ftl         | \nlogin-titel = a\n | nl.ftl line 2: no page shows `login-titel`
-        nl.ftl         | login-title a\n     | nl.ftl line 1: no Fluent message
-        to-day.txt.ftl | login-title = a\n   | the name is no language
+        nl.ftl         | login-title a\n     | nl.ftl line 1: not a Fluent message
+        to-day.txt.ftl | login-title = a\n   | the name is not a language
     ",
     ) {
         let builder = with_messages(&Upstream::start(), &[(name, text)]);

@@ -134,8 +134,7 @@ fn a_lower_limit_after_a_reload_takes_nothing_away_and_lets_nothing_grow() {
 fn a_body_on_its_way_counts_until_it_is_dropped() {
     let memory = memory();
     let mut body = BufferedBody::with_room(10, memory.reserve(None));
-    body.buffer().extend_from_slice(b"abc");
-    assert_eq!(body.count(SHARES), Ok(()));
+    assert_eq!(body.push(b"abc", SHARES), Ok(()));
     let bytes = bytes::Bytes::from_owner(body);
     let part = bytes.slice(1..);
     drop(bytes);
