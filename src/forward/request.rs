@@ -333,11 +333,11 @@ fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result
     match (permit.identity(), permit.user()) {
         (Some(identity), _) => {
             let identity = identity.ok_or(Fault::Internal("a consumer has no field value"))?;
-            set(headers, &names.consumer, identity.consumer.clone());
-            set(headers, &names.permissions, identity.permissions.clone());
             if let Some(user) = &identity.user {
                 set(headers, &names.user, user.clone());
             }
+            set(headers, &names.consumer, identity.consumer.clone());
+            set(headers, &names.permissions, identity.permissions.clone());
         }
         (None, Some(user)) => set(headers, &names.user, value(user)?),
         (None, None) => {}
