@@ -27,9 +27,9 @@ use super::{
 
 /// How long a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
-/// Records of a file: 1 MiB, which any file system allocates and deletes in a millisecond.
+/// Records of a file after one that was filled: 1 MiB, which any file system allocates and deletes in a millisecond.
 const RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
-/// Records of a file where one of [`RECORDS`] cannot be made: 64 KiB.
+/// Records of any other file, also where one of [`RECORDS`] cannot be made: 64 KiB.
 const FEW_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
 /// Files that one call of [`Journal::maintain`] deletes at most.
 const MAX_DELETED: usize = 4;
@@ -216,7 +216,7 @@ impl Journal {
         let current = self.current.load();
         if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
             let begun = files.begun;
-            self.replace(&mut files, begun);
+            self.replace(&mut files, begun, RECORDS);
         }
     }
 
@@ -255,19 +255,22 @@ impl Journal {
         let is_filling = capacity - used <= 2 * (used - files.seen);
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
         files.seen = used;
-        if is_filling || is_old {
-            self.replace(&mut files, now);
+        if is_filling && used > 0 {
+            self.replace(&mut files, now, RECORDS);
+        } else if is_filling || is_old {
+            self.replace(&mut files, now, FEW_RECORDS);
         }
     }
 
-    /// Makes a file, and appends to it from then on. While that fails, a full current file rejects nonces.
-    fn replace(&self, files: &mut Files, now: u64) {
+    /// Makes a file for this many records, or for fewer, and appends to it from then on. While that fails, a full current
+    /// file rejects nonces.
+    fn replace(&self, files: &mut Files, now: u64, records: usize) {
         if self.path.is_none() {
             return;
         }
         let number = files.state.logs.end;
         let path = self.log(number);
-        let made = Segment::create(&path, number, RECORDS, self.key)
+        let made = Segment::create(&path, number, records, self.key)
             .or_else(|_| Segment::create(&path, number, FEW_RECORDS, self.key))
             .and_then(|made| {
                 files.update(|state| state.logs.end = number + 1)?;
